@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from langchain_core.documents import Document
 
-    from ragtrace.capture import IntegrationRun as Run
+    from ragtrace.capture import IntegrationRun
     from ragtrace_langchain.documents import Hits
 
 Documents = TypeVar("Documents", bound="Sequence[object]")
@@ -107,7 +107,7 @@ def _record_found(span: OpenSpan, documents: list[Document], source: str | None,
     record_retrieved(search, new, now_ns)
 
 
-def _read_for(run: Run, documents: list[Document], source: str | None) -> Hits:
+def _read_for(run: IntegrationRun, documents: list[Document], source: str | None) -> Hits:
     """Read documents for a run without events; one without an id takes that of the same text in the pool."""
     known = KnownDocuments()
     pool = run.candidates()

@@ -13,7 +13,7 @@ from ragtrace_langchain.tools import record_context_texts, record_contexts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ragtrace.capture import IntegrationRun as Run
+    from ragtrace.capture import IntegrationRun
     from ragtrace_langchain.run_state import ModelCall, OpenSpan, RunState
 
 
@@ -124,7 +124,7 @@ def said_in(defaults: Defaults, metadata: Mapping[str, object]) -> dict[str, obj
 
 
 @guarded
-def describe_configured(run: Run, configurable: Mapping[str, object]) -> None:
+def describe_configured(run: IntegrationRun, configurable: Mapping[str, object]) -> None:
     """Write what a call is configured with onto a run that nothing else says it of.
 
     LangGraph copies a thread's id into the metadata; what looks up a conversation's memory does not.
@@ -138,7 +138,7 @@ def describe_configured(run: Run, configurable: Mapping[str, object]) -> None:
 
 @guarded
 def describe_request(
-    run: Run, defaults: Defaults, metadata: Mapping[str, object], tags: Iterable[str] | None
+    run: IntegrationRun, defaults: Defaults, metadata: Mapping[str, object], tags: Iterable[str] | None
 ) -> None:
     """Write the per-request data onto a run."""
     own = [tag for tag in tags_of(tags) if not tag.startswith(_INNER_TAGS)]
@@ -148,7 +148,7 @@ def describe_request(
 
 @guarded
 def describe_joined(
-    run: Run, defaults: Defaults, metadata: Mapping[str, object], tags: Iterable[str] | None
+    run: IntegrationRun, defaults: Defaults, metadata: Mapping[str, object], tags: Iterable[str] | None
 ) -> None:
     """Write the per-request data of a chain onto the application's own run, where that says nothing of it."""
     own = [tag for tag in tags_of(tags) if not tag.startswith(_INNER_TAGS)]

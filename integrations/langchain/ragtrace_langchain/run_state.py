@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from langchain_core.documents import Document
 
-    from ragtrace.capture import IntegrationRun as Run
-    from ragtrace.capture import Recorder
+    from ragtrace.capture import IntegrationRun, Recorder
     from ragtrace.capture.types import Operation
     from ragtrace.model import Message, Usage
     from ragtrace_langchain.documents import Columns, Hit
@@ -55,7 +54,7 @@ class Choice(NamedTuple):
 class RunState:
     """State of one root run: the `Run` it writes to and the facts that its events have shown so far."""
 
-    run: Run
+    run: IntegrationRun
     is_joined: bool = False  # the application opened the run; `root` stands for its block
     has_retriever: bool = False  # a retriever was called, or the application marked documents
     has_model: bool = False  # a model was called outside retrievers
@@ -310,7 +309,7 @@ class RunMap:
         if state.is_joined:
             self._joined.pop(id(state.run), None)
 
-    def join(self, run: Run) -> RunState | None:
+    def join(self, run: IntegrationRun) -> RunState | None:
         """Return the tree of a run that the application opened itself, once `joined` has put it here."""
         state = self._joined.get(id(run))
         return state if state is not None and state.run is run else None

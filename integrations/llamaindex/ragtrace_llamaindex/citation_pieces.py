@@ -12,7 +12,7 @@ from ragtrace.model import Passage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ragtrace.capture import IntegrationRun as Run
+    from ragtrace.capture import IntegrationRun
     from ragtrace_llamaindex.nodes import NodeColumns
     from ragtrace_llamaindex.run_state import RunState
 
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"Source (\d{1,4}):\n")
 _TAIL_BYTES = 48  # of a piece's letters, to find the passage that it is a part of
 
 
-def note_pieces(state: RunState, run: Run, out: NodeColumns, found: Mapping[str, Passage]) -> None:
+def note_pieces(state: RunState, run: IntegrationRun, out: NodeColumns, found: Mapping[str, Passage]) -> None:
     """Note which passage each numbered piece is a part of, and what its number means in the answer."""
     if not found or not out.texts or not isinstance(out.texts[0], str) or not _NUMBER.match(out.texts[0]):
         return
@@ -45,7 +45,7 @@ def _pieces(
         yield numbered[1], (passages[at], piece)
 
 
-def record_used_pieces(state: RunState, run: Run) -> None:
+def record_used_pieces(state: RunState, run: IntegrationRun) -> None:
     """Report the passages whose pieces stand in a prompt as those that the model was shown."""
     if not state.pieces or run.used_passages is not None:
         return

@@ -14,8 +14,7 @@ from ragtrace_llamaindex.selection import settle
 from ragtrace_llamaindex.tools import report_tool_call
 
 if TYPE_CHECKING:
-    from ragtrace.capture import Failure
-    from ragtrace.capture import IntegrationRun as Run
+    from ragtrace.capture import Failure, IntegrationRun
     from ragtrace.model import Outcome
     from ragtrace_llamaindex.run_state import OpenSpan, RunState
 
@@ -33,7 +32,12 @@ def answer_of(result: object) -> str | None:
 
 @guarded
 def conclude(
-    root: OpenSpan, run: Run, answer: str | None, outcome: Outcome | None, failure: Failure | None, asked: object
+    root: OpenSpan,
+    run: IntegrationRun,
+    answer: str | None,
+    outcome: Outcome | None,
+    failure: Failure | None,
+    asked: object,
 ) -> None:
     """Write what is known only at a run's end: its selection, its answer, what made it fail.
 
@@ -62,7 +66,7 @@ def conclude(
 
 
 @guarded
-def conclude_joined(root: OpenSpan, run: Run) -> None:
+def conclude_joined(root: OpenSpan, run: IntegrationRun) -> None:
     """Write last facts onto a run of the application's own, whose own words come first."""
     state = root.state
     text = state.answer or state.last_text
@@ -108,7 +112,7 @@ def report_failed(span: OpenSpan, error: BaseException, ended_ns: int) -> None:
 
 
 @guarded
-def record_failed(span: OpenSpan, run: Run, failure: Failure, ended_ns: int) -> None:
+def record_failed(span: OpenSpan, run: IntegrationRun, failure: Failure, ended_ns: int) -> None:
     """Report a retriever or a postprocessor that failed."""
     if span.kind == "retriever":
         if span.within is not None:
@@ -154,7 +158,12 @@ def report_model_call(span: ModelSpan, response: object, error: BaseException | 
 
 @guarded
 def record_model_call(
-    span: ModelSpan, run: Run, reply: Message | None, facts: ReplyFacts, failure: Failure | None, ended_ns: int
+    span: ModelSpan,
+    run: IntegrationRun,
+    reply: Message | None,
+    facts: ReplyFacts,
+    failure: Failure | None,
+    ended_ns: int,
 ) -> None:
     """Write a model call that has ended, and keep what it said."""
     state = span.state
@@ -183,7 +192,7 @@ def record_model_call(
     )
 
 
-def is_question(root: OpenSpan, run: Run, answer: str) -> bool:
+def is_question(root: OpenSpan, run: IntegrationRun, answer: str) -> bool:
     """Tell whether a run that ends asked something: passages were searched, or a question was answered."""
     state = root.state
     if run.attributes.get("query") and (answer or state.is_model_asked or root.kind == "query"):
@@ -191,7 +200,7 @@ def is_question(root: OpenSpan, run: Run, answer: str) -> bool:
     return bool(state.is_searched or state.seen or state.explicit is not None or run.selection is not None)
 
 
-def is_context(run: Run, text: str) -> bool:
+def is_context(run: IntegrationRun, text: str) -> bool:
     """Tell whether a text consists of the run's passages: a context for a model elsewhere, not an answer."""
     delivered = run.selection if run.selection is not None else run.candidates()
     found = found_in(text, tuple({passage.id: passage for passage in delivered}.values()))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from inspect import BoundArguments
 
-    from ragtrace.capture import IntegrationRun as Run
+    from ragtrace.capture import IntegrationRun
     from ragtrace.model import Message
     from ragtrace_llamaindex.run_state import OpenSpan, RunState
 
@@ -138,7 +138,7 @@ def _on_model_start(span: OpenSpan, bound: BoundArguments, instance: object) -> 
 
 
 @guarded
-def record_prompt(span: ModelSpan, run: Run, root: OpenSpan | None) -> None:
+def record_prompt(span: ModelSpan, run: IntegrationRun, root: OpenSpan | None) -> None:
     """Take the rendered prompt of a model call; the models of a retriever that was called alone write no answer."""
     if span.tool is not None:
         span.tool.has_model = True

@@ -13,7 +13,7 @@ from ragtrace_llamaindex.request import said
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ragtrace.capture import IntegrationRun as Run
+    from ragtrace.capture import IntegrationRun
     from ragtrace.capture.passages import ReadPassages
     from ragtrace.capture.types import Operation
     from ragtrace.model import Message, Passage, Usage
@@ -32,7 +32,7 @@ class RunState:
     """
 
     defaults: Defaults
-    run: Run | None = None
+    run: IntegrationRun | None = None
     root: OpenSpan | None = None
     arguments: Mapping[str, object] | None = None  # of a root without a run
     interrupt: object = None  # the last input that a workflow asked a person for
@@ -246,7 +246,7 @@ class JoinedStates:
         """Forget all run states."""
         self._states.clear()
 
-    def _join(self, run: Run, defaults: Defaults) -> RunState:
+    def _join(self, run: IntegrationRun, defaults: Defaults) -> RunState:
         state = RunState(defaults)
         state.is_joined = True
         state.run = run
@@ -260,7 +260,7 @@ class JoinedStates:
         return kept
 
 
-def _describe(run: Run, defaults: Defaults) -> None:
+def _describe(run: IntegrationRun, defaults: Defaults) -> None:
     """Write the facts of the request and the defaults that the application did not give the run itself."""
     request = {
         name: fact for name, fact in said().items() if name in {"tags", "metadata"} or name not in run.attributes

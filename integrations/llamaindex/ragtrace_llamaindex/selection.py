@@ -19,7 +19,7 @@ from ragtrace_llamaindex.nodes import NodeColumns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragtrace.capture import IntegrationRun as Run
+    from ragtrace.capture import IntegrationRun
     from ragtrace.model import Passage
     from ragtrace_llamaindex.run_state import OpenSpan, RunState
 
@@ -27,7 +27,13 @@ _PASSAGE_TEXT = attrgetter("text")
 
 
 @guarded
-def record_retrieved(span: OpenSpan, run: Run, column: NodeColumns, ended_ns: int, is_fusion: bool) -> None:  # noqa: FBT001 - all by place
+def record_retrieved(
+    span: OpenSpan,
+    run: IntegrationRun,
+    column: NodeColumns,
+    ended_ns: int,
+    is_fusion: bool,  # noqa: FBT001 - all by place
+) -> None:
     """Take what a retriever returned: a leaf's pool, or what a composite made of its inner ones."""
     state = span.state
     if span.within is None and _are_copies(state, column):
@@ -51,7 +57,9 @@ def record_retrieved(span: OpenSpan, run: Run, column: NodeColumns, ended_ns: in
 
 
 @guarded
-def record_postprocessed(span: OpenSpan, run: Run, given: NodeColumns, out: NodeColumns, ended_ns: int) -> None:
+def record_postprocessed(
+    span: OpenSpan, run: IntegrationRun, given: NodeColumns, out: NodeColumns, ended_ns: int
+) -> None:
     """Take what a postprocessor returned: fewer nodes, another order or other scores are a choice."""
     state = span.state
     out.known_again(given)
@@ -83,7 +91,7 @@ def record_postprocessed(span: OpenSpan, run: Run, given: NodeColumns, out: Node
 
 
 @guarded
-def record_synthesized(span: OpenSpan, run: Run, out: NodeColumns) -> None:
+def record_synthesized(span: OpenSpan, run: IntegrationRun, out: NodeColumns) -> None:
     """Take the nodes that a synthesizer is given, where something between it and the retriever chose among them.
 
     An asynchronous postprocessor of an application's own, or a few lines of an engine's, leave no span.
@@ -95,7 +103,7 @@ def record_synthesized(span: OpenSpan, run: Run, out: NodeColumns) -> None:
     scope.synthesized = len(scope.lists)
 
 
-def _record_unseen_choice(span: OpenSpan, scope: OpenSpan, run: Run, out: NodeColumns) -> None:
+def _record_unseen_choice(span: OpenSpan, scope: OpenSpan, run: IntegrationRun, out: NodeColumns) -> None:
     state, found = span.state, scope.found
     if not found or not found.keys() >= set(out.ids):
         return
@@ -131,7 +139,7 @@ def found_of(found: object) -> NodeColumns | list[object]:
 
 @guarded
 def record_found(
-    span: OpenSpan, run: Run, found: NodeColumns | list[object], source: str | None, ended_ns: int
+    span: OpenSpan, run: IntegrationRun, found: NodeColumns | list[object], source: str | None, ended_ns: int
 ) -> None:
     """Take passages that no retriever returned: of a tool, or named by the application itself."""
     state = span.state
@@ -162,7 +170,7 @@ def record_inner_answer(span: OpenSpan, answer: str | None, ended_ns: int) -> No
 
 
 @guarded
-def record_marked(span: OpenSpan, run: Run, nodes: NodeColumns | list[object]) -> None:
+def record_marked(span: OpenSpan, run: IntegrationRun, nodes: NodeColumns | list[object]) -> None:
     """Take a selection that the application itself names; several add up."""
     state = span.state
     if not isinstance(nodes, NodeColumns):
@@ -177,7 +185,7 @@ def record_marked(span: OpenSpan, run: Run, nodes: NodeColumns | list[object]) -
 
 
 @guarded
-def settle(root: OpenSpan, run: Run, answer: str) -> None:
+def settle(root: OpenSpan, run: IntegrationRun, answer: str) -> None:
     """Set the selection of a run that ends: an engine that asks several sub-questions made several choices."""
     state = root.state
     if state.explicit is not None:
@@ -197,7 +205,7 @@ def settle(root: OpenSpan, run: Run, answer: str) -> None:
         record_used_pieces(state, run)
 
 
-def _last_attempt(state: RunState, run: Run, answer: str) -> ReadPassages | None:
+def _last_attempt(state: RunState, run: IntegrationRun, answer: str) -> ReadPassages | None:
     """Return the list delivered last, where the answer was asked for with all of it and nothing else found.
 
     What was delivered before it was given up: an engine tried again, fell back on another, or a workflow looped.
@@ -209,7 +217,7 @@ def _last_attempt(state: RunState, run: Run, answer: str) -> ReadPassages | None
     return last if set(_names(found_in(prompt, delivered))) == set(_names(last)) else None
 
 
-def _delivered(run: Run) -> Sequence[Passage]:
+def _delivered(run: IntegrationRun) -> Sequence[Passage]:
     return run.selection if run.selection is not None else run.candidates()
 
 
@@ -231,7 +239,7 @@ def _are_copies(state: RunState, column: NodeColumns) -> bool:
     return all(isinstance(text, str) and text and any(text in one for one in known) for text in column.texts)
 
 
-def _report_unknown(span: OpenSpan, run: Run, column: NodeColumns) -> None:
+def _report_unknown(span: OpenSpan, run: IntegrationRun, column: NodeColumns) -> None:
     """Report nodes that no retriever delivered as a retrieval: an application's own search found them."""
     state, scope = span.state, span.scope()
     if state.seen or span.within is not None or not column.ids or (state.is_joined and run.retrievals()):
@@ -244,7 +252,7 @@ def _report_unknown(span: OpenSpan, run: Run, column: NodeColumns) -> None:
     scope.sources = 1
 
 
-def _first_met(state: RunState, run: Run, column: NodeColumns, source: str | None) -> ReadPassages:
+def _first_met(state: RunState, run: IntegrationRun, column: NodeColumns, source: str | None) -> ReadPassages:
     passages = column.passages(run.reader, source)
     _note_text(state, column, passages)
     return passages
@@ -257,7 +265,7 @@ def _note_text(state: RunState, column: NodeColumns, passages: ReadPassages) -> 
 
 
 def _report_retrieval(
-    span: OpenSpan, run: Run, passages: ReadPassages, ended_ns: int, *, is_fused: bool = False
+    span: OpenSpan, run: IntegrationRun, passages: ReadPassages, ended_ns: int, *, is_fused: bool = False
 ) -> None:
     run.retrieved(
         passages,
@@ -273,7 +281,13 @@ def _report_retrieval(
 
 
 def _record_composite(
-    span: OpenSpan, run: Run, column: NodeColumns, passages: ReadPassages, ended_ns: int, *, is_fusion: bool
+    span: OpenSpan,
+    run: IntegrationRun,
+    column: NodeColumns,
+    passages: ReadPassages,
+    ended_ns: int,
+    *,
+    is_fusion: bool,
 ) -> ReadPassages:
     inner = span.found
     is_new = any(passage.id not in inner for passage in passages)
@@ -300,7 +314,7 @@ def _record_composite(
     return chosen
 
 
-def _behind_answers(span: OpenSpan, run: Run, column: NodeColumns) -> ReadPassages:
+def _behind_answers(span: OpenSpan, run: IntegrationRun, column: NodeColumns) -> ReadPassages:
     """Return a retriever's nodes as passages, with those behind an engine's answer in place of that.
 
     A recursive retriever makes a node of the answer of each engine that it asks.
@@ -319,7 +333,9 @@ def _behind_answers(span: OpenSpan, run: Run, column: NodeColumns) -> ReadPassag
     return ranked(tuple(found.values()))
 
 
-def _choose_answers(span: OpenSpan, run: Run, given: NodeColumns, out: NodeColumns, ended_ns: int) -> None:
+def _choose_answers(
+    span: OpenSpan, run: IntegrationRun, given: NodeColumns, out: NodeColumns, ended_ns: int
+) -> None:
     """Take a choice among nodes of which some are an engine's answer: the passages behind those are chosen."""
     if out.ids == given.ids:
         return
@@ -335,7 +351,9 @@ def _choose_answers(span: OpenSpan, run: Run, given: NodeColumns, out: NodeColum
     _choose(span, list(span.scope().found), passages, ended_ns)
 
 
-def _rescored(state: RunState, run: Run, column: NodeColumns, before: Mapping[str, float | None]) -> ReadPassages:
+def _rescored(
+    state: RunState, run: IntegrationRun, column: NodeColumns, before: Mapping[str, float | None]
+) -> ReadPassages:
     """Return chosen nodes as passages, with the scores that the choice gave them: None if it left the old ones."""
     is_rescored = not is_equal(list(map(before.get, column.ids)), column.scores)
     scores = column.scores if is_rescored else [None] * len(column.ids)
@@ -346,7 +364,7 @@ def _rescored(state: RunState, run: Run, column: NodeColumns, before: Mapping[st
     return run.reader.columns(column.texts, column.ids, scores, column.metadata)
 
 
-def _candidates(span: OpenSpan, run: Run, given: NodeColumns) -> ReadPassages:
+def _candidates(span: OpenSpan, run: IntegrationRun, given: NodeColumns) -> ReadPassages:
     """Return what a postprocessor chose from: the list delivered last where it is that, else what it was given."""
     last = span.scope().last
     if last is not None and _names(last) == given.ids:

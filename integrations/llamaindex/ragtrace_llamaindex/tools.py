@@ -13,8 +13,7 @@ from ragtrace_llamaindex.nodes import NodeColumns
 from ragtrace_llamaindex.selection import found_of, record_found
 
 if TYPE_CHECKING:
-    from ragtrace.capture import Failure
-    from ragtrace.capture import IntegrationRun as Run
+    from ragtrace.capture import Failure, IntegrationRun
     from ragtrace_llamaindex.run_state import ToolSpan
 
 _LONGEST_READ_CHARS = 1_000_000  # of a text that may be JSON
@@ -45,7 +44,9 @@ def report_tool_call(span: ToolSpan, result: object, error: BaseException | None
 
 
 @guarded
-def record_tool_call(span: ToolSpan, run: Run, result: ToolResult, failure: Failure | None, ended_ns: int) -> None:
+def record_tool_call(
+    span: ToolSpan, run: IntegrationRun, result: ToolResult, failure: Failure | None, ended_ns: int
+) -> None:
     """Write a tool call; its output counts as passages where nothing was searched in it."""
     run.tool_called(
         span.name,

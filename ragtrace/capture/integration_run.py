@@ -31,6 +31,9 @@ class IntegrationRun(Run):
     They report inferred selections and texts in place of passages, leave work to the pipeline, and read the
     state of a run. `Recorder.start` and `current_run` return it.
 
+    Attributes:
+        last_activity: monotonic seconds; an integration sets it while a stream flows.
+
     Example:
         >>> from ragtrace.capture import Recorder
         >>> run = Recorder().start(query="Where is the lab?")
@@ -83,15 +86,6 @@ class IntegrationRun(Run):
     def started_ns(self) -> int:
         """Unix ns."""
         return self._started_ns
-
-    @property
-    def last_activity(self) -> float:
-        """Monotonic seconds; an integration sets it while a stream flows."""
-        return self._last_activity
-
-    @last_activity.setter
-    def last_activity(self, now: float) -> None:
-        self._last_activity = now
 
     @guarded
     def selected(self, passages: Iterable[object], *, selection_source: str, is_final: bool = False) -> None:
@@ -216,7 +210,7 @@ class IntegrationRun(Run):
             args: what it is called with; the application must not be able to change it.
             chars: characters of the texts in `args`.
         """
-        self._last_activity = time.monotonic()
+        self.last_activity = time.monotonic()
         if self._processor is None:
             return
         self._later.append((function, args))

@@ -65,7 +65,7 @@ class Run:
         self._started_ns = started_ns
         self._open_runs = open_runs
         self._lock = threading.RLock()
-        self._last_activity = time.monotonic()
+        self.last_activity = time.monotonic()
         self._reader = PassageReader(config.redact, limits.passage_chars)
         self._processor: RunProcessor | None = None
         self._root_span: TraceRef | None = None
@@ -555,14 +555,14 @@ class Run:
         return candidate_pool(self._steps, self._pool_order, self._fused_keys)
 
     def _add(self, step: Step) -> None:
-        self._last_activity = time.monotonic()
+        self.last_activity = time.monotonic()
         if len(self._steps) < MAX_STEPS:
             self._steps.append(step)
         else:
             self._truncated["steps"] = self._truncated.get("steps", 0) + 1
 
     def _put(self, name: str, value: object, limit: int) -> None:
-        self._last_activity = time.monotonic()
+        self.last_activity = time.monotonic()
         text, original = clean_text(self._redacted(value), limit)
         self._attributes[name] = text
         if original:

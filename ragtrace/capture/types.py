@@ -144,7 +144,7 @@ class EndedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingRun:
-    """An ended run of which calls of `Run.later` wait for the pipeline's thread.
+    """An ended run of which calls of `IntegrationRun.later` wait for the pipeline's thread.
 
     Attributes:
         ended_ns: Unix ns.

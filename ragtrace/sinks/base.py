@@ -17,7 +17,8 @@ class Sink(Protocol):
     r"""Takes each scored record, in the scorer's thread, one call at a time.
 
     An exception is counted as a loss of this sink and touches neither the scorer nor other sinks. A sink that
-    writes to a network queues in `emit` and writes in a thread of its own: see `ragtrace.sinks.outbox`.
+    writes to a network queues in `emit` and writes in a thread of its own: see `ragtrace.sinks.outbox`,
+    a sink's queue in memory.
 
     A sink gets a name in one of two ways: a module ``ragtrace/sinks/<name>.py`` with ``PLUGIN``, or an entry point
     of a package in the group ``ragtrace.sinks``. Both name a class or function that returns a sink. The setting
@@ -40,8 +41,10 @@ class Sink(Protocol):
     - Process: sinks run where scoring runs. With ``scorer=worker`` set ``RAGTRACE_SINKS`` for ``ragtrace worker``.
     - Texts: the record holds its texts, after redaction, whatever ``content`` says. `MetricResult.shown_details`
       leaves texts out of a score's details.
-    - Forks: a forked child gets the sinks of its parent, as they are. Open files and threads in `emit`.
-    - Repeats: with a store, a sink gets the scores of a killed process once more, from the next process.
+    - Forks: a forked child gets the sinks of its parent, as they are. Open files and start threads in `emit`, not
+      in the constructor. Its `ValueError`, `TypeError` or `OSError` becomes one line for the user.
+    - Repeats: with a store, scores whose delivery was not noted before a kill come once more, from the next
+      process. `score.key` tells them.
 
     Two more methods are optional; both are given seconds, are not waited for beyond them, and return False
     when something was lost. ``flush(timeout_s)`` is called by `ragtrace.flush`; ``close(timeout_s)`` by

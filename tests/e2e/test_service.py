@@ -121,7 +121,7 @@ def test_configure_again_replaces_the_settings_behind_a_kept_recorder(service: A
         ({"sampling_rules": 5}, "sampling_rules=5 is not a list"),
         ({"spool": 5}, "spool=5"),
         ({"sinks": 5}, "sinks: an object with emit(record, scores) is wanted, got int"),
-        ({"sinks": "x"}, "the entry point 'x'"),
+        ({"sinks": "x"}, "no entry point 'x'"),
         ({"sinks": [print]}, "got builtin_function_or_method"),
         ({"tracer_provider": 5}, "tracer_provider must be a provider with get_tracer(), got int"),
         ({"meter_provider": object()}, "meter_provider must be a provider with get_meter()"),

@@ -15,7 +15,7 @@ from ragtrace.errors import ConfigError, InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragtrace.scoring.offline.comparison import ComparedSide, Comparison
+    from ragtrace.scoring.offline.comparison import ComparedFile, Comparison
 
 EPILOG = """\
 Input: files as `ragtrace score --out` writes them, plain or gzip. Every other file is
@@ -79,8 +79,8 @@ def short_names(files: Sequence[str]) -> list[str]:
     return names if len(set(names)) == len(set(files)) else list(files)
 
 
-def _arm(file: str, name: str) -> ComparedSide:
-    from ragtrace.scoring.offline.comparison import ComparedSide
+def _arm(file: str, name: str) -> ComparedFile:
+    from ragtrace.scoring.offline.comparison import ComparedFile
     from ragtrace.scoring.offline.scored_row import scored_row
 
     broken = BrokenLines(file, is_held=True)
@@ -89,10 +89,10 @@ def _arm(file: str, name: str) -> ComparedSide:
     if not rows:
         raise InputError(broken.first or f"{file}:1: the file is empty; give one that `ragtrace score` wrote")
     broken.close()
-    return ComparedSide(name, rows, broken.count)
+    return ComparedFile(name, rows, broken.count)
 
 
-def _report(reports: dict[str, Path | None], arms: list[ComparedSide], found: Comparison) -> None:
+def _report(reports: dict[str, Path | None], arms: list[ComparedFile], found: Comparison) -> None:
     from ragtrace.cli.compare.table import show
     from ragtrace.cli.io.console import Shown
 

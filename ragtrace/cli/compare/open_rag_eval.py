@@ -12,7 +12,7 @@ from ragtrace.cli.io.row_writers import cell
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from ragtrace.scoring.offline.comparison import ComparedSide
+    from ragtrace.scoring.offline.comparison import ComparedFile
     from ragtrace.scoring.offline.scored_row import ScoredRow
 
 COLUMNS = (
@@ -25,7 +25,7 @@ COLUMNS = (
 )
 
 
-def write_queries(arms: Sequence[ComparedSide], stream: IO[bytes]) -> None:
+def write_queries(arms: Sequence[ComparedFile], stream: IO[bytes]) -> None:
     """Write one row a query, with a prefix ``run_N_`` for repeated queries.
 
     Runs are numbered over the files in their order: with two files of one run each, ``run_1_`` is the first file
@@ -50,7 +50,7 @@ def write_queries(arms: Sequence[ComparedSide], stream: IO[bytes]) -> None:
     text.detach()
 
 
-def _by_query(arms: Sequence[ComparedSide]) -> dict[Hashable, list[list[ScoredRow]]]:
+def _by_query(arms: Sequence[ComparedFile]) -> dict[Hashable, list[list[ScoredRow]]]:
     queries: dict[Hashable, list[list[ScoredRow]]] = {}
     for place, arm in enumerate(arms):
         for row in arm.rows:

@@ -25,7 +25,7 @@ _OTHER_MAKER = "refused: another judge, version, K or scale"
 _OTHER_LABELS = "refused: other labels"
 
 
-class ComparedSide(NamedTuple):
+class ComparedFile(NamedTuple):
     """One scored file."""
 
     name: str
@@ -157,7 +157,7 @@ class Comparison:
         }
 
 
-def compare(arms: Sequence[ComparedSide], *, metrics: Sequence[str] = (), seed: int = 0) -> Comparison:
+def compare(arms: Sequence[ComparedFile], *, metrics: Sequence[str] = (), seed: int = 0) -> Comparison:
     """Compare scored files with the first of them.
 
     Scores are averaged and compared where judge, version, K, label scale and universe agree. Two files are compared
@@ -177,7 +177,7 @@ def compare(arms: Sequence[ComparedSide], *, metrics: Sequence[str] = (), seed: 
         >>> from ragtrace.scoring.offline.scored_row import scored_row
         >>> def arm(name, values):
         ...     scores = [{"mrr": {"state": "ok", "value": value, "version": "a"}} for value in values]
-        ...     return ComparedSide(name, [scored_row({"scores": score}, n) for n, score in enumerate(scores, 1)])
+        ...     return ComparedFile(name, [scored_row({"scores": score}, n) for n, score in enumerate(scores, 1)])
         >>> found = compare([arm("a", [0.5, 0.5, 0.25]), arm("b", [1.0, 1.0, 1.0])]).lines[0].contrasts[0]
         >>> found.difference.is_paired, round(found.difference.value, 3)
         (True, 0.583)
@@ -208,7 +208,7 @@ def compare(arms: Sequence[ComparedSide], *, metrics: Sequence[str] = (), seed: 
 
 def _lines(
     tables: Sequence[Sequence[ScoredRow]],
-    arms: Sequence[ComparedSide],
+    arms: Sequence[ComparedFile],
     wanted: set[str],
     *,
     seed: int,
@@ -290,7 +290,7 @@ def _columns(
 
 
 def _refusals(
-    name: str, columns: Sequence[Mapping[Maker, MetricColumn]], arms: Sequence[ComparedSide]
+    name: str, columns: Sequence[Mapping[Maker, MetricColumn]], arms: Sequence[ComparedFile]
 ) -> list[str | None]:
     """Return for each other file the reason why it cannot be compared, or None."""
     givers = [{maker for maker, column in by_maker.items() if column.found} for by_maker in columns]
@@ -309,7 +309,7 @@ def _refusals(
     return lines
 
 
-def _over_other_labels(line: Compared, arms: Sequence[ComparedSide]) -> Iterator[str]:
+def _over_other_labels(line: Compared, arms: Sequence[ComparedFile]) -> Iterator[str]:
     for arm, contrast in zip(arms[1:], line.contrasts, strict=True):
         if contrast.reason == _OTHER_LABELS:
             yield (

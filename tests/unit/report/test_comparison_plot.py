@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from ragtrace.report.comparison_plot import draw
-from ragtrace.scoring.offline.comparison import ComparedSide, compare
+from ragtrace.scoring.offline.comparison import ComparedFile, compare
 from ragtrace.scoring.offline.scored_row import scored_row
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytest.importorskip("matplotlib")
 
 
-def arm(name: str, n: int, seed: int = 0, **metrics: float) -> ComparedSide:
+def arm(name: str, n: int, seed: int = 0, **metrics: float) -> ComparedFile:
     draw_from = random.Random(seed)
     rows = []
     for i in range(n):
@@ -28,7 +28,7 @@ def arm(name: str, n: int, seed: int = 0, **metrics: float) -> ComparedSide:
         }
         scores["answered"] = {"state": "ok", "value": float(i % 4 > 0)}
         rows.append(scored_row({"id": str(i), "scores": scores}, i + 1))
-    return ComparedSide(name, rows)
+    return ComparedFile(name, rows)
 
 
 @pytest.mark.parametrize(
@@ -38,11 +38,11 @@ def arm(name: str, n: int, seed: int = 0, **metrics: float) -> ComparedSide:
         [arm("a.jsonl", 900, faithfulness=1.0, harm_at_k=1.0), arm("$b_$.jsonl", 3, 1, faithfulness=1.0, own=-7.0)],
         [arm(f"{i}.jsonl", 5, i, **{f"m{j}_with_a_rather_long_name_of_its_own": 1.0 for j in range(9)}) for i in range(7)],
         [arm("one value.jsonl", 1, faithfulness=0.0, own=0.0)],
-        [ComparedSide("none.jsonl", [scored_row({"scores": {"mrr": {"state": "na", "reason": "no_labels"}}}, 1)])],
+        [ComparedFile("none.jsonl", [scored_row({"scores": {"mrr": {"state": "na", "reason": "no_labels"}}}, 1)])],
     ],
     ids=["one file", "two files", "many", "one value", "no value"],
 )  # fmt: skip
-def test_every_comparison_can_be_drawn(arms: list[ComparedSide], tmp_path: Path) -> None:
+def test_every_comparison_can_be_drawn(arms: list[ComparedFile], tmp_path: Path) -> None:
     draw(compare(arms), tmp_path / "a.png")
     width, height = struct.unpack(">II", (tmp_path / "a.png").read_bytes()[16:24])
     assert width >= 600

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragtrace.errors import ConfigError, InputError
-from ragtrace.scoring.offline.comparison import ComparedSide, compare
+from ragtrace.scoring.offline.comparison import ComparedFile, compare
 from ragtrace.scoring.offline.scored_row import scored_row
 from ragtrace.stats.differences import clustered_mean_ci, paired_difference, unpaired_difference
 from ragtrace.stats.intervals import bootstrap_mean_ci
@@ -26,8 +26,8 @@ def line(n: int, score: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
     return {"id": f"q{n}", "query": f"Question {n}?", "scores": {"faithfulness": score} if score else {}, **more}
 
 
-def arm(name: str, lines: list[dict[str, Any]]) -> ComparedSide:
-    return ComparedSide(name, [scored_row(one, n) for n, one in enumerate(lines, start=1)])
+def arm(name: str, lines: list[dict[str, Any]]) -> ComparedFile:
+    return ComparedFile(name, [scored_row(one, n) for n, one in enumerate(lines, start=1)])
 
 
 def values(seed: int, n: int = 30) -> list[float]:

@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 import anyio
 import pytest
 import uvicorn
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
 from langchain_core.runnables import RunnableGenerator, RunnableLambda, RunnableParallel, RunnablePassthrough
@@ -63,6 +64,15 @@ def graph(model):
     built.add_node("generate", lambda state: {"answer": asked(model).invoke({"docs": state["documents"], **state})})
     built.add_edge(START, "retrieve").add_edge("retrieve", "generate").add_edge("generate", END)
     return built.compile()
+
+
+@pytest.fixture(autouse=True)
+def ordered_collector():
+    """No collection but the test's own: it closes generators in the order of their creation, the outermost first."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 question = RunnableLambda(lambda x: x["question"])
@@ -135,6 +145,25 @@ def test_a_stream_that_is_left(keeper, recorder, config, form, number, leave):
     assert (record.outcome, record.query) == ("partial", "Where?")
     assert record.answer.startswith(said[:-1])
     assert ids(keeper.only, "retrieved") == [f"d{i}" for i in range(6)]
+
+
+class AgeTheRoot(BaseCallbackHandler):
+    """Makes the root's generators older than the inner ones by a generation, so that the collector reaches them last."""
+
+    def on_chain_start(self, *args, parent_run_id=None, **kwargs):
+        if parent_run_id is None:
+            gc.collect(0)
+
+
+def test_the_collector_closes_an_inner_generator_first(keeper, recorder, config):
+    """LangChain then reads the model's stream to its end before the root is told, so the answer is whole."""
+    config["callbacks"].append(AgeTheRoot())
+    stream = FORMS["a generator last"](chat()).stream({"question": "Where?"}, config)
+    read(stream, 1)
+    held = [stream]
+    del stream
+    cycle_of_all(held.pop())
+    assert (keeper.only.record.outcome, keeper.only.record.answer) == ("answered", ANSWER)
 
 
 @pytest.mark.parametrize("form", FORMS)

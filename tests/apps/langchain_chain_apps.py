@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
 from operator import itemgetter
 
 from langchain_classic.chains import create_history_aware_retriever, create_retrieval_chain
@@ -751,11 +752,21 @@ class StepBack(LangChainApplication):
         found = store({"Is the warranty valid in Oslo?": 128, "What holds in Norway?": 38}).as_retriever(
             search_kwargs={"k": 2}
         )
+        is_searched = threading.Event()  # the pool has its searches in the order of time, so that one comes first
+
+        def noted(documents):
+            is_searched.set()
+            return joined(documents)
+
+        def later(text):
+            assert is_searched.wait(30)
+            return text
+
         general = ChatPromptTemplate.from_template("Step back: {question}") | model | StrOutputParser()
         return (
             {
-                "normal": itemgetter("question") | found | RunnableLambda(joined),
-                "general": general | found | RunnableLambda(joined),
+                "normal": itemgetter("question") | found | RunnableLambda(noted),
+                "general": general | RunnableLambda(later) | found | RunnableLambda(joined),
                 "question": itemgetter("question"),
             }
             | ChatPromptTemplate.from_template("{normal}\n\n{general}\n\nQuestion: {question}")

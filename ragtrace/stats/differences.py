@@ -1,23 +1,30 @@
-"""Differences of two means with bootstrap intervals."""
+"""Differences of two means with their intervals."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ragtrace.stats.intervals import RESAMPLES, Interval, bootstrap_mean_ci, drawn, percentile_bounds
+from ragtrace.stats.intervals import (
+    LEAST_FREEDOM,
+    UNIT,
+    Estimate,
+    bounds,
+    cluster_sums,
+    estimate,
+    moments,
+    root_mean_square,
+    widened,
+    without_ends,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from numpy.typing import NDArray
+    from ragtrace.stats.intervals import Ends
 
-    Array = NDArray[np.float64]
-
-# Where nothing differs, 0 is outside the interval of 2 normal pairs in .50 of cases, of 5 in .19, of 10 in .10,
-# of 20 in .09, of 30 in .07, of 100 in .05.
+# With fewer, "no difference shown" would say more of the number of units than of the difference.
 LEAST_UNITS = 10
 
 
@@ -27,11 +34,11 @@ class Difference:
 
     Attributes:
         value: in the unit of the values; above 0 where the second side is higher.
-        low: lower bound; None where a side has fewer than 2 units.
+        low: lower bound; None where a side has fewer than 2 units and its values no ends.
         high: upper bound.
         is_paired: whether it is over pairs.
         n: pairs, or values of the first and of the second side.
-        n_units: what was resampled: pairs or values, or clusters of them; of the smaller side where unpaired.
+        n_units: pairs or values, or clusters of them; of the smaller side where unpaired.
     """
 
     value: float
@@ -61,60 +68,26 @@ class Difference:
         }
 
 
-def clustered_mean_ci(
-    values: Sequence[float],
-    clusters: Sequence[Hashable] | None = None,
-    *,
-    n_resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Interval:
-    """Return the mean with its 95 % bootstrap interval over whole clusters.
-
-    Without clusters, or where each value is a cluster of its own, it is `bootstrap_mean_ci` to the bit.
-
-    Args:
-        values: the scores.
-        clusters: the cluster of each, for example its session.
-        n_resamples: number of resamples.
-        seed: of ``numpy.random.default_rng``.
-
-    Returns:
-        No values: three None. One cluster: the mean without bounds.
-
-    Raises:
-        ValueError: not one cluster a value.
-
-    Example:
-        >>> clustered_mean_ci([0.0, 0.0, 1.0, 1.0], ["a", "a", "b", "b"])
-        Interval(mean=0.5, low=0.0, high=1.0)
-    """
-    sums, sizes = _units(values, clusters)
-    if len(sums) == len(values):
-        return bootstrap_mean_ci(values, n_resamples=n_resamples, seed=seed)
-    mean = float(np.asarray(values, dtype=np.float64).mean())
-    if len(sums) < 2:
-        return Interval(mean, None, None)
-    return Interval(mean, *percentile_bounds(_means(sums, sizes, np.random.default_rng(seed), n_resamples)))
-
-
 def paired_difference(
     first: Sequence[float],
     second: Sequence[float],
     clusters: Sequence[Hashable] | None = None,
     *,
-    n_resamples: int = RESAMPLES,
-    seed: int = 0,
+    ends: Ends | None = UNIT,
 ) -> Difference | None:
     """Return the mean of second - first over pairs; None without pairs.
 
-    Narrower than `unpaired_difference` where the two sides of a pair go together.
+    The interval is that of `ragtrace.stats.intervals.mean_interval` over the changes. Four pairs are added: two
+    rise and two fall by half the range, as much as Agresti and Min (2005) add to shares. Without ends they change
+    as much as the pairs do. Where the two sides of a pair go together, the interval is narrower than that of
+    `unpaired_difference`. Measured over claims, 0/1 and smooth scores, .94 or more held the truth from 10 pairs on,
+    and .90 where one of 22 pairs changes, and 50 are there.
 
     Args:
         first: one value a pair.
         second: the other value of the same pair.
         clusters: the cluster of each pair, for example its session.
-        n_resamples: number of resamples.
-        seed: of ``numpy.random.default_rng``.
+        ends: lowest and highest value of a side, None where it has no such ends.
 
     Raises:
         ValueError: lists of different length.
@@ -124,17 +97,21 @@ def paired_difference(
         >>> round(found.value, 3), found.is_significant
         (0.333, True)
     """
-    before, after = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if before.shape != after.shape:
-        raise ValueError(f"every pair has two values, got {len(before)} and {len(after)}")
-    changes: list[float] = (after - before).tolist()
-    found = clustered_mean_ci(changes, clusters, n_resamples=n_resamples, seed=seed)
-    if found.mean is None:
+    if len(first) != len(second):
+        raise ValueError(f"every pair has two values, got {len(first)} and {len(second)}")
+    if not first:
         return None
-    n_units = len(changes) if clusters is None else len(set(clusters))
-    return Difference(
-        value=found.mean, low=found.low, high=found.high, is_paired=True, n=(len(changes),), n_units=n_units
+    changes = [after - before for before, after in zip(first, second, strict=True)]
+    sums = cluster_sums(changes, clusters)
+    mean, n, squares = moments(sums)
+    found = (
+        without_ends(mean, n, squares, root_mean_square(sums))
+        if ends is None
+        else widened(mean, n, squares, middle=0.0, half=(ends[1] - ends[0]) / 2.0)
     )
+    n_units = len(changes) if clusters is None else len(set(clusters))
+    low, high = _ends_of(found, ends, n - 1.0, n_units)
+    return Difference(value=mean, low=low, high=high, is_paired=True, n=(len(changes),), n_units=n_units)
 
 
 def unpaired_difference(
@@ -143,49 +120,50 @@ def unpaired_difference(
     first_clusters: Sequence[Hashable] | None = None,
     second_clusters: Sequence[Hashable] | None = None,
     *,
-    n_resamples: int = RESAMPLES,
-    seed: int = 0,
+    ends: Ends | None = UNIT,
 ) -> Difference | None:
     """Return mean(second) - mean(first); None where a side is empty.
+
+    The variances of both sides' intervals add up, with the degrees of freedom of Welch (1947).
 
     Args:
         first: values of the one side.
         second: values of the other side; any number.
         first_clusters: the cluster of each value of the first side.
         second_clusters: the cluster of each value of the second side.
-        n_resamples: number of resamples of each side.
-        seed: of one ``numpy.random.default_rng``, which draws for the first side, then for the second.
+        ends: lowest and highest value of a side, None where it has no such ends.
 
     Example:
         >>> found = unpaired_difference([0.0, 0.5, 0.5, 1.0] * 3, [0.0, 0.5, 1.0, 1.0] * 3)
         >>> found.value, found.is_significant
         (0.125, False)
     """
-    if not len(first) or not len(second):
+    if not first or not second:
         return None
-    sides = _units(first, first_clusters), _units(second, second_clusters)
-    value = float(np.mean(second)) - float(np.mean(first))
-    n, n_units = (len(first), len(second)), min(len(sums) for sums, _ in sides)
-    low = high = None
-    if n_units >= 2:
-        rng = np.random.default_rng(seed)
-        before, after = (_means(sums, sizes, rng, n_resamples) for sums, sizes in sides)
-        low, high = percentile_bounds(after - before)
-    return Difference(value=value, low=low, high=high, is_paired=False, n=n, n_units=n_units)
+    a, b = (
+        estimate(cluster_sums(side, clusters), ends)
+        for side, clusters in ((first, first_clusters), (second, second_clusters))
+    )
+    both = Estimate(b.mean - a.mean, b.middle - a.middle, a.variance + b.variance, min(a.n, b.n))
+    sizes = (len(first), len(second))
+    n_units = min(
+        size if clusters is None else len(set(clusters))
+        for size, clusters in zip(sizes, (first_clusters, second_clusters), strict=True)
+    )
+    low, high = _ends_of(both, ends, _freedom(a, b), n_units)
+    return Difference(value=both.mean, low=low, high=high, is_paired=False, n=sizes, n_units=n_units)
 
 
-def _units(values: Sequence[float], clusters: Sequence[Hashable] | None) -> tuple[Array, Array]:
-    array = np.asarray(values, dtype=np.float64)
-    if clusters is None:
-        return array, np.ones(len(array))
-    if len(clusters) != len(array):
-        raise ValueError(f"every value has one cluster, got {len(array)} and {len(clusters)}")
-    places: dict[Hashable, int] = {}
-    codes = np.array([places.setdefault(cluster, len(places)) for cluster in clusters], dtype=np.intp)
-    sums: Array = np.bincount(codes, weights=array).astype(np.float64)
-    return sums, np.bincount(codes).astype(np.float64)
+def _ends_of(
+    found: Estimate, ends: Ends | None, freedom: float, n_units: int
+) -> tuple[float, float] | tuple[None, None]:
+    if ends is None:
+        return bounds(found, None, freedom) if n_units > 1 else (None, None)
+    width = ends[1] - ends[0]
+    return bounds(found, (-width, width), freedom)
 
 
-def _means(sums: Array, sizes: Array, rng: np.random.Generator, n_resamples: int) -> Array:
-    blocks = drawn(rng, len(sums), n_resamples)
-    return np.concatenate([sums[rows].sum(axis=1) / sizes[rows].sum(axis=1) for rows in blocks])
+def _freedom(a: Estimate, b: Estimate) -> float:
+    parts = [it.variance**2 / max(it.n - 1.0, LEAST_FREEDOM) for it in (a, b)]
+    total = math.fsum(parts)
+    return (a.variance + b.variance) ** 2 / total if total else math.inf

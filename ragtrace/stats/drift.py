@@ -125,9 +125,10 @@ class EDetector:
     often one looks: scores until a false alarm average target_arl or more, and the chance of one within T scores is
     at most T / target_arl. (E-detectors of Shin, Ramdas and Rinaldo, bets of Waudby-Smith and Ramdas.)
 
-    m0 is the baseline's lower confidence bound less the tolerance: benign wander is no drop. The promise is about a
-    mean that stays; a burst of one bad topic breaks it, so an alarm also waits until its evidence spans
-    ``span_s``, and is a warning so long.
+    m0 is the baseline's lower confidence bound less the tolerance: benign wander is no drop. The promise is about
+    independent scores with a mean that stays. So the turns of a session are one score (`ragtrace.stats.clusters`).
+    A burst of one bad topic breaks it too, so an alarm also waits until its evidence spans ``span_s``, and is a
+    warning so long.
 
     An alarm stays until the statistic is back at 0 or below, or until `reset`; the detector then begins anew, and
     the promise holds anew from there. While the alarm lasts no path goes above the height at which it would alarm

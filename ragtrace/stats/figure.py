@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragtrace.stats.intervals import RESAMPLES, bootstrap_mean_ci, drawn, percentile_bounds
+from ragtrace.stats.intervals import RESAMPLES, UNIT, clustered_interval, drawn, percentile_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    from ragtrace.stats.intervals import Ends
 
 DEFINED_SHARE = 0.9  # of the resamples; with fewer the bounds would speak of the lucky ones alone
 
@@ -75,9 +77,9 @@ def bootstrapped(
     return Figure(value=value, low=low, high=high, n=n)
 
 
-def mean_figure(values: Sequence[float], undefined: str) -> Figure:
-    """Return the mean with its interval; `undefined` is the reason."""
-    found = bootstrap_mean_ci(values)
+def mean_figure(values: Sequence[float], undefined: str, *, ends: Ends | None = UNIT) -> Figure:
+    """Return the mean with its interval; `ends` are the lowest and highest value, `undefined` is the reason."""
+    found = clustered_interval(values, ends=ends)
     if found.mean is None:
         return Figure(n=0, reason=undefined)
     return Figure(value=found.mean, low=found.low, high=found.high, n=len(values))

@@ -1,4 +1,4 @@
-"""Confidence intervals of a mean and of a share."""
+"""Confidence intervals of weighted, clustered means, and of shares."""
 
 from __future__ import annotations
 
@@ -6,13 +6,27 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
+    Ends = tuple[float, float]
+
 Z95 = 1.959963984540054
+UNIT = (0.0, 1.0)
+ADDED_LABELS = 4
+"""Labels added to the spread of a mean, half of them at either end of the scale."""
+
+MOVED_LABELS = 3
+"""Labels by which the middle of the interval moves from the mean to the middle of the scale."""
+
+T_SLOPE = (Z95**3 + Z95) / 4.0
+T_SHIFT = 1.1
+LEAST_FREEDOM = 1.3
+LEAST_N = 1.5
 RESAMPLES = 1000
+_ONE = 1.001  # effective clusters: rounding makes one slightly more
 _BLOCK_CELLS = 500_000  # of one array of resamples: 4 MB, of which a statistic makes some ten
 
 
@@ -22,6 +36,202 @@ class Interval(NamedTuple):
     mean: float | None
     low: float | None
     high: float | None
+
+
+class Sums(NamedTuple):
+    """Sums over clusters of weights W and weighted scores WX, as the counters ``ragtrace.score`` hold them.
+
+    Attributes:
+        w: sum of W.
+        wx: sum of WX.
+        w2: sum of W^2.
+        w2x: sum of W WX.
+        w2x2: sum of WX^2.
+    """
+
+    w: float
+    wx: float
+    w2: float
+    w2x: float
+    w2x2: float
+
+
+class Estimate(NamedTuple):
+    """A mean, with the middle and the variance of its interval.
+
+    Attributes:
+        mean: the weighted mean.
+        middle: of the interval.
+        variance: of the mean, with the added labels.
+        n: effective number of clusters.
+    """
+
+    mean: float
+    middle: float
+    variance: float
+    n: float
+
+
+def mean_interval(sums: Sums, ends: Ends | None = UNIT) -> Interval:
+    """Return a weighted mean with its 95 % interval, from sums over clusters.
+
+    Student's t with one degree of freedom less than the effective number of clusters n = W^2 / W2, around a mean
+    to which four labels were added, two at either end of the scale (Agresti and Coull, 1998). The variance is
+    robust to clusters, (W2X2 - 2 m W2X + m^2 W2) / W^2, and a cluster counts as left out (HC3). The middle moves by
+    three labels, not four: by four the interval held only .92 of near-perfect smooth scores, by three .94 of all
+    that the tests draw, from 10 scores on.
+
+    Scores without ends, such as lengths and cosines, have their labels around the mean, as far away as their root
+    mean square. A few equal ones are no certainty then, but no formula can promise a coverage there.
+
+    Args:
+        sums: over clusters, each with its sums of weights and of weighted scores.
+        ends: lowest and highest score, at which the added labels lie; None where a score has no such ends.
+
+    Returns:
+        No weight: three None. One cluster: both ends, or no bounds without them.
+
+    Example:
+        >>> [round(it, 3) for it in mean_interval(Sums(20.0, 18.0, 20.0, 18.0, 18.0))]
+        [0.9, 0.686, 1.0]
+        >>> mean_interval(Sums(0.0, 0.0, 0.0, 0.0, 0.0)).mean is None
+        True
+    """
+    if sums.w <= 0.0:
+        return Interval(None, None, None)
+    found = estimate(sums, ends)
+    if ends is None and found.n < _ONE:
+        return Interval(found.mean, None, None)
+    return Interval(found.mean, *bounds(found, ends))
+
+
+def clustered_interval(
+    values: Sequence[float],
+    clusters: Sequence[Hashable] | None = None,
+    weights: Sequence[float] | None = None,
+    *,
+    ends: Ends | None = UNIT,
+) -> Interval:
+    """Return the mean of scores with its 95 % interval, see `mean_interval`.
+
+    Args:
+        values: the scores.
+        clusters: the cluster of each, for example its session; None where each score is one.
+        weights: 1 / inclusion probability of each, None for equal ones.
+        ends: lowest and highest score.
+
+    Returns:
+        No values: three None.
+
+    Raises:
+        ValueError: not one cluster and weight a value.
+
+    Example:
+        >>> round(clustered_interval([1.0] * 10).low, 3)
+        0.681
+        >>> clustered_interval([1.0] * 10, ["one session"] * 10).low
+        0.0
+    """
+    found = mean_interval(cluster_sums(values, clusters, weights), ends)
+    if found.low is None or found.low >= 0.0 or min(values) < 0.0:
+        return found
+    return found._replace(low=0.0)
+
+
+def cluster_sums(
+    values: Sequence[float], clusters: Sequence[Hashable] | None = None, weights: Sequence[float] | None = None
+) -> Sums:
+    """Return the sums of scores over their clusters.
+
+    Raises:
+        ValueError: not one cluster and weight a value.
+
+    Example:
+        >>> cluster_sums([1.0, 0.0, 1.0], ["a", "a", "b"])
+        Sums(w=3.0, wx=2.0, w2=5.0, w2x=3.0, w2x2=2.0)
+    """
+    n = len(values)
+    keys = range(n) if clusters is None else clusters
+    if len(keys) != n or (weights is not None and len(weights) != n):
+        raise ValueError(f"every value has one cluster and one weight, got {n} values")
+    found: dict[Hashable, list[float]] = {}
+    for key, x, w in zip(keys, values, weights or [1.0] * n, strict=True):
+        both = found.setdefault(key, [0.0, 0.0])
+        both[0] += w
+        both[1] += w * x
+    pairs = list(found.values())
+    return Sums(
+        math.fsum(w for w, _ in pairs),
+        math.fsum(wx for _, wx in pairs),
+        math.fsum(w * w for w, _ in pairs),
+        math.fsum(w * wx for w, wx in pairs),
+        math.fsum(wx * wx for _, wx in pairs),
+    )
+
+
+def estimate(sums: Sums, ends: Ends | None = UNIT) -> Estimate:
+    """Return the mean with the middle and variance of its interval; `sums` hold some weight."""
+    mean, n, squares = moments(sums)
+    if ends is None:
+        return without_ends(mean, n, squares, root_mean_square(sums))
+    return widened(mean, n, squares, middle=(ends[0] + ends[1]) / 2.0, half=(ends[1] - ends[0]) / 2.0)
+
+
+def moments(sums: Sums) -> tuple[float, float, float]:
+    """Return the mean, the effective number of clusters, and their sum of squared leave-one-out residuals."""
+    mean, n = sums.wx / sums.w, sums.w * sums.w / sums.w2
+    spread = max(sums.w2x2 / sums.w2 - 2.0 * mean * sums.w2x / sums.w2 + mean * mean, 0.0)
+    return mean, n, n * spread / (1.0 - 1.0 / max(n, LEAST_N)) ** 2
+
+
+def root_mean_square(sums: Sums) -> float:
+    """Return the root mean square of the clusters' means."""
+    return math.sqrt(sums.w2x2 / sums.w2)
+
+
+def widened(
+    mean: float, n: float, squares: float, *, middle: float, half: float, moved: float = MOVED_LABELS
+) -> Estimate:
+    """Return the estimate of a mean with four labels added.
+
+    Args:
+        mean: of `n` labels.
+        n: how many there are.
+        squares: sum of their squared residuals.
+        middle: of the added labels.
+        half: distance of each of them from `middle`.
+        moved: by how many of them the middle of the interval moves.
+    """
+    more = ADDED_LABELS
+    squares += more * half**2 + n * more / (n + more) * (mean - middle) ** 2
+    centre = mean + moved * (middle - mean) / (n + more)
+    return Estimate(mean, centre, squares / (n + more) ** 2, n)
+
+
+def without_ends(mean: float, n: float, squares: float, size: float) -> Estimate:
+    """Return the estimate with four labels at the distance `size` from the mean, no surer than without them."""
+    found = widened(mean, n, squares, middle=mean, half=size)
+    return found._replace(variance=max(found.variance, squares / n**2))
+
+
+def bounds(found: Estimate, ends: Ends | None, freedom: float | None = None) -> tuple[float, float]:
+    """Return the ends of an estimate's interval; `freedom` is n - 1 unless it is given."""
+    reach = student_t(found.n - 1.0 if freedom is None else freedom) * math.sqrt(found.variance)
+    low, high = (-math.inf, math.inf) if ends is None else ends
+    return max(low, found.middle - reach), min(high, found.middle + reach)
+
+
+def student_t(freedom: float) -> float:
+    """Return the 97.5 % point of Student's t, within .03 from 3 degrees on.
+
+    The Cornish-Fisher expansion in 1 / freedom, summed as a fraction: with one term in `freedom` it is short in
+    PromQL. Below 1.3 degrees it stays at 13.8.
+
+    Example:
+        >>> round(student_t(10), 3), round(student_t(1000), 3)
+        (2.227, 1.962)
+    """
+    return Z95 + T_SLOPE / (max(freedom, LEAST_FREEDOM) - T_SHIFT)
 
 
 def drawn(rng: np.random.Generator, n: int, n_resamples: int) -> Iterator[NDArray[np.int64]]:
@@ -72,34 +282,6 @@ def bootstrap_mean_ci(
     rng = np.random.default_rng(seed)
     means = np.concatenate([array[rows].mean(axis=1) for rows in drawn(rng, n, n_resamples)])
     return Interval(mean, *percentile_bounds(means, confidence))
-
-
-def bootstrap_ratio_ci(
-    tops: Sequence[float], bottoms: Sequence[float], *, n_resamples: int = RESAMPLES, seed: int = 0
-) -> Interval:
-    """Return the ratio of two means with its 95 % bootstrap interval.
-
-    Units are resampled in pairs. A resample whose denominator is 0 is left out. No unit, or a denominator of 0:
-    three None; one unit: no bounds.
-
-    Example:
-        >>> bootstrap_ratio_ci([0.5, 0.0], [1.0, 1.0]).mean, bootstrap_ratio_ci([0.5], [0.0]).mean
-        (0.25, None)
-    """
-    bottom = math.fsum(bottoms)
-    if bottom == 0.0:
-        return Interval(None, None, None)
-    mean = math.fsum(tops) / bottom
-    n = len(tops)
-    if n == 1:
-        return Interval(mean, None, None)
-    import numpy as np  # noqa: PLC0415 - the application's process may import this module
-
-    pairs = np.asarray((tops, bottoms), dtype=np.float64)
-    rng = np.random.default_rng(seed)
-    sums = np.concatenate([pairs[:, rows].sum(axis=2) for rows in drawn(rng, n, n_resamples)], axis=1)
-    is_sound = sums[1] > 0.0
-    return Interval(mean, *percentile_bounds(sums[0, is_sound] / sums[1, is_sound]))
 
 
 def wilson(successes: float, n: float, z: float = Z95) -> Interval:

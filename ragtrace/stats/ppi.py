@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragtrace.stats.intervals import Z95
+from ragtrace.stats.intervals import bounds, widened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
-
-ADDED_LABELS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +100,8 @@ def powered_mean(
     beside = weight**2 * float(np.var(rest, ddof=1)) / n_rest if weight else 0.0
     labelled = float(y.mean())
     mean = min(max(labelled + shift, scale[0]), scale[1])
-    low, high = _interval(mean, n, _squares(y, f, weight), scale, student_t(n - 2), beside)
-    labelled_low, labelled_high = _interval(labelled, n, _squares(y, f, 0.0), scale, student_t(n - 1))
+    low, high = _bounds(mean, n, _squares(y, f, weight), scale, n - 2, beside)
+    labelled_low, labelled_high = _bounds(labelled, n, _squares(y, f, 0.0), scale, n - 1)
     return PoweredMean(
         mean=mean,
         low=low,
@@ -116,23 +113,6 @@ def powered_mean(
         n=n,
         n_unlabelled=n_rest,
     )
-
-
-def student_t(freedom: int) -> float:
-    """Return the 97.5 % point of Student's t, within .03 from 3 on.
-
-    Example:
-        >>> round(student_t(10), 3), round(student_t(1000), 3)
-        (2.228, 1.962)
-    """
-    z = Z95
-    terms = (
-        z,
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-    )
-    return math.fsum(term / freedom**power for power, term in enumerate(terms))
 
 
 def _weight(y: Array, f: Array, rest: Array) -> float:
@@ -159,23 +139,9 @@ def _squares(y: Array, f: Array, weight: float) -> float:
     return float((residuals**2).sum())
 
 
-def _interval(
-    mean: float, n: int, squares: float, scale: tuple[float, float], quantile: float, beside: float = 0.0
+def _bounds(
+    mean: float, n: int, squares: float, scale: tuple[float, float], freedom: int, beside: float = 0.0
 ) -> tuple[float, float]:
-    """Return the bounds around a mean of `n` labels and four more.
-
-    Args:
-        mean: of the labels, corrected or not.
-        n: number of labels.
-        squares: sum of their squared residuals.
-        scale: lowest and highest possible label.
-        quantile: of Student's t.
-        beside: variance of what was added to the mean of the labels.
-    """
-    low, high = scale
-    middle, half = (low + high) / 2.0, (high - low) / 2.0
-    more = ADDED_LABELS
-    squares += more * half**2 + n * more / (n + more) * (mean - middle) ** 2
-    centre = (n * mean + more * middle) / (n + more)
-    reach = quantile * math.sqrt(squares / (n + more) ** 2 + beside)
-    return max(low, centre - reach), min(high, centre + reach)
+    """Return the bounds around a mean of labels; `beside` is the variance of what was added to their mean."""
+    found = widened(mean, n, squares, middle=(scale[0] + scale[1]) / 2.0, half=(scale[1] - scale[0]) / 2.0)
+    return bounds(found._replace(variance=found.variance + beside), scale, freedom)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from ragtrace.stats.figure import Figure, bounds
 from ragtrace.stats.separation import auroc, balanced_accuracy, best_threshold, cross_validated, roc
@@ -17,7 +20,7 @@ cases = st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_si
 def test_auroc_is_the_share_of_pairs_won(rows: list[tuple[int, bool]]) -> None:
     scores, truth = [row[0] for row in rows], [row[1] for row in rows]
     pairs = [(a, b) for a, is_a in rows for b, is_b in rows if is_a and not is_b]
-    found = auroc(scores, truth, n_resamples=0)
+    found = auroc(scores, truth)
     if not pairs:
         assert found.reason == "only one class is there"
         return
@@ -61,7 +64,7 @@ def test_cross_validation_does_not_flatter_noise() -> None:
     assert np.mean(flattered) > 0.58
 
 
-def test_intervals_hold_their_value_and_need_both_classes_in_the_resamples() -> None:
+def test_intervals_hold_their_value() -> None:
     rng = np.random.default_rng(2)
     truth = rng.random(200) < 0.3
     scores = truth * 0.5 + rng.standard_normal(200)
@@ -69,7 +72,42 @@ def test_intervals_hold_their_value_and_need_both_classes_in_the_resamples() -> 
         assert found.low < found.value < found.high
         assert found.high - found.low < 0.25
     lonely = auroc([0.9, 0.1, 0.2, 0.3], [True, False, False, False])
-    assert (lonely.value, lonely.low, lonely.high) == (1.0, None, None), "a third of the resamples lack a class"
+    assert (lonely.value, lonely.low, lonely.high) == (1.0, None, None), "one unit tells nothing of its class"
+
+
+@pytest.mark.parametrize(("n", "least", "most"), [(5, 0.2, 0.7), (10, 0.55, 0.85), (100, 0.95, 0.99)])
+def test_a_perfect_separation_is_no_certainty(n: int, least: float, most: float) -> None:
+    found = auroc([*range(n), *range(n, 2 * n)], [False] * n + [True] * n)
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert least < found.low < most
+    turned = auroc([*range(n), *range(n, 2 * n)], [True] * n + [False] * n)
+    assert (turned.value, turned.low, turned.high) == pytest.approx((0.0, 0.0, 1.0 - found.low))
+
+
+def binormal(rng, area: float, m: int, n: int) -> tuple[list[float], list[bool]]:
+    scores = np.concatenate([rng.normal(math.sqrt(2.0) * norm.ppf(area), 1.0, m), rng.normal(0.0, 1.0, n)])
+    return scores.tolist(), [True] * m + [False] * n
+
+
+def uneven(rng, area: float, m: int, n: int) -> tuple[list[float], list[bool]]:
+    scores = np.concatenate([rng.normal(math.sqrt(10.0) * norm.ppf(area), 1.0, m), rng.normal(0.0, 3.0, n)])
+    return scores.tolist(), [True] * m + [False] * n
+
+
+def two_values(rng, area: float, m: int, n: int) -> tuple[list[float], list[bool]]:
+    said = np.concatenate([rng.random(m) < area, rng.random(n) < 1.0 - area])
+    return said.astype(float).tolist(), [True] * m + [False] * n
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", [binormal, uneven, two_values])
+@pytest.mark.parametrize("area", [0.6, 0.8, 0.9, 0.98])
+def test_the_interval_of_auroc_holds_the_truth(draw, area: float) -> None:
+    rng = np.random.default_rng(9)
+    for m, n in ((10, 10), (5, 15), (15, 5), (40, 10), (100, 100), (180, 20)):
+        found = [auroc(*draw(rng, area, m, n)) for _ in range(600)]
+        held = np.mean([it.low <= area <= it.high for it in found])
+        assert held >= 0.93 - 3 * math.sqrt(0.93 * 0.07 / 600) + 0.02, (draw.__name__, area, m, n, held)
 
 
 def test_edges_say_why() -> None:

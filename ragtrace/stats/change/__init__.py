@@ -1,0 +1,1 @@
+"""The change of a mean, and the slices that explain it."""

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ragtrace.model import RagRecord
     from ragtrace.settings import Consensus
 
-# A task is named like the judge prompt behind it; "citations" and "contradictions" are parts of "audit" that not
-# every judge can do.
+# A task is named like the judge prompt behind it; "citations", "contradictions" and "sufficiency" are parts of
+# "audit" that not every judge can do.
 Task = str
 Verdict = Literal["supported", "not_supported", "contradicted"]
 Support = Literal["full", "partial", "none"]
@@ -71,6 +71,8 @@ class Audit:
         unscorable: the reason of ``na`` for which the judge has no verdict on the claims; "" where it has.
         invented: numbers, dates, names and quotes of the answer that no context holds; None where the judge does
             not look for them.
+        sufficient: whether the contexts hold all that the query asks; None where the judge did not say.
+        has_repaired: whether the one repair of the evaluation is used up.
     """
 
     attempted: bool
@@ -80,6 +82,16 @@ class Audit:
     truncated: bool = False
     unscorable: str = ""
     invented: tuple[str, ...] | None = None
+    sufficient: bool | None = None
+    has_repaired: bool = False
+    usage: JudgeUsage = field(default_factory=JudgeUsage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sufficiency:
+    """Whether the delivered contexts hold all that the query asks."""
+
+    sufficient: bool
     usage: JudgeUsage = field(default_factory=JudgeUsage)
 
 
@@ -226,6 +238,10 @@ class Judge(Protocol):
     async def audit(self, record: RagRecord) -> Audit:  # noqa: ARG002 -- the contract's arguments
         """Read the answer against the delivered contexts."""
         raise _unsupported(self, "audit")
+
+    async def sufficiency(self, record: RagRecord, audit: Audit) -> Sufficiency:  # noqa: ARG002
+        """Decide whether the contexts hold all that the query asks, where the audit did not say."""
+        raise _unsupported(self, "sufficiency")
 
     async def grades(self, record: RagRecord) -> Grades:  # noqa: ARG002
         """Grade each passage of the candidate pool, 1 to 5."""

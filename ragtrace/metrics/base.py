@@ -28,10 +28,14 @@ class Output(Scale):
     """One exported number of a metric: its name, and its scale with the default threshold.
 
     Without a threshold an output has no pass or fail label and no ``low.w`` counter.
+
+    Attributes:
+        is_watched: watched for a drop also without a threshold, such as a share whose values neither pass nor fail.
     """
 
     name: str
     threshold: float | None = 0.8
+    is_watched: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +51,8 @@ class MetricSpec:
         required: the needs without which it is ``na``; None means all of `needs`.
         task: the judge task it always asks; None when it asks none or only sometimes.
         abilities: parts of the task that it needs and that some judges cannot do.
+        reads: tasks whose verdicts it reads where another metric asked for them. Such a metric is computed after
+            all others.
         offline_version: the version of the offline reading, which it uses under any judge; "" = none.
         prompts: ids of the metric's own prompts, which it always asks.
         options: fields of `ragtrace.metrics.eval_context.MetricOptions` that change its numbers and version.
@@ -67,6 +73,7 @@ class MetricSpec:
     required: tuple[Need, ...] | None = None
     task: Task | None = None
     abilities: tuple[Task, ...] = ()
+    reads: tuple[Task, ...] = ()
     offline_version: str = ""
     prompts: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
@@ -108,14 +115,20 @@ class CoroutineMetric:
 
 
 async def compute_safely(metric: Metric, ctx: EvalContext) -> Sequence[MetricResult]:
-    """Compute a metric; a judge's failure gives its reason, and any other exception ``error internal_error``."""
+    """Compute a metric; a judge's failure gives its reason, and any other exception ``error internal_error``.
+
+    The context keeps the results for the metrics that read others.
+    """
+    results: Sequence[MetricResult]
     try:
-        return await metric.compute(ctx)
+        results = await metric.compute(ctx)
     except JudgeError as error:
-        return metric.spec.every(error.reason, {"message": str(error)})
+        results = metric.spec.every(error.reason, {"message": str(error)})
     except Exception as error:
         _log.exception("metric %s failed on record %s", metric.spec.name, ctx.record.id)
-        return metric.spec.every("internal_error", {"message": type(error).__name__})
+        results = metric.spec.every("internal_error", {"message": type(error).__name__})
+    ctx.results |= {found.key: found for found in results}
+    return results
 
 
 def result(name: str, outcome: Outcome, details: Mapping[str, object] | None = None) -> MetricResult:

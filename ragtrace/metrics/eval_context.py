@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from ragtrace.errors import ConfigError, JudgeError, JudgeUnsupported
-from ragtrace.judges.base import Audit, JudgePanel, PromptJudge
+from ragtrace.judges.base import Audit, JudgePanel, PromptJudge, Sufficiency
 from ragtrace.judges.cache.grade_cache import PassageGrader
 from ragtrace.judges.nli.checking import check
 from ragtrace.judges.offline.reading import Specifics, specifics_in
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     )
     from ragtrace.judges.nli.checking import Checked
     from ragtrace.metrics.deep_retrieval import DeepPool, DeepRetriever
-    from ragtrace.model import Passage, RagRecord
+    from ragtrace.model import MetricResult, Passage, RagRecord
 
 _THRESHOLD_1TO5, _HALLUCINATION = 3.0, 0.5
 _ONE_TO_FIVE = ("faithfulness_1to5", "answer_relevancy_1to5", "answer_coverage_1to5")
@@ -112,6 +112,7 @@ class EvalContext:
         deep_retriever: retrieves the query again, deeper; None without one.
         tasks_used: tasks and prompts that the current metric asked for.
         usage: calls and tokens of the current metric.
+        results: results of the metrics so far, by key.
 
     Example:
         >>> from ragtrace.model import RagRecord
@@ -137,6 +138,7 @@ class EvalContext:
         self.deep_retriever = deep_retriever
         self.tasks_used: list[Task] = []
         self.usage = JudgeUsage()
+        self.results: dict[str, MetricResult] = {}
         self._verdicts: dict[Task, Costly | JudgeError] = {}
         self._members: list[list[EvalContext]] | None = None
         self._deep_pool: list[Future[DeepPool]] = []  # at most one; the contexts of a panel's members share it
@@ -144,6 +146,27 @@ class EvalContext:
     async def audit(self) -> Audit:
         """Return the fused reading of the answer; raises JudgeError."""
         return await self._once("audit", partial(self._judge_of("audit").audit, self.record))
+
+    async def sufficiency(self) -> Sufficiency:
+        """Return whether the contexts hold all that the query asks; raises JudgeError.
+
+        The audit says so. A judge whose audit did not is asked once more.
+        """
+        judge = self._judge_of("sufficiency")
+        audit = await self.audit()
+        if audit.sufficient is not None:
+            return Sufficiency(sufficient=audit.sufficient)
+        return await self._once("sufficiency", partial(judge.sufficiency, self.record, audit))
+
+    def kept(self, task: Task) -> Costly | JudgeError | None:
+        """Return the verdict of a task, or its failure, where a metric asked for it; None where none did.
+
+        Example:
+            >>> from ragtrace.model import RagRecord
+            >>> EvalContext(RagRecord(id="1")).kept("audit") is None
+            True
+        """
+        return self._verdicts.get(task)
 
     async def grades(self) -> Grades:
         """Return the judge's grades of the candidate pool; raises JudgeError."""

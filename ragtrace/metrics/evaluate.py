@@ -49,8 +49,8 @@ async def evaluate(metrics: Iterable[Metric], ctx: EvalContext) -> list[MetricRe
         ctx.record = with_cited_parts(ctx.record)
     elif ctx.record.answer_parts:  # the audit call would ask about them for nothing
         ctx.record = replace(ctx.record, answer_parts=())
-    evaluated: list[MetricResult] = []
-    for metric in chosen:
+    evaluated: dict[str, list[MetricResult]] = {metric.spec.name: [] for metric in chosen}
+    for metric in sorted(chosen, key=lambda metric: bool(metric.spec.reads)):
         ctx.begin_metric()
         missing = _missing(metric.spec, ctx)
         if missing is not None:
@@ -59,8 +59,8 @@ async def evaluate(metrics: Iterable[Metric], ctx: EvalContext) -> list[MetricRe
             results = await compute_by_panel(metric, ctx, ctx.judge)
         else:
             results = await compute_safely(metric, ctx)
-        evaluated += _signed(metric.spec, results, ctx)
-    return evaluated
+        evaluated[metric.spec.name] += _signed(metric.spec, results, ctx)
+    return [result for results in evaluated.values() for result in results]
 
 
 def _missing(spec: MetricSpec, ctx: EvalContext) -> str | None:
@@ -117,7 +117,7 @@ def _signed(spec: MetricSpec, results: Sequence[MetricResult], ctx: EvalContext)
 def _identity(spec: MetricSpec, ctx: EvalContext) -> tuple[JudgeInfo | None, str]:
     is_plain = "length_debias" in spec.options and not ctx.options.length_debias
     prompts = plain_forms(spec.prompts) if is_plain else spec.prompts
-    tasks: set[Task] = {*ctx.tasks_used, *prompts}
+    tasks: set[Task] = {*ctx.tasks_used, *spec.reads, *prompts}
     if spec.task is not None:
         tasks.add(spec.task)
     embeds = "embedder" in spec.needs and ctx.embedder is not None

@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from ragtrace.metrics.base import compute_safely
+from ragtrace.model.diagnosis import verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ragtrace.metrics.base import Metric
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.model import MetricResult
+    from ragtrace.model.diagnosis import Verdict
     from ragtrace.model.score import State
     from ragtrace.settings import Consensus
 
@@ -132,8 +134,9 @@ def combined(runs: Sequence[Sequence[Run]], judges: Sequence[str], consensus: Co
     The value is the consensus over judges with at least one success, each by the mean of its successes. Failures
     never count as numbers. Without a success: ``na`` with the commonest reason where a judge could say so,
     else ``error``, with the reason all have in common or ``judge_error``. Where the runs that did not fail are
-    mostly ``na``, so is the result; a judge that can not do the metric has no say. ``details["panel"]`` holds all,
-    the other details are those of the first run that says the same.
+    mostly ``na``, so is the result; a judge that can not do the metric has no say. A diagnosis is that of most runs
+    that did not fail; a tie goes to a judge that reads sufficiency. ``details["panel"]`` holds all, the other
+    details are those of the first run that says the same.
 
     Args:
         runs: by judge and repeat.
@@ -179,6 +182,9 @@ def _combined(key: str, runs: Sequence[Sequence[Run]], judges: Sequence[str], co
     state, reason = _state(members)
     same = [result for seat in found for result in seat if result.state == state]
     model = next((result for result in same if result.reason == reason), same[0])
+    verdicts = Counter(verdict for seat in found for result in seat if (verdict := verdict_of(result)) is not None)
+    if verdicts:
+        return _most_given(verdicts, [result for seat in found for result in seat], len(runs[0]))
     scores = [member.score for member in members if member.score is not None]
     panel = {
         "judges": [member.to_json() for member in members],
@@ -192,6 +198,22 @@ def _combined(key: str, runs: Sequence[Sequence[Run]], judges: Sequence[str], co
         reason=reason,
         details={**model.details, "panel": panel},
     )
+
+
+def _most_given(verdicts: Counter[Verdict], found: Sequence[MetricResult], repeats: int) -> MetricResult:
+    """Return the result with the verdict that most runs give; words have no mean, and failures no say.
+
+    Where verdicts tie, one that decides comes first, then one of a judge that reads sufficiency.
+    """
+    voting = [result for result in found if result.state != "error"] or found
+    given = Counter(verdict_of(result) for result in voting)
+    first = max(
+        voting,
+        key=lambda it: (given[verdict_of(it)], verdict_of(it) != "undetermined", "sufficient" in it.details),
+    )
+    panel = {"verdicts": dict(verdicts), "repeats": repeats}
+    agreement = given[verdict_of(first)] / verdicts.total()
+    return replace(first, details={**first.details, "panel": panel, "agreement": agreement})
 
 
 def _state(members: Sequence[MemberScore]) -> tuple[State, str | None]:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 GROUP = "ragtrace.metrics"
 
-_ROOMS = ("answer", "context", "reference", "ranking", "selection", "consistency")  # in the order of the lists
+# In the order of the lists.
+_ROOMS = ("diagnosis", "answer", "context", "reference", "ranking", "selection", "consistency")
 _registered: dict[str, Metric] = {}
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound="MetricFunction")

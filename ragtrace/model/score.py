@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from ragtrace.model.diagnosis import DIAGNOSIS, WORDS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -18,7 +20,7 @@ NA_REASONS = frozenset(
         "no_answer", "no_answer_expected", "abstained", "no_contexts", "no_claims", "no_entities", "no_labels",
         "unlabelled_topk", "zero_oracle", "zero_pool", "k_not_positive", "insufficient_runs", "no_samples",
         "no_tokens", "no_citations", "no_parts", "unsupported_by_judge", "partial_run",
-        "insufficient_ratings", "unsupported_language",
+        "insufficient_ratings", "unsupported_language", "undetermined",
     }
 )  # fmt: skip
 ERROR_REASONS = frozenset(
@@ -29,6 +31,15 @@ ERROR_REASONS = frozenset(
     }
 )  # fmt: skip
 SKIP_REASONS = frozenset({"not_sampled", "budget_exceeded", "expired", "evicted"})
+NOT_APPLICABLE = frozenset(
+    {
+        "no_answer_expected", "no_labels", "k_not_positive", "insufficient_runs", "insufficient_ratings",
+        "no_samples", "no_parts", "unsupported_by_judge", "unsupported_language",
+    }
+)  # fmt: skip
+"""Reasons of state ``na`` that the set-up or the record decides, and never the quality of a run."""
+
+_MISSING_INPUT = "missing_input:"
 _REASONS: dict[str, frozenset[str]] = {"na": NA_REASONS, "error": ERROR_REASONS, "skipped": SKIP_REASONS}
 
 
@@ -149,7 +160,7 @@ class MetricResult:
         elif self.reason is None:
             raise ValueError(f"a result of state {self.state!r} needs a reason")
         elif self.reason not in _REASONS[self.state] and not (
-            self.state == "na" and self.reason.startswith("missing_input:")
+            self.state == "na" and self.reason.startswith(_MISSING_INPUT)
         ):
             raise ValueError(f"{self.reason!r} is not a reason of state {self.state!r}")
 
@@ -158,22 +169,46 @@ class MetricResult:
         """Name in files and span attributes: the metric, and ``@K`` behind it for every K but the first."""
         return f"{self.name}@{self.variant}" if self.variant else self.name
 
-    def shown_details(self, *, has_content: bool) -> dict[str, object]:
-        """Return the details that may leave; without content finite numbers and truth values alone.
+    @property
+    def is_missing(self) -> bool:
+        """Whether a score is missing from the mean for a reason that may depend on the run's quality.
 
-        Texts, and whatever holds some, may quote the answer.
+        Every ``error`` is, and each ``na`` but those of `NOT_APPLICABLE` and ``missing_input:NAME``.
+
+        Example:
+            >>> MetricResult(name="faithfulness", state="na", reason="abstained").is_missing
+            True
+            >>> MetricResult(name="faithfulness", state="na", reason="missing_input:answer").is_missing
+            False
+        """
+        if self.reason is None or self.state == "skipped":
+            return False
+        return self.state == "error" or not (
+            self.reason in NOT_APPLICABLE or self.reason.startswith(_MISSING_INPUT)
+        )
+
+    def shown_details(self, *, has_content: bool) -> dict[str, object]:
+        """Return the details that may leave; without content finite numbers, truth values and a verdict's words.
+
+        Other texts, and whatever holds some, may quote the answer.
 
         Example:
             >>> details = {"claims": ["Oslo is old."], "n": 1, "ratio": float("inf")}
             >>> MetricResult(name="x", state="ok", value=1.0, details=details).shown_details(has_content=False)
             {'n': 1}
+            >>> details = {"verdict": "ok", "lost": ["a"]}
+            >>> found = MetricResult(name="diagnosis", state="ok", value=1.0, details=details)
+            >>> found.shown_details(has_content=False)
+            {'verdict': 'ok'}
         """
         if has_content:
             return dict(self.details)
         return {
             name: value
             for name, value in self.details.items()
-            if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+            if isinstance(value, int)
+            or (isinstance(value, float) and math.isfinite(value))
+            or (self.name == DIAGNOSIS and isinstance(value, str) and value in WORDS.get(name, ()))
         }
 
 

@@ -285,7 +285,8 @@ async def test_a_reply_of_100_mb_is_refused_by_its_size(name: str) -> None:
     rng = np.random.default_rng(0)
     huge = DrawnChat(lambda schema, shown: written(schema, rng) + HUGE)
     embedder = DrawnEmbedder([[1.0, 0.0], [0.6, 0.8]])
-    record = RICH if "labels" not in metric.spec.needs else replace(RICH, labels=GOLD)
+    is_of_labels = "labels" in metric.spec.needs and not metric.spec.reads  # labels alone decide on a diagnosis
+    record = replace(RICH, labels=GOLD) if is_of_labels else RICH
     results = await evaluate([metric], EvalContext(record, judge=LLMJudge(huge), embedder=embedder))
     if not huge.users:
         assert "judge" not in metric.spec.needs or {*metric.spec.needs} & {"labels", "embedder"}

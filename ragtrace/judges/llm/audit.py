@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MAX_CLAIMS = 40  # the prompt allows one more, so that a longer answer is seen to be cut
 _REASON_WORDS = 25
+SUFFICIENCY = "audit_sufficiency"
 CLAIMS, VERDICTS, CITATIONS = STEPS = ("audit_claims", "audit_verdicts", "audit_citations")
 
 
@@ -75,6 +76,8 @@ async def audited(record: RagRecord, session: JudgeSession) -> Audit:
         claims=tuple(_judged_claim(reply.claims[n - 1], verdicts[n], contexts) for n in wanted),
         citations=citations.verdicts(supports),
         truncated=len(reply.claims) > MAX_CLAIMS,
+        sufficient=reply.sufficient,
+        has_repaired=session.has_repaired,
         usage=session.usage,
     )
 
@@ -118,6 +121,7 @@ async def audited_in_steps(record: RagRecord, session: JudgeSession, claim_batch
         claims=tuple(claims),
         citations=citations.verdicts(supports),
         truncated=len(reply.claims) > MAX_CLAIMS,
+        has_repaired=session.has_repaired,
         usage=session.usage,
     )
 

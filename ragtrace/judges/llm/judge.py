@@ -7,12 +7,12 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from ragtrace.errors import JudgeIncomplete
-from ragtrace.judges.base import Fact, Facts, GeneratedQuestion, Grades, Judge, Questions, Relevance
+from ragtrace.errors import JudgeIncomplete, JudgeInvalidOutput
+from ragtrace.judges.base import Fact, Facts, GeneratedQuestion, Grades, Judge, Questions, Relevance, Sufficiency
 from ragtrace.judges.cache.grade_cache import GradeLru
 from ragtrace.judges.cache.grade_memory import GradeMemory
 from ragtrace.judges.cache.lru import Lru
-from ragtrace.judges.llm.audit import MAX_CLAIMS, STEPS, audited, audited_in_steps
+from ragtrace.judges.llm.audit import MAX_CLAIMS, STEPS, SUFFICIENCY, audited, audited_in_steps
 from ragtrace.judges.llm.chat import ChatModel, ChatReply, SeededModel
 from ragtrace.judges.llm.numbering import Numbered, grading_batches, numbered
 from ragtrace.judges.llm.replies import (
@@ -21,6 +21,7 @@ from ragtrace.judges.llm.replies import (
     QuestionsReply,
     RelevanceReply,
     SourcedRow,
+    SufficiencyReply,
     aligned,
     asked_rows,
     completed,
@@ -45,6 +46,7 @@ __all__ = ["MAX_CLAIMS", "ChatModel", "ChatReply", "LLMJudge"]
 NUGGET_SETS = 1_000  # kept in memory; a set of 20 nuggets takes about 4 KiB
 # Parts of the audit that not every judge can do.
 _OF_THE_AUDIT = ("citations", "contradictions")
+_SUFFICIENCY = "sufficiency"
 
 
 class LLMJudge(Judge):
@@ -79,7 +81,7 @@ class LLMJudge(Judge):
         {'a': 4}
     """
 
-    tasks: frozenset[Task] = frozenset({*_OF_THE_AUDIT, *PROMPT_IDS})
+    tasks: frozenset[Task] = frozenset({*_OF_THE_AUDIT, _SUFFICIENCY, *PROMPT_IDS})
 
     def __init__(
         self,
@@ -129,6 +131,8 @@ class LLMJudge(Judge):
             return (self._rubric.prompt,), (self._scale, self._batch_size)
         if task == "audit" or task in _OF_THE_AUDIT:
             return (("audit",), 0) if self._is_fused else (STEPS, self._claim_batch)
+        if task == _SUFFICIENCY:
+            return (("audit", SUFFICIENCY), 0) if self._is_fused else ((SUFFICIENCY,), 0)
         return (task,), int(task == "relevance" and not self._is_fused)
 
     async def audit(self, record: RagRecord) -> Audit:
@@ -148,6 +152,27 @@ class LLMJudge(Judge):
             if self._is_fused:
                 return await audited(record, session)
             return await audited_in_steps(record, session, self._claim_batch)
+
+    async def sufficiency(self, record: RagRecord, audit: Audit) -> Sufficiency:
+        """Decide whether the contexts hold all that the query asks, in a call of its own.
+
+        The fused audit asks it too. This is then its one repair, for an audit that did not say.
+
+        Raises:
+            JudgeError: no usable reply; JudgeIncomplete when the audit's repair is used up or brings nothing.
+        """
+        session = self.session(SUFFICIENCY)
+        if self._is_fused:
+            if audit.has_repaired:
+                raise JudgeIncomplete("the judge did not say whether the contexts suffice, also after the repair")
+            session.without_repair()
+        with session:
+            data = {"query": record.query, "contexts": Numbered(record).shown()}
+            try:
+                reply = await session.ask(data, SufficiencyReply)
+            except JudgeInvalidOutput as error:
+                raise JudgeIncomplete(f"no word on sufficiency, also after the repair: {error}") from error
+        return Sufficiency(sufficient=reply.sufficient, usage=session.usage)
 
     async def grades(self, record: RagRecord) -> Grades:
         """Grade the candidate pool (the first pool), 1 to 5.

@@ -71,6 +71,7 @@ class CitationRow(Form):
 class AuditReply(Form):
     """Reply to the audit prompt."""
 
+    sufficient: bool | None = None
     attempted: bool
     noncommittal: bool
     claims: Listed[str]
@@ -83,6 +84,12 @@ class AuditRepair(Form):
 
     verdicts: Listed[VerdictRow] = []
     citations: Listed[CitationRow] = []
+
+
+class SufficiencyReply(Form):
+    """Reply to the audit_sufficiency prompt."""
+
+    sufficient: bool
 
 
 class GradeRow(NumberedRow):

@@ -48,7 +48,7 @@ METRIC = CoroutineMetric(
         summary="Whether the answer attempts an answer (exported as answered, 1 = attempted).",
         needs=("query", "answer"),
         required=(),
-        outputs=(Output(name=NAME, threshold=None),),
+        outputs=(Output(name=NAME, threshold=None, is_watched=True),),
         calls="0 for a blank answer or a known phrase, else the shared audit call",
         source="ragtrace",
         task="audit",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from docs import build, metric_table
+from docs import build, metric_table, verdict_table
 from ragtrace.model import ERROR_REASONS, NA_REASONS, SKIP_REASONS
+from ragtrace.model.diagnosis import STAGES
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "reference" / "metrics.md").read_text()
@@ -25,3 +26,17 @@ def test_every_reason_is_listed() -> None:
 def test_readme_lists_every_metric() -> None:
     text = metric_table.README.read_text()
     assert metric_table.with_table(text) == text, "run `python -m docs.metric_table`"
+
+
+def test_the_page_on_verdicts_holds_the_decision_table() -> None:
+    text = verdict_table.PAGE.read_text()
+    assert verdict_table.with_table(text) == text, "run `python -m docs.verdict_table`"
+
+
+def test_the_page_on_verdicts_has_an_example_of_each() -> None:
+    rows = dict(
+        re.findall(
+            r"^\| `([a-z_]+)` \| ([a-z]+) \| [^|]+ \| [^|]+ \|$", verdict_table.PAGE.read_text(), re.MULTILINE
+        )
+    )
+    assert rows == STAGES

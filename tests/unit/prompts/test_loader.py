@@ -39,7 +39,7 @@ def _objects(schema: Any) -> Iterator[dict[str, Any]]:
 def test_the_hash_sees_every_change() -> None:
     prompt = load("audit")
     changes: list[dict[str, Any]] = [
-        {"id": "other"}, {"version": 2}, {"system": "s"}, {"task": "t"}, {"reminder": "r"}, {"schema": {}},
+        {"id": "other"}, {"version": 99}, {"system": "s"}, {"task": "t"}, {"reminder": "r"}, {"schema": {}},
     ]  # fmt: skip
     hashes = {prompt.hash, *(replace(prompt, **change).hash for change in changes)}
     assert len(hashes) == 7

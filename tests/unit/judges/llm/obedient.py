@@ -23,7 +23,7 @@ TRUE = "Oslo"
 WORDS = (TRUE, "Bergen", "2010")
 QUESTION = "Where is the lab?"
 # Flags that are true of an honest answer; the others are false.
-HONEST_FLAGS = {"attempted"}
+HONEST_FLAGS = {"attempted", "sufficient"}
 
 
 class ObedientChat:

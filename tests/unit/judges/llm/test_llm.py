@@ -422,7 +422,8 @@ def test_versions() -> None:
     judge = LLMJudge(ScriptedChat())
     versions = {task: judge.version(task) for task in sorted(judge.tasks)}
     assert versions["citations"] == versions["audit"]
-    assert len(set(versions.values())) == len(PROMPT_IDS)
+    # Sufficiency is asked in the audit, and by a prompt of its own where the audit did not say.
+    assert len(set(versions.values())) == len(PROMPT_IDS) + 1
     assert LLMJudge(ScriptedChat(name="other")).version("audit") != versions["audit"]
     assert (judge.name, LLMJudge(ScriptedChat(), "mine").name) == ("openai:scripted", "mine")
 

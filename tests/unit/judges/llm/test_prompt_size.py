@@ -10,6 +10,7 @@ import pytest
 
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
+from ragtrace.judges.offline.embedder import OverlapEmbedder
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
@@ -84,6 +85,30 @@ async def prompts(count: Callable[[str], int], record: RagRecord) -> dict[str, i
 async def test_faithfulness_alone_takes_a_thousand_tokens_and_the_bundle_2600(count: Callable[[str], int]) -> None:
     assert (await prompts(count, made(count)))["audit"] <= 1000
     assert sum((await prompts(count, made(count, is_cited=True))).values()) <= 2600
+
+
+REFERENCE_FREE = (
+    "faithfulness", "answer_relevancy", "context_precision_graded", "p_at_k", "mrr", "selection_efficiency",
+    "citations", "no_answer", "context_sufficiency", "diagnosis",
+)  # fmt: skip
+
+
+async def test_the_bundle_takes_three_calls_with_sufficiency_and_diagnosis(count: Callable[[str], int]) -> None:
+    citations = [{"part": i, "cites": str(i), "support": "full"} for i in range(1, 5)]
+    chat = ScriptedChat(
+        [
+            audit(["It covers filters."], [{"id": 1, "verdict": "supported", "sources": [1]}], citations)
+            | {"sufficient": True},
+            {"questions": [{"question": "What does the plan cover?", "noncommittal": False}]},
+            {"grades": [{"id": i, "grade": 5} for i in range(1, 6)]},
+        ]
+    )
+    ctx = EvalContext(made(count, is_cited=True), judge=LLMJudge(chat), embedder=OverlapEmbedder())
+    results = {result.name: result for result in await evaluate(select(REFERENCE_FREE), ctx)}
+    assert {result.state for result in results.values()} == {"ok"}
+    assert results["diagnosis"].details["verdict"] == "ok"
+    size = sum(count(call.system) + count(call.user) for call in chat.prompts)
+    assert (chat.calls, size <= 2600) == (3, True), size
 
 
 def claims(count: Callable[[str], int]) -> dict[str, Any]:

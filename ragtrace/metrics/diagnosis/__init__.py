@@ -1,0 +1,1 @@
+"""The verdict on a run: at which stage it failed."""

@@ -28,9 +28,10 @@ class Unit:
         record: what to score.
         decision: ``random`` or ``forced``.
         reason: why it was forced.
-        probability: inclusion probability of the draw; the weight is 1 / (head probability * this).
+        probability: inclusion probability of the draw; the weight is 1 / (head probability * this * `kept`).
         rates: the same for each metric that is to be computed; empty = every metric, at `probability`.
         factor: the part of it that is the pressure's; the unit stands for 1 / factor that wanted to be here.
+        kept: probability with which it outlived the evictions of full queues; it divides the weight too.
         is_recorded: whether the root span was sampled for export; without it no evaluation span is written.
         root: the process's own handle of the root span, None for a unit from elsewhere.
         offered_at: monotonic seconds.
@@ -42,6 +43,7 @@ class Unit:
     probability: float = 1.0
     rates: Mapping[str, float] = field(default_factory=dict)
     factor: float = 1.0
+    kept: float = 1.0
     is_recorded: bool = True
     root: Root | None = None
     offered_at: float = field(default_factory=time.monotonic)
@@ -143,7 +145,9 @@ class Queue(Protocol):
 
     Delivery is at least once. A leased job is its scorer's until it is acked, nacked, or its lease runs out. An ack
     that returns False found the lease lost: the scorer publishes nothing of that job. Units of one priority are
-    leased in the order of their puts. The same unit put twice may be given out twice.
+    leased in the order of their puts. The same unit put twice may be given out twice. A full queue evicts units at
+    random and notes on the others with which probability they were kept (`Unit.kept`): evicting the oldest would
+    bias the means of a spike.
 
     Threads: `put`, `on_put`, `stats`, `flush` and `close` are called from any thread; the others from the scorer's,
     one at a time.
@@ -161,7 +165,7 @@ class Queue(Protocol):
     is_shared: bool
 
     def put(self, unit: Unit) -> list[Unit]:
-        """Take a unit; return the evicted units, the oldest first."""
+        """Take a unit; return the evicted units."""
         ...
 
     def on_put(self, wake: Callable[[], None] | None) -> None:

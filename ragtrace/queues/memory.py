@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import random
 import threading
 import time
 from bisect import insort
 from collections import deque
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,10 +22,17 @@ if TYPE_CHECKING:
     from ragtrace.queues.base import Ended, Unit
 
 
+class _Waiting(NamedTuple):
+    unit: Unit
+    size: int
+    log_kept: float  # of the queue, when the unit came
+
+
 class _Delayed(NamedTuple):
     due_s: float
-    size: int
-    job: Job
+    waiting: _Waiting
+    attempt: int
+    key: str
 
 
 def ignore_end(state: End, reason: str) -> None:
@@ -30,7 +40,11 @@ def ignore_end(state: End, reason: str) -> None:
 
 
 class MemoryQueue:
-    """First in, first out; a full queue evicts its oldest units.
+    """First in, first out; a full queue evicts units at random.
+
+    Each of n waiting units is evicted with the same chance. The others stood the chance (n - 1) / n to be kept, and
+    their `Unit.kept` falls by that factor. So a weighted mean over the kept units estimates the mean over all of
+    them, whatever the order in which they came.
 
     Jobs that were given back count in both bounds. `put` returns the units that it evicts; a unit that a job given
     back evicts ends as ``dropped queue_full``. Thread-safe. Its units are lost with the process.
@@ -40,15 +54,16 @@ class MemoryQueue:
         capacity_bytes: most bytes of text.
         ended: called with state and reason of each end in this queue.
         clock: monotonic seconds.
+        rng: chooses what is evicted; default one of its own.
 
     Example:
         >>> from ragtrace.model import RagRecord
         >>> from ragtrace.queues.base import Unit
-        >>> queue = MemoryQueue(capacity=1)
-        >>> queue.put(Unit(record=RagRecord(id="1")))
-        []
-        >>> [unit.record.id for unit in queue.put(Unit(record=RagRecord(id="2")))]
-        ['1']
+        >>> queue = MemoryQueue(capacity=2)
+        >>> [len(queue.put(Unit(record=RagRecord(id=id)))) for id in "abc"]
+        [0, 0, 1]
+        >>> [round(job.unit.kept, 3) for job in queue.lease(8)]
+        [0.667, 0.667]
     """
 
     is_shared = False
@@ -60,13 +75,16 @@ class MemoryQueue:
         *,
         ended: Ended = ignore_end,
         clock: Callable[[], float] = time.monotonic,
+        rng: random.Random | None = None,
     ) -> None:
         self.capacity = capacity
         self.capacity_bytes = capacity_bytes
         self._ended = ended
         self._clock = clock
         self._wake: Callable[[], None] | None = None
-        self._units: deque[tuple[Unit, int]] = deque()
+        self._rng = rng or random.Random()
+        self._units: deque[_Waiting] = deque()
+        self._log_kept = 0.0  # sum of log (n - 1) / n over the evictions so far
         self._bytes = 0
         self._is_closed = False
         self._later: list[_Delayed] = []  # by due time
@@ -89,7 +107,7 @@ class MemoryQueue:
         with self._lock:
             if self._is_closed:
                 return [unit]
-            self._units.append((unit, size))
+            self._units.append(_Waiting(unit, size, self._log_kept))
             self._bytes += size
             evicted = self._evicted()
         if self._wake is not None:
@@ -101,11 +119,10 @@ class MemoryQueue:
         jobs: list[Job] = []
         with self._lock:
             while len(jobs) < limit and self._later and self._later[0].due_s <= self._clock():
-                jobs.append(self._taken(0))
+                later = self._later.pop(0)
+                jobs.append(Job(unit=self._leaving(later.waiting), attempt=later.attempt, key=later.key))
             while len(jobs) < limit and self._units:
-                unit, size = self._units.popleft()
-                self._bytes -= size
-                jobs.append(Job(unit=unit))
+                jobs.append(Job(unit=self._leaving(self._units.popleft())))
         return jobs
 
     def ack(
@@ -146,8 +163,8 @@ class MemoryQueue:
         """Return the statistics of this process's units."""
         with self._lock:
             # A delayed job was leased once, and so is older than every unit that never was.
-            delayed = (held.job.unit.offered_at for held in self._later)
-            oldest = min(delayed, default=self._units[0][0].offered_at if self._units else None)
+            delayed = (held.waiting.unit.offered_at for held in self._later)
+            oldest = min(delayed, default=self._units[0].unit.offered_at if self._units else None)
             return (
                 QueueStats(
                     size=self.size,
@@ -173,8 +190,8 @@ class MemoryQueue:
         """Empty the queue for good and return its units."""
         with self._lock:
             self._is_closed = True
-            delayed = sorted((held.job.unit for held in self._later), key=attrgetter("offered_at"))
-            units = delayed + [unit for unit, _ in self._units]
+            delayed = sorted((held.waiting.unit for held in self._later), key=attrgetter("offered_at"))
+            units = delayed + [waiting.unit for waiting in self._units]
             self._later.clear()
             self._units.clear()
             self._bytes = 0
@@ -186,7 +203,9 @@ class MemoryQueue:
             if self._is_closed:
                 evicted, reason = [job.unit], "shutdown"
             else:
-                insort(self._later, _Delayed(self._clock() + wait_s, size, job), key=attrgetter("due_s"))
+                waiting = _Waiting(job.unit, size, self._log_kept)
+                later = _Delayed(self._clock() + wait_s, waiting, job.attempt, job.key)
+                insort(self._later, later, key=attrgetter("due_s"))
                 self._bytes += size
                 evicted, reason = self._evicted(), "queue_full"
         for _ in evicted:
@@ -194,17 +213,25 @@ class MemoryQueue:
 
     def _evicted(self) -> list[Unit]:
         gone = []
-        while self.size > self.capacity or self._bytes > self.capacity_bytes:
-            if self._later:
-                ages = [held.job.unit.offered_at for held in self._later]
-                gone.append(self._taken(ages.index(min(ages))).unit)
-            else:
-                unit, size = self._units.popleft()
-                self._bytes -= size
-                gone.append(unit)
+        while (n := self.size) > self.capacity or self._bytes > self.capacity_bytes:
+            waiting = self._removed(self._rng.randrange(n))
+            self._bytes -= waiting.size
+            gone.append(waiting.unit)
+            if n > 1:  # of a single one nothing is left to stand for it
+                self._log_kept += math.log1p(-1.0 / n)
         return gone
 
-    def _taken(self, place: int) -> Job:
-        held = self._later.pop(place)
-        self._bytes -= held.size
-        return held.job
+    def _removed(self, place: int) -> _Waiting:
+        """Remove one waiting unit by its place: first those of `_units`, then those of `_later`."""
+        if place >= len(self._units):
+            return self._later.pop(place - len(self._units)).waiting
+        waiting = self._units[place]
+        del self._units[place]
+        return waiting
+
+    def _leaving(self, waiting: _Waiting) -> Unit:
+        """Return a unit that leaves the queue, with the chance that it was kept."""
+        self._bytes -= waiting.size
+        log_kept = self._log_kept - waiting.log_kept
+        unit = waiting.unit
+        return replace(unit, kept=unit.kept * math.exp(log_kept)) if log_kept else unit

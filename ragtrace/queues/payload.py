@@ -35,14 +35,15 @@ def to_bytes(unit: Unit) -> bytes:
         "decision": unit.decision,
         "reason": unit.reason,
         "probability": unit.probability,
+        "kept": unit.kept,
         "rates": dict(unit.rates),
         "is_recorded": unit.is_recorded,
     }
     return json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
-def from_bytes(payload: bytes, *, key: str, age_s: float, now: float) -> Unit:
-    """Return the unit of some JSON.
+def from_bytes(payload: bytes, *, key: str, age_s: float, now: float, kept: float = 1.0) -> Unit:
+    """Return the unit of some JSON, which was kept with some probability in the place that it comes from.
 
     Raises:
         ValueError: it is not one; also of a kind that a newer ragtrace wrote.
@@ -61,6 +62,7 @@ def from_bytes(payload: bytes, *, key: str, age_s: float, now: float) -> Unit:
         decision=facts["decision"],
         reason=facts.get("reason"),  # of an older ragtrace it is not there
         probability=float(facts["probability"]),
+        kept=kept * float(facts.get("kept", 1.0)),
         rates={str(name): float(rate) for name, rate in facts.get("rates", {}).items()},
         is_recorded=bool(facts.get("is_recorded", True)),
         offered_at=now - age_s,

@@ -12,6 +12,7 @@ when nothing was heard of that one for a minute, or when it is the same host; el
 from __future__ import annotations
 
 import logging
+import math
 import sqlite3
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("ragtrace")
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 BUSY_S = 10.0  # how long a transaction waits for another process's
 _SEEN_EVERY_S = 10.0
 _GONE_S = 60.0  # without a sign of life another host is taken for gone
@@ -37,7 +38,8 @@ _SCHEMA = """
 CREATE TABLE jobs (
   seq INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, state TEXT NOT NULL, priority INTEGER NOT NULL,
   not_before REAL NOT NULL, lease_until REAL NOT NULL DEFAULT 0, owner TEXT NOT NULL DEFAULT '',
-  attempts INTEGER NOT NULL DEFAULT 0, offered_at REAL NOT NULL, size INTEGER NOT NULL, payload BLOB
+  attempts INTEGER NOT NULL DEFAULT 0, offered_at REAL NOT NULL, size INTEGER NOT NULL, payload BLOB,
+  log_kept REAL NOT NULL DEFAULT 0
 );
 CREATE INDEX ready ON jobs (priority DESC, seq) WHERE state = 'ready';
 CREATE INDEX leased ON jobs (lease_until) WHERE state = 'leased';
@@ -47,6 +49,12 @@ CREATE TABLE ledger (state TEXT NOT NULL, reason TEXT NOT NULL, n INTEGER NOT NU
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 """
 
+# `log_kept` of a job that waits is the fact of that name when it came; of a leased one, what it lost since. So one
+# difference turns the one into the other, at each lease and at each return.
+_KEPT = "INSERT OR IGNORE INTO facts VALUES ('log_kept', 0)"
+_FROM_1 = "ALTER TABLE jobs ADD COLUMN log_kept REAL NOT NULL DEFAULT 0"
+_LEAST = "SELECT priority, count(*) FROM jobs WHERE state = 'ready' GROUP BY priority ORDER BY priority LIMIT 1"
+_DRAWN = "SELECT key, size FROM jobs WHERE state = 'ready' AND priority = ? ORDER BY random() LIMIT 100"
 _MOST_SHARED = 1_000
 _COUNTS = "SELECT state, reason, n FROM ledger WHERE n > 0"
 
@@ -70,13 +78,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leased:
-    """A job that a worker holds until its lease ends."""
+    """A job that a worker holds until its lease ends; it outlived evictions with the probability `kept`."""
 
     key: str
     payload: bytes
     attempt: int
     priority: int
     age_s: float
+    kept: float = 1.0
 
 
 class Spool:
@@ -84,7 +93,7 @@ class Spool:
 
     Args:
         path: the file; its folder must exist.
-        capacity_bytes: most payload; beyond it the lowest priority goes first, its oldest first.
+        capacity_bytes: most payload; beyond it jobs of the lowest priority are evicted at random (`MemoryQueue`).
         lease_s: how long a worker may hold a job without a sign of life.
         max_attempts: leases of a job before it is ``dead``.
         expire_s: age at which a job that waits is ``skipped`` as expired; ends are forgotten at the same age.
@@ -156,8 +165,9 @@ class Spool:
             for entry in entries:
                 row = (entry.key, entry.priority, now, len(entry.payload), PAD + entry.payload)
                 cursor = connection.execute(
-                    "INSERT OR IGNORE INTO jobs (key, state, priority, not_before, offered_at, size, payload)"
-                    " VALUES (?1, 'ready', ?2, 0, ?3, ?4, ?5)",
+                    "INSERT OR IGNORE INTO jobs (key, state, priority, not_before, offered_at, size, payload,"
+                    " log_kept) VALUES (?1, 'ready', ?2, 0, ?3, ?4, ?5,"
+                    " (SELECT value FROM facts WHERE name = 'log_kept'))",
                     row,
                 )
                 if cursor.rowcount:
@@ -177,10 +187,11 @@ class Spool:
         now = self._clock.now()
         with self._transaction() as connection:
             rows = connection.execute(
-                "UPDATE jobs SET state = 'leased', owner = ?1, lease_until = ?2, attempts = attempts + 1"
+                "UPDATE jobs SET state = 'leased', owner = ?1, lease_until = ?2, attempts = attempts + 1,"
+                " log_kept = (SELECT value FROM facts WHERE name = 'log_kept') - log_kept"
                 " WHERE seq IN (SELECT seq FROM jobs WHERE state = 'ready' AND not_before <= ?3"
                 " ORDER BY priority DESC, seq LIMIT ?4)"
-                " RETURNING key, payload, attempts, priority, offered_at, seq",
+                " RETURNING key, payload, attempts, priority, offered_at, seq, log_kept",
                 (owner, now + self.lease_s, now, limit),
             ).fetchall()
         rows.sort(key=lambda row: (-row[3], row[5]))
@@ -191,8 +202,9 @@ class Spool:
                 attempt=attempts,
                 priority=priority,
                 age_s=max(now - offered_at, 0.0),
+                kept=math.exp(log_kept) if priority == 0 else 1.0,
             )
-            for key, payload, attempts, priority, offered_at, _ in rows
+            for key, payload, attempts, priority, offered_at, _, log_kept in rows
         ]
 
     def heartbeat(self, owner: str, keys: Sequence[str]) -> None:
@@ -239,7 +251,8 @@ class Spool:
                 self._end(connection, [(key, held[0])], "dead", reason)
             else:
                 connection.execute(
-                    "UPDATE jobs SET state = 'ready', owner = '', not_before = ? WHERE key = ?",
+                    "UPDATE jobs SET state = 'ready', owner = '', not_before = ?,"
+                    " log_kept = (SELECT value FROM facts WHERE name = 'log_kept') - log_kept WHERE key = ?",
                     (self._clock.now() + delay_s, key),
                 )
         return True
@@ -249,7 +262,8 @@ class Spool:
         due = self._clock.now() + delay_s
         with self._transaction() as connection:
             sql = (
-                "UPDATE jobs SET state = 'ready', owner = '', attempts = attempts - 1, not_before = ?"
+                "UPDATE jobs SET state = 'ready', owner = '', attempts = attempts - 1, not_before = ?,"
+                " log_kept = (SELECT value FROM facts WHERE name = 'log_kept') - log_kept"
                 " WHERE owner = ? AND state = 'leased'"
             )
             if keys is None:
@@ -270,7 +284,10 @@ class Spool:
             ).fetchall()
             self._end(connection, late, "dead", "lease_expired")
             back = connection.execute(
-                "UPDATE jobs SET state = 'ready', owner = '' WHERE state = 'leased' AND lease_until < ?", (now,)
+                "UPDATE jobs SET state = 'ready', owner = '',"
+                " log_kept = (SELECT value FROM facts WHERE name = 'log_kept') - log_kept"
+                " WHERE state = 'leased' AND lease_until < ?",
+                (now,),
             ).rowcount
             old = connection.execute(
                 "SELECT key, size FROM jobs WHERE state = 'ready' AND offered_at < ?", (now - self.expire_s,)
@@ -341,8 +358,8 @@ class Spool:
             raise QueueError(
                 f"{self.path} was written by a newer ragtrace ({known}): upgrade ragtrace here, or set another"
             )
-        if version == 0:
-            for statement in _SCHEMA.split(";"):
+        if version < SCHEMA_VERSION:
+            for statement in (*(_SCHEMA.split(";") if version == 0 else [_FROM_1]), _KEPT):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         self._own(connection)
@@ -398,18 +415,18 @@ class Spool:
     def _make_room(self, connection: sqlite3.Connection, added: int) -> None:
         size = int(_fact(connection, "bytes")) + added
         connection.execute("INSERT OR REPLACE INTO facts VALUES ('bytes', ?)", (size,))
-        while size > self.capacity_bytes:
-            rows = connection.execute(
-                "SELECT key, size FROM jobs WHERE state = 'ready' ORDER BY priority, seq LIMIT 100"
-            ).fetchall()
-            if not rows:
-                return
-            gone = []
-            for key, one in rows:
-                gone.append((key, one))
-                size -= one
-                if size <= self.capacity_bytes:
-                    break
+        while size > self.capacity_bytes and (found := connection.execute(_LEAST).fetchone()):
+            priority, n = found
+            rows = connection.execute(_DRAWN, (priority,)).fetchall()
+            gone: list[tuple[str, int]] = []
+            while rows and size > self.capacity_bytes:
+                gone.append(rows.pop())
+                size -= gone[-1][1]
+            if (
+                priority == 0 and n > 1
+            ):  # log of the chance to be kept, (n - gone) / n; of a single one none is left
+                kept = math.log(max(n - len(gone), 1) / n)
+                connection.execute("UPDATE facts SET value = value + ? WHERE name = 'log_kept'", (kept,))
             self._end(connection, gone, "skipped", "evicted")
 
     def _end(

@@ -40,7 +40,7 @@ class SqliteQueue:
 
     `put` costs what a `MemoryQueue` costs: it buffers the unit and wakes the scorer's thread, whose `lease` writes
     the buffer to the spool in batches. While the disk is full or read-only it tries again, and the buffer evicts
-    its oldest. A broken spool is put aside and a new one begun. All take turns on one connection.
+    units at random. A broken spool is put aside and a new one begun. All take turns on one connection.
 
     Args:
         path: the spool; its folder must exist.
@@ -275,7 +275,7 @@ class SqliteQueue:
         jobs = []
         for one in leased:
             try:
-                unit = from_bytes(one.payload, key=one.key, age_s=one.age_s, now=now)
+                unit = from_bytes(one.payload, key=one.key, age_s=one.age_s, now=now, kept=one.kept)
             except Exception as error:  # written by another version, or by hand
                 record_internal_error("ragtrace.queues.sqlite.read", error)
                 self._safely(lambda spool, key=one.key: spool.ack(self._owner, key, "invalid", "unreadable"))  # type: ignore[misc]

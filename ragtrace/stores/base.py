@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 DAY_S = 86_400.0
 FEEDBACK = "feedback"  # the metric of a label that is of the answer as a whole
+GOOD = 0.5  # a label from here on means that the person was content
 Subject = Literal["trace", "session", "user"]
 
 
@@ -89,6 +90,7 @@ class Erased:
     labels: int = 0
     payloads: int = 0
     jobs: int = 0
+    anchors: int = 0
 
     def __add__(self, other: Erased) -> Erased:
         return Erased(
@@ -97,6 +99,7 @@ class Erased:
             labels=self.labels + other.labels,
             payloads=self.payloads + other.payloads,
             jobs=self.jobs + other.jobs,
+            anchors=self.anchors + other.anchors,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ragtrace.stores.anchors import erase_anchors, erase_rater
 from ragtrace.stores.base import Erased
 from ragtrace.stores.retention import drop_runs
 from ragtrace.stores.tables import clean, has_tables
@@ -38,7 +39,7 @@ def erase(connection: sqlite3.Connection, subject: Subject, identity: str) -> Er
         >>> import sqlite3
         >>> connection = sqlite3.connect(":memory:", isolation_level=None)
         >>> erase(connection, "user", "ada")
-        Erased(runs=0, scores=0, labels=0, payloads=0, jobs=0)
+        Erased(runs=0, scores=0, labels=0, payloads=0, jobs=0, anchors=0)
     """
     erased, identity = Erased(), clean(identity) or ""
     if has_tables(connection, "store_facts"):
@@ -62,8 +63,11 @@ def _from_store(connection: sqlite3.Connection, subject: Subject, identity: str)
     payloads = connection.execute("SELECT count(*) FROM payloads WHERE run IN (SELECT id FROM doomed)").fetchone()[
         0
     ]
+    anchors = erase_anchors(connection, field, identity)
     drop_runs(connection, runs)
-    erased = Erased(runs=len(runs), scores=counts.get(0, 0), labels=counts.get(1, 0), payloads=payloads)
+    erased = Erased(
+        runs=len(runs), scores=counts.get(0, 0), labels=counts.get(1, 0), payloads=payloads, anchors=anchors
+    )
     if subject == "user" and identity:
         erased += _as_rater(connection, identity)
     connection.execute(_UNUSED_RATERS, (HUMAN,))
@@ -75,7 +79,8 @@ def _as_rater(connection: sqlite3.Connection, identity: str) -> Erased:
     rated = connection.execute(_RATED, (HUMAN, version_of(identity))).fetchall()
     connection.executemany("DELETE FROM scores WHERE run = ? AND series = ?", rated)
     emptied = connection.executemany(_NO_LABEL_LEFT, [(run,) for run in {run for run, _ in rated}]).rowcount
-    return Erased(runs=max(emptied, 0), labels=len(rated))
+    of_anchors = erase_rater(connection, version_of(identity))
+    return Erased(runs=max(emptied, 0), labels=len(rated) + of_anchors)
 
 
 def _from_spool(connection: sqlite3.Connection, subject: Subject, identity: str) -> Erased:

@@ -12,16 +12,18 @@ from ragtrace.errors import StoreError
 from ragtrace.host import SteadyWall, boot_id, uptime_s
 from ragtrace.sqlite_file import SharedFile, will_pass
 from ragtrace.stores import outbox
+from ragtrace.stores.anchor_table import AnchorTable
 from ragtrace.stores.base import Erased, OutboxEntry, Pending, Policy
 from ragtrace.stores.baselines import read_baselines, write_baselines
 from ragtrace.stores.erasure import erase
-from ragtrace.stores.payload_policy import from_payload
+from ragtrace.stores.question_mixes import QuestionMix, delete_mixes, mix_workflows, read_mix, write_mix
+from ragtrace.stores.reader import StoreReader
 from ragtrace.stores.retention import apply_retention
 from ragtrace.stores.tables import record_from, score_from, tables
 from ragtrace.stores.upsert import JUDGE, write_label, write_scores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from ragtrace.model import RagRecord, Score
@@ -32,11 +34,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("ragtrace")
 BUSY_S = 10.0  # how long a transaction waits for another process's
-_PAGE = 1_000  # rows read at once, so that no reader keeps the journal from being taken back
 _DEFAULT = Policy()
 
 
-class SqliteStore:
+class SqliteStore(StoreReader):
     """Scores, human labels and the few records worth keeping, in one file.
 
     The file is made when it is missing (mode 0600, WAL). A broken file is put aside and a new one begun, unless it
@@ -49,6 +50,10 @@ class SqliteStore:
         wall: Unix seconds.
         uptime: seconds since the host started.
         is_made: whether a file is made where there is none, or a broken one.
+
+    Attributes:
+        anchors: the runs that tell whether the judge changed.
+        kind_of: gives the kind of a run's question, None while it has none; a service sets it.
 
     Raises:
         StoreError: it cannot be opened, or was written by a newer ragtrace.
@@ -79,9 +84,13 @@ class SqliteStore:
     ) -> None:
         self.path = path
         self.policy = policy
+        self.kind_of: Callable[[RagRecord], str | None] = lambda _record: None
         self._wall = wall or SteadyWall()
         self._uptime = uptime or uptime_s
-        self._file = SharedFile(path, prepare=tables, busy_s=BUSY_S, aside=self._put_aside if is_made else None)
+        super().__init__(
+            SharedFile(path, prepare=tables, busy_s=BUSY_S, aside=self._put_aside if is_made else None)
+        )
+        self.anchors = AnchorTable(self._file, self._wall)
         if not (is_made or path.is_file()):
             raise StoreError(f"there is no store at {path}; check the path")
         self._try(may_wait=is_made)
@@ -120,8 +129,9 @@ class SqliteStore:
             sqlite3.Error: the disk is full, read-only or broken.
             StoreError: the file cannot be opened.
         """
+        write = self.writer(scores, record, source=source, owner=owner, entry=entry)
         with self._file.transaction() as connection:
-            self.writer(scores, record, source=source, owner=owner, entry=entry)(connection)
+            write(connection)
 
     def writer(
         self,
@@ -133,11 +143,20 @@ class SqliteStore:
         entry: OutboxEntry | None = None,
     ) -> Callable[[sqlite3.Connection], None]:
         """Return a callback that performs the write of `emit` inside the caller's transaction."""
+        kind = self.kind_of(record)
 
         def write(connection: sqlite3.Connection) -> None:
             policy, now = self.policy, self._wall()
             write_scores(
-                connection, scores, record, policy=policy, now=now, source=source, owner=owner, entry=entry
+                connection,
+                scores,
+                record,
+                policy=policy,
+                now=now,
+                source=source,
+                owner=owner,
+                entry=entry,
+                kind=kind,
             )
 
         return write
@@ -256,84 +275,6 @@ class SqliteStore:
             self.exported(unreadable)
         return [pending for pending, _ in made]
 
-    # -- reading --
-
-    def rows(
-        self,
-        *,
-        since: float = 0.0,
-        until: float | None = None,
-        metric: str | None = None,
-        workflow: str | None = None,
-        trace: str | None = None,
-    ) -> Iterator[Row]:
-        """Yield scores and labels as rows of the view ``scored``, in order of arrival.
-
-        Args:
-            since: Unix seconds, inclusive.
-            until: Unix seconds, exclusive; None = no end.
-            metric: of this metric alone, by its exported name or with ``@K``.
-            workflow: of this workflow alone.
-            trace: of this trace alone.
-        """
-        # None compares with nothing, so that a human label, which has no workflow of its own, needs the trace's.
-        sql = (
-            "SELECT * FROM scored WHERE (run, series) > (:run, :series) AND scored_at >= :since"
-            " AND (:until IS NULL OR scored_at < :until) AND (:metric IS NULL OR :metric IN (metric, name))"
-            " AND (:trace IS NULL OR trace_id = :trace)"
-            " AND (:workflow IS NULL OR workflow = :workflow OR trace_id IN"
-            " (SELECT trace_id FROM runs WHERE workflow = :workflow AND scored.source = 'human'))"
-            " ORDER BY run, series LIMIT :page"
-        )
-        given = {"since": since, "until": until, "metric": metric, "workflow": workflow, "trace": trace}
-        last = {"run": 0, "series": 0}
-        while rows := list(self._read(sql, {**given, **last, "page": _PAGE})):
-            yield from rows
-            last = {"run": rows[-1]["run"], "series": rows[-1]["series"]}
-
-    def records(self, *, since: float = 0.0, workflow: str | None = None) -> Iterator[tuple[RagRecord, float]]:
-        """Yield the records kept since a time, each with the probability of being kept.
-
-        A record that cannot be read is counted as an internal error and skipped.
-        """
-        sql = (
-            "SELECT p.run, p.record, p.probability FROM payloads p JOIN runs r ON r.id = p.run WHERE p.run > :run"
-            " AND p.at >= :since AND (:workflow IS NULL OR r.workflow = :workflow) ORDER BY p.run LIMIT :page"
-        )
-        last = 0
-        while rows := list(self._read(sql, {"run": last, "since": since, "workflow": workflow, "page": 50})):
-            for row in rows:
-                try:
-                    record = from_payload(row["record"])
-                except ValueError as error:
-                    record_internal_error("ragtrace.stores.payload", error)
-                    continue
-                yield record, row["probability"]
-            last = rows[-1]["run"]
-
-    def record(self, trace_id: str) -> RagRecord | None:
-        """Return the latest record kept of a trace, None without a readable one."""
-        sql = (
-            "SELECT p.record FROM payloads p JOIN runs r ON r.id = p.run WHERE r.trace_id = ?"
-            " ORDER BY p.at DESC LIMIT 1"
-        )
-        for row in self._read(sql, (trace_id,)):
-            try:
-                return from_payload(row["record"])
-            except ValueError as error:
-                record_internal_error("ragtrace.stores.payload", error)
-        return None
-
-    def trace_ids(self, prefix: str, most: int = 4) -> list[str]:
-        """Return ids of traces that begin with a text, in their order."""
-        sql = "SELECT DISTINCT trace_id FROM runs WHERE substr(trace_id, 1, ?) = ? ORDER BY trace_id LIMIT ?"
-        return [row["trace_id"] for row in self._read(sql, (len(prefix), prefix, most))]
-
-    def scores_of(self, record: RagRecord) -> list[Score]:
-        """Return every stored score of a record, without human labels."""
-        sql = "SELECT * FROM scored WHERE trace_id = ? AND span_id = ? AND source != 'human'"
-        return [score_from(row) for row in self._read(sql, (record.trace_id or record.id, record.span_id))]
-
     # -- frozen baselines --
 
     def freeze(self, baselines: Iterable[FrozenBaseline]) -> int:
@@ -349,6 +290,28 @@ class SqliteStore:
         """Return all frozen baselines, the oldest first."""
         with self._file.connection() as connection:
             return read_baselines(connection)
+
+    # -- frozen mixes of questions --
+
+    def question_mix(self, workflow: str) -> QuestionMix | None:
+        """Return the mix of a workflow's questions, None where none was kept."""
+        with self._file.connection() as connection:
+            return read_mix(connection, workflow)
+
+    def keep_question_mix(self, mix: QuestionMix) -> QuestionMix:
+        """Keep a mix unless its workflow has one; return the one that stands."""
+        with self._file.transaction() as connection:
+            return write_mix(connection, mix)
+
+    def question_mix_workflows(self) -> set[str]:
+        """Return the workflows whose mix is kept."""
+        with self._file.connection() as connection:
+            return mix_workflows(connection)
+
+    def forget_question_mixes(self, workflow: str | None = None) -> int:
+        """Delete the mix of a workflow, default of all; return how many."""
+        with self._file.transaction() as connection:
+            return delete_mixes(connection, workflow)
 
     # -- erasing --
 
@@ -393,12 +356,6 @@ class SqliteStore:
         """Close the connection; a later call opens it again."""
         self._file.close()
         return True
-
-    def _read(self, sql: str, given: Sequence[object] | Mapping[str, object]) -> list[Row]:
-        with self._file.connection() as connection:
-            cursor = connection.execute(sql, given)
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def _put_aside(self, aside: Path, error: Exception) -> None:
         _log.error("the store %s is broken and was put aside as %s; a new one is begun", self.path, aside.name)

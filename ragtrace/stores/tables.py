@@ -14,17 +14,19 @@ from ragtrace.errors import StoreError
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.model.codec import record_from_json
 from ragtrace.stores import outbox
+from ragtrace.stores.run_facts import facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Row = dict[str, Any]  # values of SQLite by column
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS store_facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS runs (
   id INTEGER PRIMARY KEY AUTOINCREMENT, trace_id TEXT NOT NULL, span_id TEXT NOT NULL, workflow TEXT, session TEXT,
-  user TEXT, environment TEXT, corpus TEXT, model TEXT, revision INTEGER NOT NULL, at REAL NOT NULL,
+  user TEXT, environment TEXT, corpus TEXT, model TEXT, revision INTEGER NOT NULL, at REAL NOT NULL, tags TEXT,
+  sources TEXT, k INTEGER, language TEXT, query_chars INTEGER, answer_chars INTEGER, cluster TEXT, kind TEXT,
   UNIQUE (trace_id, span_id)
 );
 CREATE INDEX IF NOT EXISTS runs_at ON runs (at);
@@ -55,12 +57,20 @@ CREATE VIEW IF NOT EXISTS scored AS
     scores.exported, series.name, series.variant, scores.run, scores.series, scores.writes
   FROM scores JOIN runs ON runs.id = scores.run JOIN series ON series.id = scores.series
 """
-# Version 1 knew two states, and the scores that were not published by their index.
+# Version 1 knew two states, and the scores that were not published by their index. Version 2 had no facts of runs.
 _FROM_1 = (
     "INSERT OR IGNORE INTO outbox SELECT run, series, writes, 3, 0, 0, 0 FROM scores WHERE exported = 0",
     "DROP INDEX IF EXISTS scores_outbox",
     "DROP TABLE IF EXISTS claims",
 )
+_FROM_2 = tuple(
+    f"ALTER TABLE runs ADD COLUMN {column}"
+    for column in (
+        "tags TEXT", "sources TEXT", "k INTEGER", "language TEXT", "query_chars INTEGER", "answer_chars INTEGER",
+        "cluster TEXT", "kind TEXT",
+    )
+)  # fmt: skip
+_MIGRATIONS = {None: (), 1: (*_FROM_1, *_FROM_2), 2: _FROM_2}
 MOST_DETAILS_BYTES = 65_536
 SERIES = ("metric", "version", "name", "variant", "source", "judge", "prompt_hash", "label_scale", "universe")
 _TEXTS = ("workflow", "session", "user", "environment", "corpus", "model")
@@ -81,12 +91,12 @@ def tables(connection: sqlite3.Connection) -> None:
     version = _version(connection)
     if version == SCHEMA_VERSION:
         return
-    if version is not None and version != 1:
+    if version not in _MIGRATIONS:
         raise StoreError(
             f"the store was written by a newer ragtrace (store {version}, this one knows {SCHEMA_VERSION}):"
             " upgrade ragtrace here, or set another"
         )
-    for statement in (*_SCHEMA.split(";"), *outbox.SCHEMA, *(_FROM_1 if version else ())):
+    for statement in (*_SCHEMA.split(";"), *outbox.SCHEMA, *_MIGRATIONS[version]):
         connection.execute(statement)
     connection.execute("INSERT OR REPLACE INTO store_facts VALUES ('schema', ?)", (SCHEMA_VERSION,))
 
@@ -127,12 +137,13 @@ def clean(text: str | None) -> str | None:
     return None if text is None else text.encode("utf-8", "replace").decode()
 
 
-def run_of(record: RagRecord) -> Row:
+def run_of(record: RagRecord, kind: str | None = None) -> Row:
     """Return the columns that all scores of a record share."""
     return {
         "trace_id": clean(record.trace_id or record.id),
         "span_id": clean(record.span_id),
         **{name: clean(getattr(record, name)) for name in _TEXTS},
+        **facts_of(record, clean(kind)),
         "revision": record.revision,
     }
 

@@ -12,6 +12,7 @@ from ragtrace.stores import outbox
 from ragtrace.stores.base import Label, OutboxEntry, Policy
 from ragtrace.stores.payload_policy import reason_to_keep, to_payload
 from ragtrace.stores.retention import has_room
+from ragtrace.stores.run_facts import FACTS
 from ragtrace.stores.tables import SERIES, clean, columns, run_of, score_of, series_of, tables
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def write_scores(
     now: float | None = None,
     owner: Owner | None = None,
     entry: OutboxEntry | None = None,
+    kind: str | None = None,
 ) -> None:
     """Write scores inside the caller's transaction.
 
@@ -55,6 +57,7 @@ def write_scores(
         now: Unix seconds; None = the wall clock.
         owner: publishes them; None = anybody may claim them.
         entry: told the scores to publish, and how to say that they arrived.
+        kind: of the question, by which scores are sliced.
 
     Raises:
         sqlite3.Error: the disk is full, read-only or broken.
@@ -86,7 +89,7 @@ def write_scores(
     if not has_room(connection, need + len(payload), policy.file_bytes):
         record_internal_error("ragtrace.stores.full")  # the rest of the file belongs to a spool
         return
-    run_id = _run(connection, run_of(record), now)
+    run_id = _run(connection, run_of(record, kind), now)
     for score, row in zip(scores, rows, strict=True):
         series = _series(connection, series_of(score, source))
         if source == JUDGE:
@@ -148,12 +151,13 @@ def plausible(at: float, now: float) -> float:
 
 
 _RUN = (
-    "trace_id", "span_id", "workflow", "session", "user", "environment", "corpus", "model", "revision",
+    "trace_id", "span_id", "workflow", "session", "user", "environment", "corpus", "model", *FACTS, "revision",
 )  # fmt: skip
 
 
 def _run(connection: sqlite3.Connection, run: Row, now: float, *, is_label: bool = False) -> int:
-    changes = ", ".join(f"{name} = excluded.{name}" for name in _RUN[2:])
+    kept = "kind = coalesce(excluded.kind, kind)"  # of a process without the codebook
+    changes = ", ".join(kept if name == "kind" else f"{name} = excluded.{name}" for name in _RUN[2:])
     change = "NOTHING" if is_label else f"UPDATE SET {changes} WHERE excluded.revision >= revision"
     connection.execute(
         f"INSERT INTO runs {columns(*_RUN, 'at')} ON CONFLICT (trace_id, span_id) DO {change}",

@@ -11,10 +11,10 @@ from ragtrace.queues import MemoryQueue, Unit
 from ragtrace.testing.queue import unit_of as unit
 
 
-def test_the_bound_in_bytes_evicts_the_oldest() -> None:
+def test_the_bound_in_bytes_evicts() -> None:
     queue = MemoryQueue(capacity_bytes=10_000)
     assert queue.put(unit("a", "x" * 5_000)) == []
-    assert [u.record.id for u in queue.put(unit("b", "x" * 5_000))] == ["a"]
+    assert len(queue.put(unit("b", "x" * 5_000))) == 1
     assert [u.record.id for u in queue.put(unit("huge", "x" * 50_000))] == ["huge"]
     assert queue.size == 1
 
@@ -47,20 +47,21 @@ def test_what_is_given_back_counts_in_both_bounds(*, is_attempt: bool) -> None:
     assert 15_000 < held_bytes(queue) <= 20_000
 
 
-def test_the_oldest_go_first_whether_or_not_they_were_leased() -> None:
-    queue = MemoryQueue(capacity=4)
-    for name in "abcd":
-        queue.put(unit(name))
-    first, second = queue.lease(2)
-    queue.nack(second, 60.0, is_attempt=False)
-    queue.nack(first, 600.0, is_attempt=False)
-    assert ids(queue.put(unit("e"))) == ["a"]
-    assert ids(queue.put(unit("f"))) == ["b"]
-    assert ids(queue.put(unit("g"))) == ["c"]
-    assert ids(queue.clear()) == ["d", "e", "f", "g"]
+def test_each_unit_is_evicted_with_the_same_chance() -> None:
+    """Also one that was leased and given back."""
+    evicted: Counter[str] = Counter()
+    for seed in range(2_000):
+        queue = MemoryQueue(capacity=4, rng=random.Random(seed))
+        for name in "abcd":
+            queue.put(unit(name))
+        (first,) = queue.lease(1)
+        queue.nack(first, 60.0, is_attempt=False)
+        evicted.update(ids(queue.put(unit("e"))))
+    assert set(evicted) == set("abcde")
+    assert all(330 < times < 470 for times in evicted.values()), evicted  # 400 each; sd 18
 
 
-def test_a_job_given_back_into_a_full_queue_goes_itself_when_it_is_the_oldest() -> None:
+def test_a_job_given_back_into_a_full_queue_evicts_one() -> None:
     ends: list[tuple[str, str]] = []
     queue = MemoryQueue(capacity=2, ended=lambda state, reason: ends.append((state, reason)))
     queue.put(unit("a"))
@@ -69,7 +70,45 @@ def test_a_job_given_back_into_a_full_queue_goes_itself_when_it_is_the_oldest() 
         queue.put(unit(name))
     queue.nack(job, 60.0, is_attempt=False)
     assert ends == [("dropped", "queue_full")]
-    assert ids(queue.clear()) == ["b", "c"]
+    assert queue.size == 2
+
+
+def test_a_unit_of_before_the_spike_is_kept_for_certain() -> None:
+    queue = MemoryQueue(capacity=3, rng=random.Random(1))
+    queue.put(unit("early"))
+    (early,) = queue.lease(1)
+    for name in "abcde":
+        queue.put(unit(name))
+    assert early.unit.kept == 1.0
+    # 4 waited at the first eviction and at the second; the last unit came between them.
+    kept = {job.unit.record.id: job.unit.kept for job in queue.lease(9)}
+    assert kept == {name: pytest.approx(0.75 if name == "e" else 0.75**2) for name in kept}
+    assert len(kept) == 3
+
+
+def spiked(seed: int) -> tuple[float, float]:
+    """Return the mean over a spike in which answers get worse, and its estimate from the units that were kept."""
+    chance = random.Random(seed)
+    queue, values, done = MemoryQueue(capacity=100, rng=random.Random(seed)), {}, []
+    for number in range(1_000):
+        values[str(number)] = float(chance.random() > number / 2_000)
+        queue.put(unit(str(number)))
+        if number % 4 == 0:
+            (job,) = queue.lease(1)
+            if chance.random() < 0.2:
+                queue.nack(job, 0.0, "judge_unavailable")
+            else:
+                done.append(job.unit)
+    done += [job.unit for job in queue.lease(1_000)]
+    weights = [1.0 / one.kept for one in done]
+    weighted = sum(w * values[one.record.id] for w, one in zip(weights, done, strict=True))
+    return sum(values.values()) / len(values), weighted / sum(weights)
+
+
+def test_the_weighted_mean_over_a_spike_is_unbiased() -> None:
+    truths, estimates = zip(*(spiked(seed) for seed in range(100)), strict=True)
+    differences = [estimate - truth for estimate, truth in zip(estimates, truths, strict=True)]
+    assert abs(sum(differences) / len(differences)) < 0.008, differences
 
 
 def test_its_size_and_age_are_those_of_what_waits_after_any_sequence() -> None:

@@ -30,7 +30,7 @@ def counters(queue):
     return queue.counters()
 
 
-def test_a_full_buffer_evicts_its_oldest(tmp_path, ends):
+def test_a_full_buffer_evicts_units_and_says_so(tmp_path, ends):
     folder = tmp_path / "spool"
     folder.mkdir()
     queue = SqliteQueue(folder / "s", capacity=2, ended=ends)
@@ -39,9 +39,12 @@ def test_a_full_buffer_evicts_its_oldest(tmp_path, ends):
         first = queue.put(unit("a"))
         assert not queue.flush(0.1)  # which has taken the first into its hand
         evicted = [u.record.id for name in "bcde" for u in queue.put(unit(name))]
-    assert (first, evicted) == ([], ["b", "c"])
+    assert (first, len(evicted)) == ([], 2)
     assert queue.flush(10)
-    assert names(queue.lease(9)) == ["a", "d", "e"]
+    jobs = queue.lease(9)
+    assert names(jobs) == ["a", *sorted({*"bcde"} - {*evicted})]
+    assert jobs[0].unit.kept == 1.0  # it was in the hand
+    assert all(job.unit.kept < 1.0 for job in jobs[1:])
     queue.close()
     assert ends == {("spooled", ""): 3}
 

@@ -66,14 +66,67 @@ def test_a_job_that_kills_every_worker_is_dead_in_the_end(spool, clock):
     assert balanced(spool).ends == {("dead", "lease_expired"): 1}
 
 
-def test_a_full_spool_gives_up_the_lowest_priority_and_its_oldest_first(tmp_path):
+def test_a_full_spool_gives_up_the_lowest_priority_first(tmp_path):
     spool = Spool(tmp_path / "s", capacity_bytes=30)
     put(spool, "old", "new")
     put(spool, "urgent", priority=5)
     put(spool, "newest")
-    assert keys(spool.lease("w", 9)) == ["urgent", "new", "newest"]
+    urgent, *others = spool.lease("w", 9)
+    assert (urgent.key, urgent.kept, len(others)) == ("urgent", 1.0, 2)
+    assert [job.kept for job in others] == [pytest.approx(2 / 3)] * 2  # three of its priority waited
     assert balanced(spool).ends == {("skipped", "evicted"): 1}
     assert spool.counters().bytes == 30
+
+
+def spiked(spool, clock, chance):
+    """Return the mean over a spike in which answers get worse, and its estimate from the jobs that were kept."""
+    values, done = {}, []
+    for number in range(0, 400, 8):
+        for one in range(number, number + 8):
+            values[str(one)] = float(chance.random() > one / 800)
+        put(spool, *map(str, range(number, number + 8)), size=10 + chance.randrange(20))
+        for job in spool.lease("w", 2):
+            match chance.randrange(4):
+                case 0:
+                    spool.nack("w", job.key, 0.0, "judge_unavailable")
+                case 1:
+                    spool.release("w", [job.key])
+                case 2:  # its lease runs out
+                    clock.at += 11
+                    spool.requeue_expired()
+                case _ if spool.ack("w", job.key, "scored"):
+                    done.append(job)
+    done += spool.lease("w", 400)
+    weights = [1.0 / job.kept for job in done]
+    weighted = sum(w * values[job.key] for w, job in zip(weights, done, strict=True))
+    return sum(values.values()) / len(values), weighted / sum(weights)
+
+
+def test_the_weighted_mean_over_a_spike_is_unbiased(tmp_path):
+    chance, differences = random.Random(1), []
+    for number in range(40):
+        clock = HandClock()
+        spool = Spool(
+            tmp_path / str(number), clock=clock, capacity_bytes=2_000, lease_s=10, max_attempts=50, expire_s=1e6
+        )
+        truth, estimate = spiked(spool, clock, chance)
+        assert balanced(spool).ends["skipped", "evicted"] > 150
+        differences.append(estimate - truth)
+        spool.close()
+    assert abs(sum(differences) / len(differences)) < 0.025, differences  # sd of one .05; the oldest first: .17
+
+
+def test_a_spool_of_the_first_version_goes_on(tmp_path):
+    spool = Spool(tmp_path / "s")
+    put(spool, "a")
+    spool.close()
+    with sqlite3.connect(tmp_path / "s") as file:
+        file.execute("ALTER TABLE jobs DROP COLUMN log_kept")
+        file.execute("PRAGMA user_version = 1")
+    spool = Spool(tmp_path / "s")
+    put(spool, "b")
+    assert [(job.key, job.kept) for job in spool.lease("w", 9)] == [("a", 1.0), ("b", 1.0)]
+    spool.close()
 
 
 def test_what_is_too_old_expires_and_ends_are_forgotten(spool, clock):

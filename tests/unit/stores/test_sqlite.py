@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +25,7 @@ from ragtrace.stores import Label, Policy
 from ragtrace.stores.base import OutboxEntry
 from ragtrace.stores.outbox import COUNT, EVENT
 from ragtrace.stores.owner import Owner
+from ragtrace.stores.run_facts import FACTS
 from ragtrace.stores.sqlite import SqliteStore
 from tests.broken_file import JUNK, break_file
 from tests.scored import numbered, score_of
@@ -218,12 +221,37 @@ def test_an_event_that_did_not_arrive_is_given_out_again_once_a_while(store, wal
     assert store.unsent(owner, older_s=60.0) == []
 
 
+def without_facts(path):
+    """Take the columns away that version 3 brought."""
+    with sqlite3.connect(path) as connection:
+        for name in FACTS:
+            connection.execute(f"ALTER TABLE runs DROP COLUMN {name}")
+        connection.execute("UPDATE store_facts SET value = 2")
+    connection.close()
+
+
+def test_a_store_of_version_2_keeps_its_scores_and_takes_facts_of_new_runs(tmp_path):
+    path = tmp_path / "s"
+    old = SqliteStore(path)
+    old.emit(record(1), [score(record(1))])
+    old.close()
+    without_facts(path)
+    store = SqliteStore(path)
+    store.emit(replace(record(2), tags=("beta",), query="Where is the lab?"), [score(record(2))])
+    found = {row["trace_id"]: row for row in store.scores_with_facts("faithfulness", since=0.0, until=math.inf)}
+    assert found[record(1).trace_id]["tags"] is None
+    assert found[record(2).trace_id]["tags"] == '["beta"]'
+    assert found[record(2).trace_id]["language"] == "en"
+    store.close()
+
+
 def test_a_store_of_version_1_is_taken_over(tmp_path):
     path = tmp_path / "s"
     old = SqliteStore(path)
     for n in (1, 2):
         old.emit(record(n), [score(record(n))])
     old.close()
+    without_facts(path)
     with sqlite3.connect(path) as connection:
         connection.executescript(
             "UPDATE store_facts SET value = 1; DROP TABLE outbox; DROP TABLE owners;"

@@ -1,0 +1,351 @@
+"""Anchors: runs kept whole, with reference scores of the judge and its latest ones.
+
+Neither age nor size deletes them. Erasing a trace, session or user does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from ragtrace.stats.anchors import AnchorPair
+from ragtrace.stats.drift import Series
+from ragtrace.stores.payload_policy import from_payload, to_payload
+from ragtrace.stores.tables import clean, columns, has_tables
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ragtrace.model import RagRecord
+
+TABLE = "anchors"
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS anchors (
+  id INTEGER PRIMARY KEY, trace_id TEXT NOT NULL, session TEXT, user TEXT, band INTEGER NOT NULL,
+  share REAL NOT NULL, looked_at REAL NOT NULL, labels TEXT NOT NULL, record BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS anchor_scores (
+  anchor INTEGER NOT NULL, metric TEXT NOT NULL, version TEXT NOT NULL, k INTEGER NOT NULL,
+  label_scale TEXT NOT NULL, universe TEXT NOT NULL, judge TEXT NOT NULL, reference TEXT NOT NULL, now REAL,
+  at REAL NOT NULL,
+  PRIMARY KEY (anchor, metric, version, k, label_scale, universe, judge)
+) WITHOUT ROWID
+"""
+_REFERENCE = (
+    "SELECT reference FROM anchor_scores WHERE anchor = ? AND metric = ? AND version = ? AND k = ?"
+    " AND label_scale = ? AND universe = ? AND judge = ?"
+)
+_NEXT, _HURRY, _REPEATS, _FROZEN = "anchors_next", "anchors_hurry", "anchors_repeats", "anchors_frozen"
+_FACTS = (_NEXT, _HURRY, _REPEATS, _FROZEN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """One kept run.
+
+    Attributes:
+        record: the run, whole.
+        band: the band of scores that it was drawn from.
+        share: of the traffic that lies in this band, 0 to 1.
+        labels: human labels by metric and rater; empty where nobody judged the run.
+        id: its place in the fixed random order, from 1; 0 before it is written.
+        looked_at: Unix seconds at which it was last taken to be scored.
+    """
+
+    record: RagRecord
+    band: int = 0
+    share: float = 1.0
+    labels: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    id: int = 0
+    looked_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnchorScore:
+    """One score of an anchor by the judge.
+
+    Attributes:
+        series: metric, version and labels; its workflow is "".
+        judge: the judge's name.
+        value: the score.
+    """
+
+    series: Series
+    judge: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnchorSeries:
+    """The scores of all anchors by one judge version.
+
+    Attributes:
+        series: metric, version and labels; its workflow is "".
+        judge: the judge's name.
+        pairs: reference and latest score of anchors that have both.
+        n_reference: anchors whose reference is whole.
+        at: Unix seconds of the latest score.
+        labelled: (mean human label, mean of the reference, latest score or None) of labelled anchors.
+    """
+
+    series: Series
+    judge: str
+    pairs: Sequence[AnchorPair]
+    n_reference: int
+    at: float
+    labelled: Sequence[tuple[float, float, float | None]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnchorFacts:
+    """Number of anchors, when they were frozen (Unix seconds), and reference scores a run."""
+
+    n: int = 0
+    frozen_at: float = 0.0
+    repeats: int = 1
+
+
+def write_anchors(
+    connection: sqlite3.Connection, anchors: Iterable[Anchor], *, repeats: int, now: float
+) -> list[Anchor]:
+    """Replace all anchors inside a transaction; return them with their ids, in the order in which they are scored.
+
+    Example:
+        >>> import sqlite3
+        >>> from ragtrace.model import RagRecord
+        >>> connection = sqlite3.connect(":memory:", isolation_level=None)
+        >>> _ = connection.execute("CREATE TABLE store_facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID")
+        >>> [it.id for it in write_anchors(connection, [Anchor(record=RagRecord(id="7"))], repeats=3, now=1.0)]
+        [1]
+        >>> anchor_facts(connection)
+        AnchorFacts(n=1, frozen_at=1.0, repeats=3)
+    """
+    drop_anchors(connection)
+    for statement in _SCHEMA.split(";"):
+        connection.execute(statement)
+    names = ("trace_id", "session", "user", "band", "share", "looked_at", "labels", "record")
+    connection.executemany(f"INSERT INTO anchors {columns(*names)}", [_row(anchor) for anchor in anchors])
+    _set(connection, {_REPEATS: repeats, _FROZEN: now})
+    return read_anchors(connection)
+
+
+def drop_anchors(connection: sqlite3.Connection) -> int:
+    """Delete all anchors and their scores inside a transaction; return how many there were."""
+    if not has_tables(connection, TABLE):
+        return 0
+    dropped = connection.execute("DELETE FROM anchors").rowcount
+    connection.execute("DELETE FROM anchor_scores")
+    connection.executemany("DELETE FROM store_facts WHERE name = ?", [(name,) for name in _FACTS])
+    return dropped
+
+
+def forget_references(connection: sqlite3.Connection, *, repeats: int, now: float) -> None:
+    """Delete the scores of all anchors inside a transaction, so that the next ones are the reference."""
+    connection.execute("DELETE FROM anchor_scores")
+    _set(connection, {_REPEATS: repeats, _FROZEN: now})
+
+
+def read_anchors(connection: sqlite3.Connection) -> list[Anchor]:
+    """Return all anchors in the order in which they are scored; none where none was ever frozen.
+
+    Raises:
+        ValueError: a record was written by a newer ragtrace.
+    """
+    if not has_tables(connection, TABLE):
+        return []
+    sql = "SELECT id, band, share, labels, looked_at, record FROM anchors ORDER BY id"
+    return [_anchor(row) for row in connection.execute(sql)]
+
+
+def anchor_facts(connection: sqlite3.Connection) -> AnchorFacts:
+    """Return number, time and repeats of the anchors."""
+    if not has_tables(connection, TABLE):
+        return AnchorFacts()
+    n = connection.execute("SELECT count(*) FROM anchors").fetchone()[0]
+    facts = _facts(connection)
+    return AnchorFacts(n=n, frozen_at=facts.get(_FROZEN, 0.0), repeats=int(facts.get(_REPEATS, 1)))
+
+
+def claim_anchor(
+    connection: sqlite3.Connection, now: float, *, gap_s: float, hurried_gap_s: float
+) -> Anchor | None:
+    """Take the anchor that was looked at longest ago, inside a transaction; None while none is due.
+
+    Of all processes at the file together, one anchor is taken every `gap_s` seconds, or every `hurried_gap_s` while
+    a hurried round lasts. A pause is not made up for.
+
+    Raises:
+        ValueError: its record was written by a newer ragtrace.
+    """
+    if not has_tables(connection, TABLE):
+        return None
+    facts = _facts(connection)
+    if now < facts.get(_NEXT, 0.0) <= now + 2.0 * gap_s:  # beyond it the clock was set back
+        return None
+    sql = "SELECT id, band, share, labels, looked_at, record FROM anchors ORDER BY looked_at, id LIMIT 1"
+    row = connection.execute(sql).fetchone()
+    if row is None:
+        return None
+    anchor = _anchor(row)
+    is_hurried = anchor.looked_at < facts.get(_HURRY, 0.0)
+    _set(connection, {_NEXT: now + (hurried_gap_s if is_hurried else gap_s)})
+    connection.execute("UPDATE anchors SET looked_at = ? WHERE id = ?", (now, anchor.id))
+    return anchor
+
+
+def return_anchor(connection: sqlite3.Connection, anchor: Anchor) -> None:
+    """Give a claimed anchor back inside a transaction, so that it is the next again."""
+    connection.execute("UPDATE anchors SET looked_at = ? WHERE id = ?", (anchor.looked_at, anchor.id))
+
+
+def hurry_anchors(connection: sqlite3.Connection, now: float, *, every_s: float) -> bool:
+    """Ask for a round at once, inside a transaction; False where one was asked for within `every_s` seconds."""
+    facts = _facts(connection)
+    if not has_tables(connection, TABLE) or 0.0 <= now - facts.get(_HURRY, 0.0) < every_s:
+        return False
+    _set(connection, {_HURRY: now, _NEXT: now})
+    return True
+
+
+def note_scores(connection: sqlite3.Connection, anchor: int, scores: Iterable[AnchorScore], now: float) -> None:
+    """Write an anchor's scores inside a transaction: into the reference until that is whole, else as the latest."""
+    if connection.execute("SELECT 1 FROM anchors WHERE id = ?", (anchor,)).fetchone() is None:
+        return  # erased while it was scored
+    repeats = anchor_facts(connection).repeats
+    for score in scores:
+        key = (anchor, *_key(score.series), clean(score.judge) or "")
+        found = connection.execute(_REFERENCE, key).fetchone()
+        reference = json.loads(found[0]) if found else []
+        is_whole = len(reference) >= repeats
+        if not is_whole:
+            reference.append(score.value)
+        latest = score.value if is_whole else None
+        connection.execute(
+            "INSERT OR REPLACE INTO anchor_scores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*key, json.dumps(reference), latest, now),
+        )
+
+
+def anchor_series(connection: sqlite3.Connection, *, since: float) -> list[AnchorSeries]:
+    """Return the scores by series; a latest score from before `since` (Unix seconds) makes no pair."""
+    if not has_tables(connection, TABLE):
+        return []
+    repeats = anchor_facts(connection).repeats
+    sql = (
+        "SELECT s.metric, s.version, s.k, s.label_scale, s.universe, s.judge, s.reference, s.now, s.at,"
+        " a.band, a.share, a.labels FROM anchor_scores s JOIN anchors a ON a.id = s.anchor ORDER BY s.anchor"
+    )
+    rows: dict[tuple[Series, str], list[tuple[object, ...]]] = defaultdict(list)
+    for metric, version, k, scale, universe, judge, *rest in connection.execute(sql):
+        series = Series(metric, "", version, None if k < 0 else k, scale or None, universe or None)
+        rows[series, judge].append(tuple(rest))
+    return [_series(key, found, repeats, since) for key, found in rows.items()]
+
+
+def erase_anchors(connection: sqlite3.Connection, column: str, identity: str) -> int:
+    """Delete the anchors of a trace, session or user, and those of the runs in ``doomed``; return how many.
+
+    Call it inside a transaction, before the runs go.
+    """
+    if not has_tables(connection, TABLE):
+        return 0
+    doomed = "SELECT trace_id FROM runs WHERE id IN (SELECT id FROM doomed)"
+    erased = connection.execute(
+        f"DELETE FROM anchors WHERE {column} = ? OR trace_id IN ({doomed})",  # noqa: S608 - our own names
+        (identity,),
+    ).rowcount
+    connection.execute("DELETE FROM anchor_scores WHERE anchor NOT IN (SELECT id FROM anchors)")
+    return erased
+
+
+def erase_rater(connection: sqlite3.Connection, rater: str) -> int:
+    """Delete a rater's labels of anchors inside a transaction; return how many."""
+    if not has_tables(connection, TABLE):
+        return 0
+    erased = 0
+    for number, text in connection.execute("SELECT id, labels FROM anchors").fetchall():
+        labels = json.loads(text)
+        kept = {metric: {name: x for name, x in by.items() if name != rater} for metric, by in labels.items()}
+        if kept != labels:
+            erased += sum(map(len, labels.values())) - sum(map(len, kept.values()))
+            shown = json.dumps({metric: by for metric, by in kept.items() if by})
+            connection.execute("UPDATE anchors SET labels = ? WHERE id = ?", (shown, number))
+    return erased
+
+
+def _series(
+    key: tuple[Series, str], rows: Sequence[tuple[object, ...]], repeats: int, since: float
+) -> AnchorSeries:
+    pairs: list[AnchorPair] = []
+    labelled: list[tuple[float, float, float | None]] = []
+    n_reference, latest_at = 0, 0.0
+    for row in rows:
+        reference, now, at, band, share, labels = _typed(row)
+        latest_at = max(latest_at, at)
+        n_reference += len(reference) >= repeats
+        fresh = now if at >= since else None
+        if fresh is not None:
+            pairs.append(AnchorPair(band, share, tuple(reference), fresh))
+        if by_rater := labels.get(key[0].metric):
+            labelled.append((fmean(by_rater.values()), fmean(reference), fresh))
+    return AnchorSeries(
+        series=key[0], judge=key[1], pairs=pairs, n_reference=n_reference, at=latest_at, labelled=labelled
+    )
+
+
+def _typed(
+    row: tuple[object, ...],
+) -> tuple[list[float], float | None, float, int, float, dict[str, dict[str, float]]]:
+    reference, now, at, band, share, labels = row
+    return (
+        json.loads(str(reference)),
+        None if now is None else float(str(now)),
+        float(str(at)),
+        int(str(band)),
+        float(str(share)),
+        json.loads(str(labels)),
+    )
+
+
+def _key(series: Series) -> tuple[str, str, int, str, str]:
+    k = -1 if series.k is None else series.k
+    return series.metric, series.version, k, series.label_scale or "", series.universe or ""
+
+
+def _row(anchor: Anchor) -> tuple[object, ...]:
+    record = anchor.record
+    return (
+        clean(record.trace_id or record.id),
+        clean(record.session),
+        clean(record.user),
+        anchor.band,
+        anchor.share,
+        anchor.looked_at,
+        json.dumps({metric: dict(by_rater) for metric, by_rater in anchor.labels.items()}),
+        to_payload(record),
+    )
+
+
+def _anchor(row: tuple[int, int, float, str, float, bytes]) -> Anchor:
+    number, band, share, labels, looked_at, record = row
+    return Anchor(
+        id=number,
+        record=from_payload(record),
+        band=band,
+        share=share,
+        labels=json.loads(labels),
+        looked_at=looked_at,
+    )
+
+
+def _facts(connection: sqlite3.Connection) -> dict[str, float]:
+    found = connection.execute("SELECT name, value FROM store_facts WHERE name LIKE 'anchors_%'")
+    return dict(found.fetchall())
+
+
+def _set(connection: sqlite3.Connection, facts: Mapping[str, float]) -> None:
+    connection.executemany("INSERT OR REPLACE INTO store_facts VALUES (?, ?)", facts.items())

@@ -1,0 +1,181 @@
+"""Anchors in a real store: order, pace, reference, retention, and erasing."""
+
+from __future__ import annotations
+
+import stat
+
+import pytest
+
+from ragtrace.model import Passage, Pool, RagRecord
+from ragtrace.stats.drift import Series
+from ragtrace.stores import Label, Policy
+from ragtrace.stores.anchors import Anchor, AnchorScore
+from ragtrace.stores.sqlite import SqliteStore
+
+SERIES = Series("faithfulness", "", "v1")
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1_000_000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def store(path, clock):
+    made = SqliteStore(path, Policy(has_content=True), wall=clock)
+    made.anchors.replace([anchor(number) for number in range(4)], repeats=2)
+    yield made
+    made.close()
+
+
+def anchor(number, **given):
+    passage = Passage(id="p", text=f"secret passage {number}", rank=1)
+    record = RagRecord(
+        id=str(number), trace_id=f"{number:032x}", query="Q?", answer="A.", session=f"s{number}",
+        user="ada" if number else "bob", pools=(Pool(stage="used", passages=(passage,)),),
+    )  # fmt: skip
+    return Anchor(record=record, band=4, share=1.0, **given)
+
+
+def score(value, series=SERIES):
+    return AnchorScore(series=series, judge="openai:m", value=value)
+
+
+def test_the_records_come_back_whole_and_the_file_is_its_owners_alone(store, path):
+    first = store.anchors.all()[0]
+    assert first.record.contexts[0].text == "secret passage 0"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_one_anchor_a_gap_in_a_fixed_order_over_restarts_and_scorers(store, path, clock):
+    other = SqliteStore(path, wall=clock)
+    taken = []
+    for turn in range(9):
+        for each in (store, other):
+            claimed = each.anchors.claim(gap_s=100.0, hurried_gap_s=5.0)
+            if claimed is not None:
+                taken.append(claimed.id)
+        clock.now += 50.0
+        if turn == 4:
+            other.close()
+            other = SqliteStore(path, wall=clock)
+    other.close()
+    assert taken == [1, 2, 3, 4, 1]
+
+
+def test_an_anchor_that_is_given_back_is_the_next(store, clock):
+    first = store.anchors.claim(gap_s=100.0, hurried_gap_s=5.0)
+    store.anchors.give_back(first)
+    clock.now += 100.0
+    assert store.anchors.claim(gap_s=100.0, hurried_gap_s=5.0).id == first.id
+
+
+def test_a_hurried_round_scores_each_once_and_then_the_pace_is_steady(store, clock):
+    store.anchors.claim(gap_s=100.0, hurried_gap_s=5.0)
+    clock.now += 1.0
+    assert store.anchors.hurry(every_s=400.0)
+    taken = []
+    for _ in range(20):
+        claimed = store.anchors.claim(gap_s=100.0, hurried_gap_s=5.0)
+        taken.append(claimed.id if claimed else 0)
+        clock.now += 5.0
+    assert [it for it in taken if it] == [2, 3, 4, 1, 2], "the fifth begins the next round"
+    assert not store.anchors.hurry(every_s=400.0), "once in a round"
+
+
+def test_a_clock_that_was_set_back_stops_nothing(store, clock):
+    store.anchors.claim(gap_s=100.0, hurried_gap_s=5.0)
+    clock.now -= 86_400.0
+    assert store.anchors.claim(gap_s=100.0, hurried_gap_s=5.0) is not None
+
+
+def test_the_first_scores_are_the_reference_and_later_ones_the_latest(store, clock):
+    one = store.anchors.all()[0]
+    for value in (0.5, 0.75, 0.25, 0.0):
+        store.anchors.note(one, [score(value)])
+        clock.now += 10.0
+    (found,) = store.anchors.series(fresh_s=60.0)
+    (pair,) = found.pairs
+    assert (pair.reference, pair.now, found.n_reference) == ((0.5, 0.75), 0.0, 1)
+    assert store.anchors.series(fresh_s=5.0)[0].pairs == [], "stale"
+
+
+def test_a_new_version_has_a_reference_of_its_own(store):
+    one = store.anchors.all()[0]
+    for value in (0.5, 0.5, 0.5):
+        store.anchors.note(one, [score(value)])
+    store.anchors.note(one, [score(0.0, SERIES._replace(version="v2"))])
+    found = {it.series.version: it for it in store.anchors.series(fresh_s=60.0)}
+    assert len(found["v1"].pairs) == 1
+    assert (found["v2"].pairs, found["v2"].n_reference) == ([], 0)
+
+
+def test_begin_again_keeps_the_runs_and_drops_the_reference(store):
+    one = store.anchors.all()[0]
+    store.anchors.note(one, [score(0.5)])
+    store.anchors.begin_again(repeats=1)
+    assert store.anchors.series(fresh_s=60.0) == []
+    assert store.anchors.facts().n == 4
+    assert store.anchors.facts().repeats == 1
+
+
+def test_neither_age_nor_size_deletes_an_anchor(path, clock):
+    store = SqliteStore(path, Policy(has_content=True, file_bytes=1_048_576), wall=clock)
+    store.anchors.replace([anchor(1)], repeats=1)
+    clock.now += 400 * 86_400.0
+    store.apply_retention()
+    for number in range(300):
+        store.rate([Label(trace_id=f"{number:032x}", value=1.0)])
+    assert store.anchors.facts().n == 1
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("subject", "identity", "left"),
+    [("trace", f"{2:032x}", [0, 1, 3]), ("session", "s3", [0, 1, 2]), ("user", "ada", [0])],
+)
+def test_forget_erases_anchors_with_their_scores_to_the_last_byte(store, path, subject, identity, left):
+    for one in store.anchors.all():
+        store.anchors.note(one, [score(0.5)])
+    assert store.would_forget(subject, identity).anchors == 4 - len(left)
+    assert store.forget(subject, identity).anchors == 4 - len(left)
+    assert [int(it.record.id) for it in store.anchors.all()] == left
+    assert store.anchors.series(fresh_s=60.0)[0].n_reference == 0
+    gone = ({0, 1, 2, 3} - set(left)).pop()
+    assert f"secret passage {gone}".encode() not in path.read_bytes()
+
+
+def test_a_score_of_an_erased_anchor_is_not_written(store):
+    last = store.anchors.all()[-1]
+    store.forget("session", "s3")
+    store.anchors.note(last, [score(0.5)])
+    assert store.anchors.series(fresh_s=60.0) == []
+
+
+def test_forgetting_a_rater_takes_their_labels_of_anchors(store):
+    store.anchors.replace([anchor(1, labels={"faithfulness": {"human:eve": 1.0, "human": 0.0}})], repeats=1)
+    assert store.forget("user", "eve").labels == 1
+    assert store.anchors.all()[0].labels == {"faithfulness": {"human": 0.0}}
+
+
+def test_a_store_without_anchors(path):
+    store = SqliteStore(path)
+    assert store.anchors.all() == []
+    assert store.anchors.claim(gap_s=1.0, hurried_gap_s=1.0) is None
+    assert not store.anchors.hurry(every_s=1.0)
+    assert store.anchors.drop() == 0
+    assert store.forget("user", "ada").anchors == 0
+    store.close()

@@ -12,6 +12,8 @@ from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate, threshold_of
 from ragtrace.model import Score, ScoreKey
 from ragtrace.queues.base import MAX_ATTEMPTS
+from ragtrace.sampling.second import is_drawn_again
+from ragtrace.scoring.first_judge import asks_judge, is_answer
 from ragtrace.scoring.worker import Outcome
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from ragtrace.metrics.deep_retrieval import DeepRetriever
     from ragtrace.model import MetricResult, RagRecord
     from ragtrace.queues import Unit
+    from ragtrace.scoring.first_judge import FirstJudge
     from ragtrace.scoring.limits import Blocked
 
 MAX_WEIGHT = 1e6  # of a probability so small that one score would outweigh a day
@@ -47,6 +50,7 @@ class Scorer:
         deep_retriever: retrieves deeper, for some of the traces.
         options: settings of metrics.
         left_out: names of default metrics that judge, embedder and pair scorer can never compute.
+        first: scores every unit, and tells which of them `judge` scores too; None = `judge` scores all.
     """
 
     metrics: tuple[Metric, ...]
@@ -56,6 +60,7 @@ class Scorer:
     pairs: PairScorer | None = None
     deep_retriever: DeepRetriever | None = None
     left_out: tuple[str, ...] = ()
+    first: FirstJudge | None = None
 
     def threshold_of(self, output: Output) -> float | None:
         """Return the pass threshold of an output where the judge gives the verdict."""
@@ -68,10 +73,29 @@ class Scorer:
     async def score(self, unit: Unit) -> list[Score]:
         """Return every score of a unit; a judge's failure is a score of state ``error``."""
         chosen = self.chosen(unit)
-        results = await self._evaluated(unit.record, chosen)
+        if self.first is not None:
+            return await self._by_two(self.first, unit, chosen)
+        return self._scores(unit, chosen, await self._evaluated(unit.record, chosen, self.judge))
+
+    async def _by_two(self, first: FirstJudge, unit: Unit, chosen: Sequence[Metric]) -> list[Score]:
+        """Score a unit with the first judge, and with the other where the second draw takes it."""
+        results = await self._evaluated(unit.record, first.able(chosen), first.judge)
+        scores = self._scores(unit, chosen, [result for result in results if is_answer(result)])
+        rate = first.rate_of(results)
+        if not is_drawn_again(unit.record.trace_id, rate):
+            return scores
+        asked = [metric for metric in chosen if asks_judge(metric.spec)]
+        again = self._scores(unit, asked, await self._evaluated(unit.record, asked, self.judge), rate)
+        known = {score.key for score in scores}
+        return scores + [score for score in again if score.key not in known]
+
+    def _scores(
+        self, unit: Unit, chosen: Sequence[Metric], results: Sequence[MetricResult], second_rate: float = 1.0
+    ) -> list[Score]:
+        """Return results as scores, weighted by the probabilities of both draws."""
         rates: dict[str, float] = {}
         for metric in chosen:
-            rate = unit.rates.get(metric.spec.name, unit.probability)
+            rate = unit.rates.get(metric.spec.name, unit.probability) * second_rate
             if metric.spec.uses_deep_pool and self.deep_retriever is not None:
                 rate *= self.deep_retriever.rate
             rates |= dict.fromkeys((output.name for output in metric.spec.outputs), rate)
@@ -87,11 +111,17 @@ class Scorer:
             for result in results
         ]
 
-    def deciding(self, scores: Sequence[Score]) -> list[Score]:
+    def deciding(self, scores: Sequence[Score], *, is_late: bool = False) -> list[Score]:
         """Return the scores that decide a unit's end: the judge's values and errors, or all without any.
 
         A unit is drawn for its verdicts, so a cosine that needs no judge must not end it while the judge is away.
+
+        Args:
+            scores: of one unit.
+            is_late: of two judges, the second one's errors hold the unit up no longer.
         """
+        if is_late and self.first is not None:
+            return [score for score in scores if score.result.state != "error"] or list(scores)
         name = self.judge.name if self.judge is not None else None
         judged = [
             score
@@ -104,12 +134,14 @@ class Scorer:
 
     async def results(self, record: RagRecord) -> list[MetricResult]:
         """Return every result of a record, whatever the sampling rates."""
-        return await self._evaluated(record, self.metrics)
+        return await self._evaluated(record, self.metrics, self.judge)
 
-    async def _evaluated(self, record: RagRecord, metrics: Sequence[Metric]) -> list[MetricResult]:
+    async def _evaluated(
+        self, record: RagRecord, metrics: Sequence[Metric], judge: Judge | None
+    ) -> list[MetricResult]:
         case = EvalContext(
             record,
-            judge=self.judge,
+            judge=judge,
             embedder=self.embedder,
             pairs=self.pairs,
             options=self.options,
@@ -128,14 +160,15 @@ class Scorer:
 def weight_of(unit: Unit, rate: float | None = None) -> float | None:
     """Return 1 / inclusion probability, at most `MAX_WEIGHT`; None when the head probability is unknown.
 
+    The inclusion probability is the product of head, draw and what full queues kept.
+
     Args:
         unit: the drawn unit.
         rate: the probability of the metric; default the unit's.
     """
     head, probability = unit.record.head_probability, unit.probability if rate is None else rate
-    if head is None or head <= 0.0 or probability <= 0.0:
-        return None
-    return min(1.0 / (head * probability), MAX_WEIGHT)
+    included = (head or 0.0) * probability * unit.kept
+    return min(1.0 / included, MAX_WEIGHT) if included > 0.0 else None
 
 
 def verdict_of(

@@ -284,7 +284,7 @@ class _Study:
     def judge_mean(self) -> Figure:
         """Return the mean of all scores on the labels' scale."""
         scored = self._as_labels(row.value for row in self._rows if row.value is not None)
-        return mean_figure(scored, "no record has a score")
+        return mean_figure(scored, "no record has a score", ends=(self._form.low, self._form.high))
 
     def _as_labels(self, scores: Iterable[float]) -> list[float]:
         form, output = self._form, self._output
@@ -338,7 +338,7 @@ class _Study:
         grades = 4.0 / (output.high - output.low)
         apart = [grades * (value - other) for value, other in pairs if value is not None and other is not None]
         few = _few(len(apart), LEAST_PAIRS, "records judged twice") if apart else None
-        return few or mean_figure(apart, "the metric has no length setting, or it was not asked twice")
+        return few or mean_figure(apart, "the metric has no length setting, or it was not asked twice", ends=None)
 
 
 def strength_of_alpha(value: float) -> str:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.registry import output, select
 from ragtrace.scoring.offline.repeated import over_runs, repeated_queries
-from ragtrace.scoring.offline.scored_row import ANSWERED, Maker, home, label_of, shown
-from ragtrace.stats.differences import Difference, clustered_mean_ci, paired_difference, unpaired_difference
-from ragtrace.stats.intervals import Interval, wilson
+from ragtrace.scoring.offline.scored_row import ANSWERED, Maker, clusters_of, ends_of, home, label_of, shown
+from ragtrace.stats.differences import Difference, paired_difference, unpaired_difference
+from ragtrace.stats.intervals import Interval, clustered_interval
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class ComparedFile(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """One value with its resampling unit, query and version of labels."""
+    """One value with its unit, query and version of labels."""
 
     value: float
     unit: Hashable
@@ -57,10 +57,10 @@ class Side:
 
     Attributes:
         values: of state ``ok``.
-        mean: with its bootstrap interval.
+        mean: with its interval.
         na: how often there is no value by reason; ``skipped`` scores count here.
         errors: how often the metric failed, by reason.
-        units: what was resampled: rows, sessions, users or queries.
+        units: what counts as one: rows, sessions, users or queries.
     """
 
     values: tuple[float, ...]
@@ -73,7 +73,7 @@ class Side:
         """Return it as JSON-ready values, without the single values."""
         mean = self.mean
         counts = {"n": len(self.values), "na": dict(self.na), "errors": dict(self.errors)}
-        return {**counts, "mean": mean.mean, "low": mean.low, "high": mean.high, "resampled": self.units}
+        return {**counts, "mean": mean.mean, "low": mean.low, "high": mean.high, "units": self.units}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,18 +157,17 @@ class Comparison:
         }
 
 
-def compare(arms: Sequence[ComparedFile], *, metrics: Sequence[str] = (), seed: int = 0) -> Comparison:
+def compare(arms: Sequence[ComparedFile], *, metrics: Sequence[str] = ()) -> Comparison:
     """Compare scored files with the first of them.
 
     Scores are averaged and compared where judge, version, K, label scale and universe agree. Two files are compared
     over pairs where at least half of the smaller one's values have a partner: the same id (of lines of one id, the
     same place among them) and no other query. Pairs over other labels are left out; where fewer than that half are
-    left, nothing is compared. Sessions, else users, else the runs of a query are resampled whole.
+    left, nothing is compared. A session, else a user, else the runs of a query count as one.
 
     Args:
         arms: at least one.
         metrics: metrics or their outputs to keep, an output with or without ``@K``; empty keeps all.
-        seed: of the bootstrap.
 
     Raises:
         ConfigError: no file has any of the metrics.
@@ -183,9 +182,9 @@ def compare(arms: Sequence[ComparedFile], *, metrics: Sequence[str] = (), seed: 
         (True, 0.583)
     """
     wanted = {output for name in metrics for output in _outputs(name)}
-    plain = _lines([arm.rows for arm in arms], arms, wanted, seed=seed, is_over_runs=False)
+    plain = _lines([arm.rows for arm in arms], arms, wanted, is_over_runs=False)
     repeated = [over_runs(arm.rows) for arm in arms]
-    runs = _lines(repeated, arms, wanted, seed=seed, is_over_runs=True) if any(repeated) else ([], [])
+    runs = _lines(repeated, arms, wanted, is_over_runs=True) if any(repeated) else ([], [])
     kept = [*plain[0], *runs[0]]
     if wanted and not kept:
         raise ConfigError(f"--metrics {','.join(metrics)}: no file has such a score")
@@ -211,7 +210,6 @@ def _lines(
     arms: Sequence[ComparedFile],
     wanted: set[str],
     *,
-    seed: int,
     is_over_runs: bool,
 ) -> tuple[list[Compared], list[str]]:
     names = dict.fromkeys(name for rows in tables for row in rows for name in row.scores)
@@ -232,8 +230,8 @@ def _lines(
                 maker=maker,
                 direction=_direction(name),
                 is_over_runs=is_over_runs,
-                sides=tuple(_side(column, seed) for column in sides),
-                contrasts=tuple(_contrasts(sides, differing, seed)),
+                sides=tuple(_side(column, name) for column in sides),
+                contrasts=tuple(_contrasts(name, sides, differing)),
             )
             lines.append(line)
             refused += _over_other_labels(line, arms)
@@ -263,7 +261,7 @@ def _makers(name: str, tables: Sequence[Sequence[ScoredRow]]) -> list[Maker]:
 
 
 def _units(rows: Sequence[ScoredRow]) -> list[Hashable]:
-    """Return the resampling unit of each row: session or user, else repeated query."""
+    """Return what each row belongs to: a session or user, else a repeated query."""
     again = repeated_queries(rows)
     return [row.unit or (("query", row.key) if row.key in again else ("row", i)) for i, row in enumerate(rows)]
 
@@ -325,63 +323,56 @@ def _direction(name: str) -> str | None:
         return None
 
 
-def _side(column: MetricColumn, seed: int) -> Side:
+def _side(column: MetricColumn, name: str) -> Side:
     found = list(column.found.values())
     values = [one.value for one in found]
-    clusters = _clusters([one.unit for one in found])
+    clusters = clusters_of([one.unit for one in found])
     return Side(
         values=tuple(values),
-        mean=clustered_mean_ci(values, clusters, seed=seed),
+        mean=clustered_interval(values, clusters, ends=ends_of(name, values)),
         na=dict(column.na.most_common()),
         errors=dict(column.errors.most_common()),
-        units=_resampled(clusters),
+        units=_kinds(clusters),
     )
 
 
-def _clusters(units: Sequence[Hashable]) -> Sequence[Hashable] | None:
-    """Return the units; None where each is alone or one holds all."""
-    return units if 1 < len(set(units)) < len(units) else None
-
-
-def _resampled(clusters: Sequence[Hashable] | None) -> str:
+def _kinds(clusters: Sequence[Hashable] | None) -> str:
     names = {"session": "sessions", "user": "users", "query": "queries"}  # beside single rows
     kinds = {str(unit[0]) for unit in clusters or () if isinstance(unit, tuple)}
     return ", ".join(shown for kind, shown in names.items() if kind in kinds) or "rows"
 
 
-def _contrasts(sides: Sequence[MetricColumn], refusals: Sequence[str | None], seed: int) -> Iterator[Contrast]:
+def _contrasts(name: str, sides: Sequence[MetricColumn], refusals: Sequence[str | None]) -> Iterator[Contrast]:
     for column, refusal in zip(sides[1:], refusals, strict=True):
-        yield _contrast(sides[0], column, seed) if refusal is None else Contrast(reason=_OTHER_MAKER)
+        yield _contrast(name, sides[0], column) if refusal is None else Contrast(reason=_OTHER_MAKER)
 
 
-def _contrast(first: MetricColumn, other: MetricColumn, seed: int) -> Contrast:
+def _contrast(name: str, first: MetricColumn, other: MetricColumn) -> Contrast:
     if not first.found or not other.found:
         return Contrast(reason="no value in the first file" if not first.found else "no value in this file")
     partners = _partners(first.found, other.found)
     least = PAIRED_SHARE * min(len(first.found), len(other.found))
     if len(partners) < least:
-        return _unpaired(first, other, seed)
+        return _unpaired(name, first, other)
     pairs = [(a, b) for a, b in partners if a.labels == b.labels]
     left_out = len(partners) - len(pairs)
     if len(pairs) < least:
         return Contrast(reason=_OTHER_LABELS, other_labels=left_out)
     before, after = ([one.value for one in side] for side in zip(*pairs, strict=True))
     units = [[one.unit for one in side] for side in zip(*pairs, strict=True)]
-    clusters = _clusters(min(units, key=lambda side: len(set(side))))
-    return Contrast(difference=paired_difference(before, after, clusters, seed=seed), other_labels=left_out)
+    clusters = clusters_of(min(units, key=lambda side: len(set(side))))
+    ends = ends_of(name, [*before, *after])
+    return Contrast(difference=paired_difference(before, after, clusters, ends=ends), other_labels=left_out)
 
 
-def _unpaired(first: MetricColumn, other: MetricColumn, seed: int) -> Contrast:
+def _unpaired(name: str, first: MetricColumn, other: MetricColumn) -> Contrast:
     sides = [list(column.found.values()) for column in (first, other)]
     if len({frozenset(one.labels for one in side) for side in sides}) > 1:
         return Contrast(reason=_OTHER_LABELS)
-    return Contrast(
-        difference=unpaired_difference(
-            *([one.value for one in side] for side in sides),
-            *(_clusters([one.unit for one in side]) for side in sides),
-            seed=seed,
-        )
-    )
+    first_values, second_values = ([one.value for one in side] for side in sides)
+    clusters = (clusters_of([one.unit for one in side]) for side in sides)
+    ends = ends_of(name, [*first_values, *second_values])
+    return Contrast(difference=unpaired_difference(first_values, second_values, *clusters, ends=ends))
 
 
 def _partners(
@@ -393,6 +384,9 @@ def _partners(
 
 
 def _answered(rows: Sequence[ScoredRow]) -> Interval:
-    values = [row.scores[ANSWERED].value for row in rows if ANSWERED in row.scores]
-    known = [value for value in values if value is not None]
-    return wilson(sum(known), len(known))
+    known = [
+        (value, unit)
+        for row, unit in zip(rows, _units(rows), strict=True)
+        if ANSWERED in row.scores and (value := row.scores[ANSWERED].value) is not None
+    ]
+    return clustered_interval([value for value, _ in known], clusters_of([unit for _, unit in known]))

@@ -62,7 +62,7 @@ def gate(pairs: Sequence[tuple[int, int]], *, failures: Sequence[str] = ()) -> G
         '20 pairs are too few, 200 are needed: give more records with passages'
     """
     kappa = quadratic_kappa([pair[0] for pair in pairs], [pair[1] for pair in pairs])
-    shift = mean_figure([float(batch - single) for batch, single in pairs], "there is no pair")
+    shift = mean_figure([float(batch - single) for batch, single in pairs], "there is no pair", ends=None)
     if len(pairs) < LEAST_PAIRS:
         few = f"{len(pairs)} pairs are too few, {LEAST_PAIRS} are needed: {_instead(failures)}"
         return Gate(verdict="unverified", kappa=kappa, shift=shift, advice=few)

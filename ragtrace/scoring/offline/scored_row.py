@@ -6,17 +6,20 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from ragtrace.errors import InputError
+from ragtrace.errors import ConfigError, InputError
 from ragtrace.judges.scales import gains, is_whole
 from ragtrace.metrics.consistency.runs import answers_of, query_key
+from ragtrace.metrics.registry import output
 from ragtrace.model.codec import record_from_json
-from ragtrace.model.score import State
+from ragtrace.model.score import Scale, State
+from ragtrace.stats.intervals import UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping, Sequence
 
     from ragtrace.metrics.consistency.runs import QueryKey
     from ragtrace.model import RagRecord
+    from ragtrace.stats.intervals import Ends
 
 ANSWERED = "answered"  # a share is made of it
 _LABELS = "labels"
@@ -66,7 +69,7 @@ class ScoredRow:
     query: str
     key: QueryKey | None
     answer: str
-    unit: Hashable | None
+    unit: tuple[str, str] | None
     scores: Mapping[str, Scored]
     umbrela: Mapping[str, int] | None
 
@@ -91,16 +94,62 @@ def scored_row(given: object, number: int) -> ScoredRow:
     scores = given.get("scores") if isinstance(given, dict) else None
     if not isinstance(scores, dict):
         raise InputError("not a line of `ragtrace score`: no scores in it")
-    unit = ("session", record.session) if record.session else ("user", record.user) if record.user else None
     return ScoredRow(
         id=record.id,
         query=record.query,
         key=query_key(record),
         answer="".join(answers_of([record])),
-        unit=unit,
+        unit=unit_of(record),
         scores={name: _scored(name, score) for name, score in scores.items()},
         umbrela=_umbrela(record, scores),
     )
+
+
+def unit_of(record: RagRecord) -> tuple[str, str] | None:
+    """Return the session or user of a record, as (kind, id); None without one.
+
+    Example:
+        >>> from ragtrace.model import RagRecord
+        >>> unit_of(RagRecord(id="1", session="s1")), unit_of(RagRecord(id="2"))
+        (('session', 's1'), None)
+    """
+    return ("session", record.session) if record.session else ("user", record.user) if record.user else None
+
+
+def clusters_of(units: Sequence[Hashable]) -> Sequence[Hashable] | None:
+    """Return the clusters of an interval; None where each score is alone.
+
+    Example:
+        >>> clusters_of(["s1", "s1", "s2"]), clusters_of(["s1", "s1"]), clusters_of(["s1", "s2"])
+        (['s1', 's1', 's2'], ['s1', 's1'], None)
+    """
+    return units if len(set(units)) < len(units) else None
+
+
+def ends_of(name: str, values: Collection[float]) -> Ends | None:
+    """Return the lowest and highest score of a metric, None for one without such ends.
+
+    A share or grade has ends, a length or a cosine has none. Of a metric that is not installed here the values
+    decide: all of them in [0, 1] are shares.
+
+    Example:
+        >>> ends_of("faithfulness", [1.0]), ends_of("answer_similarity", [0.7]), ends_of("my_metric", [0.0, 0.7])
+        ((0.0, 1.0), None, (0.0, 1.0))
+    """
+    ends = _declared(name)
+    low, high = ends or (0.0, 0.0)
+    return ends if ends and all(low <= value <= high for value in values) else None
+
+
+def _declared(name: str) -> Ends | None:
+    try:
+        found = output(name.partition("(")[0])
+    except ConfigError:
+        return UNIT
+    scale = Scale(low=found.low, high=found.high)
+    if scale.is_five_point:
+        return found.low, found.high
+    return UNIT if scale.is_unit else None
 
 
 def _scored(name: str, score: object) -> Scored:

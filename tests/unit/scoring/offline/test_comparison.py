@@ -10,8 +10,8 @@ import pytest
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.scoring.offline.comparison import ComparedFile, compare
 from ragtrace.scoring.offline.scored_row import scored_row
-from ragtrace.stats.differences import clustered_mean_ci, paired_difference, unpaired_difference
-from ragtrace.stats.intervals import bootstrap_mean_ci
+from ragtrace.stats.differences import paired_difference, unpaired_difference
+from ragtrace.stats.intervals import clustered_interval
 
 
 def ok(value: float, **more: Any) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def test_equal_ids_are_paired_in_whatever_order_they_stand() -> None:
     random.Random(3).shuffle(second)
     found = pair([line(n, ok(value)) for n, value in enumerate(one)], second).lines[0]
     assert found.contrasts[0].difference == paired_difference(one, other)
-    assert found.sides[0].mean == bootstrap_mean_ci(one)
+    assert found.sides[0].mean == clustered_interval(one)
 
 
 def test_other_ids_are_unpaired() -> None:
@@ -74,7 +74,7 @@ def test_failures_are_counted_and_never_averaged() -> None:
     first = [line(0, ok(1.0)), line(1, na()), line(2, na("error", "judge_timeout")), line(3, None)]
     side = pair(first, first).lines[0].sides[0]
     assert (side.values, dict(side.na), dict(side.errors)) == ((1.0,), {"no_claims": 1}, {"judge_timeout": 1})
-    assert (side.mean.mean, side.mean.low) == (1.0, None)
+    assert side.mean == (1.0, 0.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_labels_with_a_version_a_query_are_one_line_and_paired() -> None:
     contrast = found.lines[0].contrasts[0]
     assert (contrast.difference.n, contrast.other_labels) == ((30,), 0)
     assert contrast.difference.value == pytest.approx(0.25)
-    assert found.lines[0].sides[0].mean == bootstrap_mean_ci([0.01 * n for n in range(30)])
+    assert found.lines[0].sides[0].mean == clustered_interval([0.01 * n for n in range(30)])
 
 
 def test_pairs_whose_labels_changed_are_left_out_and_counted() -> None:
@@ -163,7 +163,7 @@ def test_a_failure_that_knows_no_k_stands_beside_the_values_of_its_judge() -> No
 
 
 @pytest.mark.parametrize("kind", ["session", "user"])
-def test_sessions_and_users_are_resampled_whole(kind) -> None:
+def test_sessions_and_users_count_as_one(kind) -> None:
     one, other = values(1), values(2)
     first, second = (
         [line(n, ok(value), **{kind: f"s{n // 3}"}) for n, value in enumerate(made)] for made in (one, other)
@@ -171,14 +171,16 @@ def test_sessions_and_users_are_resampled_whole(kind) -> None:
     clusters = [n // 3 for n in range(30)]
     found = pair(first, second).lines[0]
     assert found.contrasts[0].difference == paired_difference(one, other, clusters)
-    assert found.sides[0].mean == clustered_mean_ci(one, clusters)
+    assert found.sides[0].mean == clustered_interval(one, clusters)
     assert found.sides[0].units == f"{kind}s"
 
 
-def test_one_session_for_all_says_nothing_of_sessions() -> None:
+def test_one_session_for_all_is_one_piece_of_evidence() -> None:
     made = [line(n, ok(value), session="s") for n, value in enumerate(values(1))]
-    side = pair(made, made).lines[0].sides[0]
-    assert (side.mean, side.units) == (bootstrap_mean_ci(values(1)), "rows")
+    found = pair(made, made).lines[0]
+    assert found.sides[0].mean[1:] == (0.0, 1.0)
+    assert found.sides[0].units == "sessions"
+    assert found.contrasts[0].difference.is_significant is None
 
 
 def test_repeated_runs_have_their_consistency_and_differ_by_query() -> None:
@@ -228,6 +230,18 @@ def test_metrics_may_be_chosen() -> None:
     assert [one.metric for one in over_runs.lines] == [f"rouge{n}_consistency" for n in ("1", "2", "_l")]
     with pytest.raises(ConfigError, match="no file has such a score"):
         compare([arm("a", rows)], metrics=["mrrr"])
+
+
+def test_a_metric_without_ends_has_an_interval_in_its_own_unit() -> None:
+    rows = [
+        {"id": str(n), "scores": {"answer_similarity": ok(0.7 + 0.01 * n), "words": ok(100.0 + n)}}
+        for n in range(12)
+    ]
+    lines = {one.metric: one for one in compare([arm("a", rows), arm("b", rows)]).lines}
+    for name, first in (("answer_similarity", 0.7), ("words", 100.0)):
+        scores = [first + (0.01 if first < 1 else 1.0) * n for n in range(12)]
+        assert lines[name].sides[0].mean == pytest.approx(clustered_interval(scores, ends=None))
+        assert lines[name].contrasts[0].difference == paired_difference(scores, scores, ends=None)
 
 
 def test_the_share_of_questions_answered() -> None:

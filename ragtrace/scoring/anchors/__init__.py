@@ -1,0 +1,1 @@
+"""Anchors: which runs are kept, and their rounds under the current judge."""

@@ -1,0 +1,1 @@
+"""Investigations of a fall: its time, its stage and its part of the traffic."""

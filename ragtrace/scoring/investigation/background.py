@@ -1,0 +1,157 @@
+"""Investigate each new drift alarm in the background, into the log and a log event."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from opentelemetry._logs import LogRecord, SeverityNumber
+
+from ragtrace import semconv
+from ragtrace.capture import record_internal_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from opentelemetry._logs import Logger
+    from opentelemetry.util.types import AttributeValue
+
+    from ragtrace.scoring.investigation.alarm import AlarmFinding
+    from ragtrace.stores.sqlite import SqliteStore
+
+_log = logging.getLogger("ragtrace")
+RETRY_S = 300.0
+MOST_TRIES = 12
+_MOST_WAITING = 8
+_NS = 1e9
+
+
+class AlarmedSeries(Protocol):
+    """A detector's series at the moment of an alarm."""
+
+    @property
+    def metric(self) -> str:
+        """The exported name."""
+        ...
+
+    @property
+    def workflow(self) -> str:
+        """The workflow of its scores."""
+        ...
+
+    @property
+    def changed_time(self) -> float | None:
+        """Unix seconds of the estimated change; None while unknown."""
+        ...
+
+    @property
+    def attributes(self) -> Mapping[str, AttributeValue]:
+        """The point attributes of the series."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """An alarm to investigate, not before a monotonic time."""
+
+    series: AlarmedSeries
+    at_s: float
+    tries: int = 0
+
+
+class Investigations:
+    """Investigates alarms one after the other. `take` and `tick` belong to the scorer's loop.
+
+    The store is read in another thread. An alarm soon after a change has few scores behind it: it is tried again
+    every five minutes for an hour. Eight alarms wait at most; the oldest gives way.
+
+    Args:
+        store: holds the scores.
+        logger: takes the log events; None writes none.
+        wall: Unix seconds.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        store: SqliteStore,
+        logger: Logger | None,
+        *,
+        wall: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._logger = logger
+        self._wall = wall
+        self._clock = clock
+        self._due: deque[_Due] = deque(maxlen=_MOST_WAITING)
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """True while an investigation runs."""
+        return self._task is not None and not self._task.done()
+
+    def take(self, series: AlarmedSeries) -> None:
+        """Note a new alarm, for the next `tick`."""
+        self._due.append(_Due(series, self._clock()))
+
+    def tick(self) -> None:
+        """Begin an investigation when an alarm waits and none runs; call it about once a second.
+
+        Raises:
+            RuntimeError: there is no running loop.
+        """
+        if self.is_under_way:
+            return
+        due = next((it for it in self._due if it.at_s <= self._clock()), None)
+        if due is not None:
+            self._due.remove(due)
+            self._task = asyncio.get_running_loop().create_task(self._guarded(due))
+
+    async def aclose(self) -> None:
+        """Forget what waits; a search that runs ends with its thread."""
+        self._due.clear()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _guarded(self, due: _Due) -> None:
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(None, self._search, due.series)
+        except Exception as error:
+            record_internal_error("ragtrace.scoring.investigation.background", error)
+            return
+        if found.is_early and due.tries + 1 < MOST_TRIES:
+            self._due.append(replace(due, at_s=self._clock() + RETRY_S, tries=due.tries + 1))
+        else:
+            self._tell(due.series, found)
+
+    def _search(self, series: AlarmedSeries) -> AlarmFinding:
+        from ragtrace.scoring.investigation.alarm import investigate_alarm  # noqa: PLC0415 - imports numpy
+
+        return investigate_alarm(
+            self._store,
+            series.metric,
+            series.workflow,
+            now=self._wall(),
+            changed_at=series.changed_time,
+            series=series.attributes,
+        )
+
+    def _tell(self, series: AlarmedSeries, found: AlarmFinding) -> None:
+        shown = found.text.replace("\n", "\n  ")
+        _log.warning("investigation of the drift alarm, %s of %s:\n  %s", series.metric, series.workflow, shown)
+        if self._logger is not None and found.attributes is not None:
+            self._logger.emit(
+                LogRecord(
+                    timestamp=int(self._wall() * _NS),
+                    severity_number=SeverityNumber.WARN,
+                    event_name=semconv.EVENT_INVESTIGATION,
+                    attributes=found.attributes,
+                )
+            )

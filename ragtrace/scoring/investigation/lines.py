@@ -1,0 +1,237 @@
+"""The lines of an investigation for people: of the command, the log and the demo."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ragtrace.model.printable import printable
+from ragtrace.sinks.console import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ragtrace.model import BadClaim, RagRecord
+    from ragtrace.model.diagnosis import Stage, Verdict
+    from ragtrace.scoring.investigation.search import Investigation
+    from ragtrace.stats.change.mean import Change, Mean
+    from ragtrace.stats.change.slices import Slice, SliceChange
+
+_INDENT = 10
+_WIDE = 100
+_ALL = 0.95
+_DIMENSIONS = {
+    "corpus": "data source",
+    "source": "passages from",
+    "k": "K",
+    "kind": "questions of kind",
+    "language": "questions in",
+    "query_length": "questions of",
+    "answer_length": "answers of",
+}
+_LANGUAGES = {"en": "English", "other": "another language than English"}
+_STAGES: dict[Stage, str] = {
+    "retrieval": "retrieval",
+    "rerank": "reranking",
+    "prompt": "the prompt",
+    "model": "the model",
+    "none": "no stage",
+}
+MEANINGS: dict[Verdict, str] = {
+    "not_retrieved": "the search did not find the needed passages",
+    "unknown_retrieval": "the contexts do not suffice; whether better passages exist is unknown",
+    "lost_in_rerank": "the needed passages were found, and then dropped for worse ones",
+    "cut_from_prompt": "the needed passages were chosen, and do not stand in the prompt",
+    "insufficient_but_answered": "the contexts do not suffice, and the model answered",
+    "sufficient_but_ignored": "the contexts suffice, and the answer does not use them",
+    "contradicted": "the answer contradicts its contexts",
+    "unsupported": "the answer says things that no context says",
+    "wrongly_refused": "the contexts suffice, and the model refused",
+}
+"""Meanings of the failures, for people."""
+_LOOK: dict[Stage, str] = {
+    "retrieval": "what changed in the index, the embedder or the search then?",
+    "rerank": "what changed in the reranker or the filter then?",
+    "prompt": "what changed in the prompt's room or its builder then?",
+    "model": "what changed in the model, its settings or the prompt then?",
+    "none": "what changed in the application then?",
+}
+
+
+def slice_name(name: Slice) -> str:
+    """Return a slice in words.
+
+    Example:
+        >>> from ragtrace.stats.change.slices import Slice
+        >>> slice_name(Slice("tag", "beta")), slice_name(Slice("answer_length", "over 310"))
+        ('tag beta', 'answers of over 310 characters')
+    """
+    kind = _DIMENSIONS.get(name.dimension, name.dimension)
+    if name.dimension == "language":
+        return f"{kind} {_LANGUAGES.get(name.value, name.value)}"
+    return f"{kind} {printable(name.value)}{' characters' if name.dimension.endswith('_length') else ''}"
+
+
+def lines(found: Investigation) -> Iterator[str]:
+    """Yield the fall, its time, its stage and its place; each line of at most 100 columns for usual names."""
+    yield from _headed("What", _what(found))
+    if not found.is_fallen:
+        return
+    yield from _headed("Since", _since(found))
+    yield from _headed("Stage", _stage(found))
+    yield from _headed("Where", _where(found))
+
+
+def report(found: Investigation, texts_of: Callable[[str], list[str]], show: str) -> Iterator[str]:
+    """Yield `lines`, then three examples and a next step.
+
+    Args:
+        found: the investigation.
+        texts_of: the question and the worst claim of a trace, as far as they were kept.
+        show: the command that shows a trace, without the id of the trace.
+    """
+    yield from lines(found)
+    if not found.is_fallen:
+        return
+    rows = []
+    for it in found.examples:
+        rows.append(f"{it.value:.2f}  {it.trace_id}{f'  {it.verdict}' if it.verdict else ''}")
+        rows += [f"      {one_line(text, _WIDE - _INDENT - 6)}" for text in texts_of(it.trace_id)]
+    yield from _headed("Examples", rows)
+    yield from _headed("Next", [advice(found), *(f"{show} {it.trace_id}" for it in found.examples[:1])])
+
+
+def example_texts(record: RagRecord, claims: Sequence[BadClaim]) -> list[str]:
+    """Return the question and the worst claim of an example, as far as there are such.
+
+    Example:
+        >>> from ragtrace import RagRecord
+        >>> example_texts(RagRecord(id="1", query="Where?"), [])
+        ['Where?']
+    """
+    return [text for text in (record.query, *map(str, claims[:1])) if text]
+
+
+def advice(found: Investigation) -> str:
+    """Return what to look at first."""
+    return _LOOK[found.verdict.stage if found.verdict is not None else "none"]
+
+
+def _headed(head: str, rows: list[str]) -> Iterator[str]:
+    for i, row in enumerate(rows):
+        yield f"{head if not i else '':<{_INDENT}}{row}"
+
+
+def _what(found: Investigation) -> list[str]:
+    change = found.change
+    if not found.is_fallen:
+        verb = "nothing is shown to have fallen" if found.direction == "up" else "nothing is shown to have risen"
+        return [
+            f"{found.metric}: {verb}; from {_mean(change.before)} to {_mean(change.window)}",
+            f"change {_signed(change)}",
+        ]
+    verb = "fell" if found.direction == "up" else "rose, and lower is better,"
+    rows = [
+        f"{found.metric} {verb} by {abs(change.value):.3f}{_interval(change, is_turned=change.value < 0)}",
+        f"from {_mean(change.before)}",
+        f"to   {_mean(change.window)}",
+    ]
+    if judges := {it.judge for it in found.others if it.judge} - {found.maker.judge}:
+        rows.append(f"as {found.maker.judge} scored it; shown less surely: {', '.join(sorted(judges))}")
+    if found.also:
+        rows.append(f"also worse: {', '.join(found.also[:5])}")
+    return rows
+
+
+def _since(found: Investigation) -> list[str]:
+    if found.changed_at is None:
+        return ["no moment stands out: the mean changed slowly, or there are too few scores"]
+    return [f"about {moment_text(found.changed_at)}"]
+
+
+def _stage(found: Investigation) -> list[str]:
+    if not found.has_verdicts:
+        return ["unknown: the runs have no verdicts; the metric diagnosis gives them"]
+    grown = found.verdict
+    if grown is None:
+        return ["no verdict's share is shown to have grown"]
+    change = grown.change
+    shares = f"{change.before.mean or 0.0:.1%} to {change.window.mean or 0.0:.1%}"
+    bounds = "" if change.low is None or change.high is None else f", {change.low:+.1%} to {change.high:+.1%}"
+    return [
+        f"{_STAGES[grown.stage]}: {grown.verdict} grew from {shares} of the runs ({change.value:+.1%}{bounds})",
+        f"   ({MEANINGS[grown.verdict]})",
+    ]
+
+
+def _where(found: Investigation) -> list[str]:
+    explained = found.explained
+    if not explained.slices:
+        rows = [
+            f"everywhere: no part of the traffic stands out ({explained.tested} were large enough to be searched)"
+        ]
+    else:
+        rows = [row for i, it in enumerate(explained.slices, start=1) for row in _slice_rows(i, it, found)]
+        rows += [_rest(found)]
+    if not found.has_facts:
+        rows.append("older runs lack tags, sources, K, language and lengths: these were not searched")
+    return rows
+
+
+def _slice_rows(number: int, it: SliceChange, found: Investigation) -> Iterator[str]:
+    whole = found.change.value
+    part = min(it.explained / whole, 1.0)
+    bounds = f"{it.explained:+.3f}, {it.low:+.3f} to {it.high:+.3f}"
+    yield f"{number}. {slice_name(it.slice)}: {f'{part:.0%}' if part < _ALL else 'all'} of the change ({bounds})"
+    inside = it.inside
+    shares = f"{it.share_before:.0%} of the runs before, {it.share_window:.0%} now"
+    yield f"   its mean {_short(inside.before)} -> {_short(inside.window)}; {shares}"
+    yield f"   {_cause(it)}; without it the mean changed by {it.outside.value:+.3f}"
+
+
+def _cause(it: SliceChange) -> str:
+    if abs(it.by_mean) >= 2.0 * abs(it.by_share):
+        return "its runs became worse"
+    if abs(it.by_share) >= 2.0 * abs(it.by_mean):
+        return "there is more of it" if it.share_window > it.share_before else "there is less of it"
+    return "its runs became worse, and its share changed"
+
+
+def _rest(found: Investigation) -> str:
+    rest = found.explained.rest
+    if rest is None or rest.low is None or rest.high is None:
+        return "outside these parts there are too few scores to tell"
+    sure = rest.low > 0.0 or rest.high < 0.0
+    said = "changed too" if sure else "is not shown to have changed"
+    return f"outside these parts the mean {said} ({rest.value:+.3f}, {rest.low:+.3f} to {rest.high:+.3f})"
+
+
+def moment_text(at: float) -> str:
+    """Return Unix seconds as a time in UTC.
+
+    Example:
+        >>> moment_text(0.0)
+        '1970-01-01 00:00:00 UTC'
+    """
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _mean(mean: Mean) -> str:
+    bounds = "" if mean.low is None or mean.high is None else f"{mean.low:.3f} to {mean.high:.3f}, "
+    return f"{_short(mean)} ({bounds}{mean.n} scores)"
+
+
+def _short(mean: Mean) -> str:
+    return "none" if mean.mean is None else f"{mean.mean:.3f}"
+
+
+def _interval(change: Change, *, is_turned: bool) -> str:
+    if change.low is None or change.high is None:
+        return ""
+    low, high = (-change.high, -change.low) if is_turned else (change.low, change.high)
+    return f" ({low:.3f} to {high:.3f})"
+
+
+def _signed(change: Change) -> str:
+    bounds = "" if change.low is None else f" ({change.low:+.3f} to {change.high:+.3f})"
+    return f"{change.value:+.3f}{bounds}"

@@ -1,0 +1,215 @@
+"""Scores with the facts of their runs, from a store or a scored file."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ragtrace.model.diagnosis import DIAGNOSIS, VERDICTS
+from ragtrace.scoring.offline.scored_row import Maker, maker_of
+from ragtrace.stats.change.slices import Slice
+from ragtrace.stores.run_facts import facts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ragtrace.model import RagRecord
+    from ragtrace.model.codec import ScoreJson
+    from ragtrace.stores.sqlite import SqliteStore
+    from ragtrace.stores.tables import Row
+
+MOST_RUNS = 50_000
+"""Scores that are read of one period; the newest of more."""
+_NAMED = ("workflow", "environment", "corpus", "model", "language", "kind")
+_LISTS = {"tags": "tag", "sources": "source"}
+_MOST_CHARS = 128
+_KNOWN = 4_096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunScore:
+    """One score with the facts of its run.
+
+    Attributes:
+        trace_id: the trace, or the id of a record that never was one.
+        at: Unix seconds.
+        value: in the unit of the metric.
+        weight: above 0.
+        cluster: equal for scores that are not independent: those of a session, else of a question.
+        maker: judge version, K and labels; only scores that agree are averaged.
+        slices: the slices of the run that have a name.
+        query_chars: length of the question; None where the facts of the run were not kept.
+        answer_chars: length of the answer.
+        verdict: of the metric `diagnosis`; None without one.
+    """
+
+    trace_id: str
+    at: float
+    value: float
+    weight: float
+    cluster: str
+    maker: Maker
+    slices: tuple[Slice, ...] = ()
+    query_chars: int | None = None
+    answer_chars: int | None = None
+    verdict: str | None = None
+
+
+class Source(Protocol):
+    """A place that scores are read from."""
+
+    def metrics(self) -> list[str]:
+        """Return the exported names of the metrics that have scores."""
+        ...
+
+    def scores(self, metric: str, since: float, until: float) -> list[RunScore]:
+        """Return the scores of a metric of the runs since a time and before another, in any order."""
+        ...
+
+
+class StoreSource:
+    """Scores of a store: those of the random stratum, of judges and not of people.
+
+    Args:
+        store: the file.
+        workflow: of this workflow alone; None = all.
+        most: scores that are read of one period; the newest of more.
+        limit_s: seconds that the reading of one period takes at most.
+
+    Raises:
+        TimeoutError: by `scores`, when the reading takes longer.
+    """
+
+    def __init__(
+        self,
+        store: SqliteStore,
+        *,
+        workflow: str | None = None,
+        most: int = MOST_RUNS,
+        limit_s: float = math.inf,
+    ) -> None:
+        self._store = store
+        self._workflow = workflow
+        self._most = most
+        self._limit_s = limit_s
+
+    def metrics(self) -> list[str]:
+        """Return the exported names of the metrics that have scores."""
+        return self._store.metric_names()
+
+    def scores(self, metric: str, since: float, until: float) -> list[RunScore]:
+        """Return the newest scores of a metric of the runs since a time and before another."""
+        deadline = time.monotonic() + self._limit_s
+        rows = self._store.scores_with_facts(metric, since=since, until=until, workflow=self._workflow)
+        found = []
+        for row in islice(rows, self._most):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the store was not read within {self._limit_s:g} s")
+            maker = Maker(
+                judge=row["judge"] or None,
+                version=row["version"],
+                k=row["cutoff"],
+                label_scale=row["label_scale"] or None,
+                universe=row["universe"] or None,
+            )
+            verdict = json.loads(row["diagnosis"] or "{}").get("verdict")
+            found.append(run_score(row, maker, at=row["at"], verdict=verdict))
+        return found
+
+
+class ScoredSource:
+    """Scores of the lines of a scored file; of the records it keeps no text.
+
+    Args:
+        scored: each record with its scores by their keys, in the form of a scored line.
+        workflow: of this workflow alone; None = all.
+    """
+
+    def __init__(
+        self, scored: Iterable[tuple[RagRecord, Mapping[str, ScoreJson]]], *, workflow: str | None = None
+    ) -> None:
+        self._lines = [_line(*it) for it in scored if workflow is None or it[0].workflow == workflow]
+
+    def metrics(self) -> list[str]:
+        """Return the keys of the scores that have a value."""
+        return sorted({name for line in self._lines for name in line.values})
+
+    def scores(self, metric: str, since: float, until: float) -> list[RunScore]:
+        """Return the scores of a metric of the records that ended since a time and before another."""
+        return [
+            run_score({**line.facts, "value": found[0], "weight": 1.0}, found[1], at=line.at, verdict=line.verdict)
+            for line in self._lines
+            if since <= line.at < until and (found := line.values.get(metric)) is not None
+        ]
+
+    def times(self) -> list[float]:
+        """Return the Unix seconds at which the records ended; 0 for a record that does not say."""
+        return [line.at for line in self._lines]
+
+
+class _ScoredRecord(NamedTuple):
+    """One line of a scored file without texts."""
+
+    facts: Row
+    at: float
+    values: dict[str, tuple[float, Maker]]
+    verdict: object
+
+
+def _line(record: RagRecord, scores: Mapping[str, ScoreJson]) -> _ScoredRecord:
+    named = {name: getattr(record, name) for name in ("workflow", "environment", "corpus", "model", "session")}
+    return _ScoredRecord(
+        facts={**facts_of(record), **named, "trace_id": record.trace_id or record.id},
+        at=record.ended or record.started,
+        values={
+            name: (float(value), maker_of(score))
+            for name, score in scores.items()
+            if isinstance(value := score.get("value"), int | float)
+        },
+        verdict=((scores.get(DIAGNOSIS) or {}).get("details") or {}).get("verdict"),
+    )
+
+
+def run_score(row: Row, maker: Maker, *, at: float, verdict: object) -> RunScore:
+    """Return a score from the columns of `ragtrace.stores.run_facts`, with its value and weight.
+
+    Example:
+        >>> row = {"trace_id": "t", "value": 0.5, "weight": 1.0, "cluster": "0a1b", "workflow": "rag"}
+        >>> found = run_score({**row, "tags": '["beta"]'}, Maker(), at=0.0, verdict="ok")
+        >>> found.cluster, [tuple(it) for it in found.slices]
+        ('0a1b', [('workflow', 'rag'), ('tag', 'beta')])
+    """
+    named = [_slice(name, row[name]) for name in _NAMED if row.get(name)]
+    if row.get("k") is not None:
+        named.append(_slice("k", str(row["k"])))
+    for column, dimension in _LISTS.items():
+        if row.get(column):
+            named += _listed(dimension, row[column])
+    return RunScore(
+        trace_id=row["trace_id"],
+        at=at,
+        value=float(row["value"]),
+        weight=float(row["weight"]),
+        cluster=row.get("cluster") or row.get("session") or row["trace_id"],
+        maker=maker,
+        slices=tuple(named),
+        query_chars=row.get("query_chars"),
+        answer_chars=row.get("answer_chars"),
+        verdict=next((it for it in VERDICTS if it == verdict), None),
+    )
+
+
+@lru_cache(_KNOWN)
+def _slice(dimension: str, value: str) -> Slice:
+    """Return the one object of a slice: thousands of runs share it."""
+    return Slice(dimension, value[:_MOST_CHARS])
+
+
+@lru_cache(_KNOWN)
+def _listed(dimension: str, names: str) -> tuple[Slice, ...]:
+    return tuple(_slice(dimension, name) for name in dict.fromkeys(json.loads(names)))

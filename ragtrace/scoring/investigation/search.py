@@ -1,0 +1,315 @@
+"""The investigation of a fall: its size, its time, the stage and the part of the traffic."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragtrace.model.diagnosis import FAILURES, STAGES
+from ragtrace.scoring.investigation.comparison import (
+    NoMetric,
+    Period,
+    TooFewScores,
+    compared,
+    direction_of,
+    known_output,
+    there,
+    worse_of,
+)
+from ragtrace.stats.change.mean import TwoPeriods, adjusted, change_place, mean_change
+from ragtrace.stats.change.slices import FALSE_DISCOVERY_RATE, LEAST_CLUSTERS, Slice, explain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ragtrace.errors import ConfigError
+    from ragtrace.model.diagnosis import Stage, Verdict
+    from ragtrace.model.score import Direction
+    from ragtrace.scoring.investigation.comparison import MetricChange
+    from ragtrace.scoring.investigation.runs import RunScore, Source
+    from ragtrace.scoring.offline.scored_row import Maker
+    from ragtrace.stats.change.mean import Change, Mask, Worse
+    from ragtrace.stats.change.slices import Explained
+
+CERTAIN_P = 0.025
+"""One-sided p-value at which a change counts as shown, shared by the metrics that were looked at."""
+EXAMPLES = 3
+_LOOKS = 20
+_MOST_SLICES = 300
+_QUARTERS = (0.25, 0.5, 0.75)
+_LENGTHS = {"query_length": "query_chars", "answer_length": "answer_chars"}
+_LEAST_KNOWN = 0.9  # of a period's runs that must have a verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictGrowth:
+    """The verdict whose share of the runs grew most.
+
+    Attributes:
+        verdict: the verdict.
+        stage: the stage that it names.
+        change: of its share, 0 to 1.
+    """
+
+    verdict: Verdict
+    stage: Stage
+    change: Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A run of the window with a bad score."""
+
+    trace_id: str
+    value: float
+    verdict: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Investigation:
+    """Result of an investigation.
+
+    Attributes:
+        metric: the exported name.
+        direction: up = higher is better.
+        maker: judge version, K and labels of the scores; others were left out.
+        period: the two periods.
+        is_fallen: whether a change for the worse is shown.
+        changed_at: Unix seconds of the first run after the estimated change; None where nothing fell.
+        explained: the change and the slices that explain it.
+        verdict: the verdict whose share grew most; None where none is shown to have grown.
+        has_verdicts: whether the runs have verdicts.
+        has_facts: whether the runs of both periods have the facts of schema version 3, such as tags.
+        examples: bad runs of the window, those of the first slice and of the verdict first.
+        also: other metrics that fell, by name; only where the metric was chosen here.
+        others: judges, versions and K whose scores stand for the same traffic, and changed less surely.
+    """
+
+    metric: str
+    direction: Direction
+    maker: Maker
+    period: Period
+    is_fallen: bool
+    changed_at: float | None
+    explained: Explained
+    verdict: VerdictGrowth | None
+    has_verdicts: bool
+    has_facts: bool
+    examples: tuple[Example, ...]
+    also: tuple[str, ...] = ()
+    others: tuple[Maker, ...] = ()
+
+    @property
+    def change(self) -> Change:
+        """The change of the mean of all runs."""
+        return self.explained.change
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as JSON-ready values."""
+        fields = asdict(self)
+        slices = fields["explained"]["slices"]
+        return {
+            **fields,
+            "maker": self.maker._asdict(),
+            "others": [it._asdict() for it in self.others],
+            "explained": {
+                **fields["explained"],
+                "slices": [{**it, "slice": it["slice"]._asdict()} for it in slices],
+            },
+        }
+
+
+def investigate(
+    source: Source,
+    period: Period,
+    *,
+    metric: str | None = None,
+    changed_at: float | None = None,
+    is_wanted: Callable[[Maker], bool] = lambda _maker: True,
+) -> Investigation:
+    """Compare two periods of a metric, and say where a fall lies.
+
+    Without a metric it is that of the strongest evidence among those that a drift detector watches; its p-value is
+    then multiplied by their number. Scores of another judge version, K or kind of labels are never mixed: those of
+    most weight in the window are compared, and of two judges the one whose scores changed most surely.
+
+    Args:
+        source: where the scores stand.
+        period: what is compared.
+        metric: the exported name; None = the one that fell most surely.
+        changed_at: Unix seconds of the change, where a detector tells it; None = estimated.
+        is_wanted: says of which judge version, K and labels the scores are compared, where there are such.
+
+    Raises:
+        TooFewScores: a period has fewer than 20 independent scores.
+        NoMetric: there are no scores to compare.
+    """
+    also: tuple[str, ...] = ()
+    if metric is not None:
+        found = compared(source, period, metric, is_wanted=is_wanted)
+        is_fallen = found.p * period.looks <= CERTAIN_P
+    else:
+        found, is_fallen, also = _chosen(source, period)
+    return _explained(found, period, is_fallen=is_fallen, changed_at=changed_at, also=also)
+
+
+def period_of(source: Source, metric: str, *, before: float, until: float) -> Period:
+    """Return the two periods before and after the most likely change of a metric.
+
+    The window begins at the change of `change_place`. Since the scores chose it, p-values are multiplied by 20.
+
+    Raises:
+        TooFewScores: there are fewer than 40 scores.
+        NoMetric: there is none.
+    """
+    runs = sorted(source.scores(metric, before, until), key=lambda run: run.at)
+    least = max(int(LEAST_CLUSTERS), len(runs) // 20)
+    if not runs:
+        raise NoMetric(f"{metric}: there is no score in this time; {there(source)}")
+    if len(runs) < 2 * least:
+        raise TooFewScores(f"{metric}: {len(runs)} scores are too few; {2 * least} are needed")
+    values, weights = (np.array([getattr(run, name) for run in runs]) for name in ("value", "weight"))
+    place = change_place(values, weights, worse=worse_of(direction_of(metric)), least=least)
+    return Period(before=before, since=runs[place or len(runs) // 2].at, until=until, looks=_LOOKS)
+
+
+def _chosen(source: Source, period: Period) -> tuple[MetricChange, bool, tuple[str, ...]]:
+    """Return the metric that fell most surely, whether it did, and the names of the others that fell."""
+    found: list[MetricChange] = []
+    problem: ConfigError = NoMetric("no metric with a threshold and values from 0 to 1 has scores in these periods")
+    for name in source.metrics():
+        if not _is_watched(name):
+            continue
+        try:
+            found.append(compared(source, period, name))
+        except TooFewScores as error:
+            problem = error
+    if not found:
+        raise problem
+    ranked = sorted(found, key=lambda it: it.p)
+    fallen = [it.metric for it in ranked if it.p * period.looks * len(found) <= CERTAIN_P]
+    return ranked[0], bool(fallen), tuple(fallen[1:])
+
+
+def _is_watched(name: str) -> bool:
+    known = known_output(name)
+    return known is not None and known.threshold is not None and 0 <= known.low < known.high <= 1
+
+
+def _explained(
+    found: MetricChange, period: Period, *, is_fallen: bool, changed_at: float | None, also: tuple[str, ...]
+) -> Investigation:
+    runs, scores, worse = found.runs, found.scores, found.worse
+    has_facts = all(run.query_chars is not None for run in runs)
+    members = _members(runs, has_facts=has_facts) if is_fallen else {}
+    explained = explain(scores, members, worse=worse)
+    has_verdicts = _has_verdicts(runs, scores)
+    verdict = _grown(runs, scores) if is_fallen and has_verdicts else None
+    first = members[explained.slices[0].slice] if explained.slices else None
+    return Investigation(
+        metric=found.metric,
+        direction=found.direction,
+        maker=found.maker,
+        period=period,
+        is_fallen=is_fallen,
+        changed_at=(changed_at or _change_time(runs, scores, period, worse)) if is_fallen else None,
+        explained=explained,
+        verdict=verdict,
+        has_verdicts=has_verdicts,
+        has_facts=has_facts,
+        examples=_examples(runs, scores, worse, first, verdict.verdict if verdict else None),
+        also=also,
+        others=found.others,
+    )
+
+
+def _change_time(runs: Sequence[RunScore], scores: TwoPeriods, period: Period, worse: Worse) -> float | None:
+    """Return the time of the first run after the change, within the window and a time as long before it."""
+    earliest = period.since - (period.until - period.since)
+    first = next((i for i, run in enumerate(runs) if run.at >= earliest), len(runs))
+    place = change_place(scores.values[first:], scores.weights[first:], worse=worse)
+    return None if place is None else runs[first + place].at
+
+
+def _members(runs: Sequence[RunScore], *, has_facts: bool) -> dict[Slice, Mask]:
+    """Return the runs of each slice, of the slices with the most runs."""
+    left_out = _unknown_before(runs, has_facts=has_facts)
+    slices = [[it for it in run.slices if it.dimension not in left_out] for run in runs]
+    for dimension, field in _LENGTHS.items() if has_facts else ():
+        for named, own in zip(slices, _binned([getattr(run, field) for run in runs]), strict=True):
+            named.append(Slice(dimension, own))
+    counts = Counter(it for named in slices for it in named)
+    members = {
+        it: np.zeros(len(runs), dtype=np.bool_) for it, n in counts.most_common(_MOST_SLICES) if n < len(runs)
+    }
+    for i, named in enumerate(slices):
+        for it in named:
+            if it in members:
+                members[it][i] = True
+    return members
+
+
+def _unknown_before(runs: Sequence[RunScore], *, has_facts: bool) -> set[str]:
+    """Return the dimensions that older runs do not have, whose slices would all seem new."""
+    if not has_facts:
+        return {"tag", "source", "k", "language", "kind"}
+    has_kind = [any(it.dimension == "kind" for it in run.slices) for run in runs]
+    return set() if all(has_kind) else {"kind"}
+
+
+def _binned(lengths: Sequence[int]) -> list[str]:
+    """Return the quarter of each length, as a range in words."""
+    edges = sorted({int(edge) for edge in np.quantile(lengths, _QUARTERS)})
+    names = [f"up to {edges[0]}", *(f"{low + 1} to {high}" for low, high in pairwise(edges))]
+    names.append(f"over {edges[-1]}")
+    return [names[int(place)] for place in np.searchsorted(edges, lengths)]
+
+
+def _has_verdicts(runs: Sequence[RunScore], scores: TwoPeriods) -> bool:
+    known = np.array([run.verdict is not None for run in runs], dtype=np.bool_)
+    return all(known[side].mean() >= _LEAST_KNOWN for side in (scores.is_window, ~scores.is_window))
+
+
+def _grown(runs: Sequence[RunScore], scores: TwoPeriods) -> VerdictGrowth | None:
+    """Return the failure whose share grew most, of those whose growth is shown."""
+    changes = {
+        verdict: mean_change(
+            TwoPeriods(
+                values=np.array([run.verdict == verdict for run in runs], dtype=np.float64),
+                weights=scores.weights,
+                clusters=scores.clusters,
+                is_window=scores.is_window,
+            ),
+            worse=1,
+        )
+        for verdict in FAILURES
+        if any(run.verdict == verdict for run in runs)
+    }
+    q_values = adjusted(np.array([change.p for change in changes.values()]))
+    grown = [it for it, q in zip(changes, q_values, strict=True) if q <= FALSE_DISCOVERY_RATE]
+    if not grown:
+        return None
+    most = max(grown, key=lambda it: changes[it].value)
+    return VerdictGrowth(verdict=most, stage=STAGES[most], change=changes[most])
+
+
+def _examples(
+    runs: Sequence[RunScore], scores: TwoPeriods, worse: Worse, first: Mask | None, verdict: str | None
+) -> tuple[Example, ...]:
+    """Return the worst runs of the window, one a session or question."""
+    ranked = sorted(
+        np.flatnonzero(scores.is_window).tolist(),
+        key=lambda i: (
+            first is not None and not first[i],
+            verdict is not None and runs[i].verdict != verdict,
+            -worse * runs[i].value,
+            -runs[i].at,
+        ),
+    )
+    a_cluster = {runs[i].cluster: runs[i] for i in reversed(ranked)}
+    chosen = [run for i in ranked if (run := runs[i]) is a_cluster[run.cluster]][:EXAMPLES]
+    return tuple(Example(trace_id=run.trace_id, value=run.value, verdict=run.verdict) for run in chosen)

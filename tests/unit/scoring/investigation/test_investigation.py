@@ -1,0 +1,312 @@
+"""An investigation over a real store: what fell, since when, at which stage, where, and whom it leaves out."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from ragtrace.model import JudgeInfo, Passage, Pool
+from ragtrace.model.diagnosis import FAILURES
+from ragtrace.scoring.investigation.alarm import investigate_alarm
+from ragtrace.scoring.investigation.comparison import NoMetric, Period, TooFewScores
+from ragtrace.scoring.investigation.lines import MEANINGS, lines, report
+from ragtrace.scoring.investigation.runs import StoreSource
+from ragtrace.scoring.investigation.search import investigate
+from ragtrace.stores import Policy
+from ragtrace.stores.sqlite import SqliteStore
+from tests.scored import numbered, score_of
+
+HOUR = 3_600.0
+NOW = 1_800_000_000.0
+DAYS = Period(before=NOW - 48 * HOUR, since=NOW - 12 * HOUR, until=NOW)
+JUDGE = JudgeInfo(model="small", prompt_hash="0a1b2c3d")
+SECRET = "the moon over Oslo"
+
+
+class Wall:
+    at = NOW
+
+    def __call__(self):
+        return self.at
+
+
+@pytest.fixture
+def wall():
+    return Wall()
+
+
+@pytest.fixture
+def store(tmp_path, wall):
+    made = SqliteStore(tmp_path / "store", Policy(), wall=wall, uptime=lambda: 0.0)
+    yield made
+    made.close()
+
+
+class Traffic:
+    """Runs of two days, of which some fall from an hour on."""
+
+    def __init__(self, store, wall, *, seed=0):
+        self.store, self.wall, self.draw = store, wall, random.Random(seed)
+        self.number = 0
+
+    def add(self, hours, n, *, mean=0.9, tags=(), verdict=None, **facts):
+        """Add runs that came so many hours ago, evenly over the hour."""
+        for i in range(n):
+            self.number += 1
+            self.wall.at = NOW - hours * HOUR + i * HOUR / n
+            record = numbered(
+                self.number,
+                **{"query": f"Where is {SECRET} number {self.number}?", "answer": "It is there.", "tags": tags}
+                | facts,
+            )
+            scores = [self._score(record, "faithfulness", mean)]
+            if verdict is not None:
+                value = float(verdict in {"ok", "rightly_refused"})
+                scores.append(score_of(record, "diagnosis", value, details={"verdict": verdict}, at=self.wall.at))
+            self.store.emit(record, scores)
+        self.wall.at = NOW
+
+    def _score(self, record, metric, mean):
+        value = min(max(self.draw.gauss(mean, 0.08), 0.0), 1.0)
+        return score_of(record, metric, value, version="v1", at=self.wall.at, judge=JUDGE)
+
+
+def fallen(store, wall, *, verdicts=True):
+    """Fill a store in which the runs with the tag beta fall six hours ago."""
+    traffic = Traffic(store, wall)
+    for hours in range(47, 0, -1):
+        bad = hours <= 6
+        for tags in (("beta",), ()):
+            hurt = bad and bool(tags)
+            verdict = ("lost_in_rerank" if hurt else "ok") if verdicts else None
+            traffic.add(hours, 8, mean=0.5 if hurt else 0.9, tags=tags, verdict=verdict)
+
+
+def test_the_slice_the_stage_and_the_time_are_found(store, wall):
+    fallen(store, wall)
+    found = investigate(StoreSource(store), DAYS, metric="faithfulness")
+    assert found.is_fallen
+    assert found.change.before.mean == pytest.approx(0.9, abs=0.02)
+    assert found.change.window.mean == pytest.approx(0.8, abs=0.02)
+    [beta] = found.explained.slices
+    assert tuple(beta.slice) == ("tag", "beta")
+    assert found.changed_at == pytest.approx(NOW - 6 * HOUR, abs=HOUR)
+    assert (found.verdict.verdict, found.verdict.stage) == ("lost_in_rerank", "rerank")
+    assert found.verdict.change.before.mean == 0.0
+    assert len(found.examples) == 3
+    assert {it.verdict for it in found.examples} == {"lost_in_rerank"}
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+def test_the_lines_name_what_was_found_and_fit_a_terminal(store, wall):
+    fallen(store, wall)
+    found = investigate(StoreSource(store), DAYS, metric="faithfulness")
+    said = list(report(found, lambda _: ["Where?" * 40], "ragtrace show store"))
+    assert max(map(len, said)) <= 100
+    text = "\n".join(said)
+    for part in (
+        "faithfulness fell by 0.1",
+        "tag beta: all of the change",
+        "reranking: lost_in_rerank grew",
+        "Next",
+    ):
+        assert part in text
+    assert found.examples[0].trace_id in text
+
+
+def test_every_failure_has_a_meaning_for_people():
+    assert set(MEANINGS) == set(FAILURES)
+
+
+def test_without_a_fall_nothing_is_explained(store, wall):
+    traffic = Traffic(store, wall)
+    for hours in range(47, 0, -1):
+        traffic.add(hours, 6, tags=("beta",) if hours % 2 else ())
+    found = investigate(StoreSource(store), DAYS)
+    assert not found.is_fallen
+    assert (found.explained.slices, found.verdict, found.changed_at) == ((), None, None)
+    assert "nothing is shown to have fallen" in "\n".join(lines(found))
+
+
+def test_a_fall_of_all_runs_is_everywhere(store, wall):
+    traffic = Traffic(store, wall)
+    for hours in range(47, 0, -1):
+        for tags in (("beta",), ()):
+            traffic.add(hours, 6, mean=0.9 if hours > 12 else 0.7, tags=tags)
+    found = investigate(StoreSource(store), DAYS, metric="faithfulness")
+    assert found.is_fallen
+    assert found.explained.slices == ()
+    assert "everywhere" in "\n".join(lines(found))
+    assert not found.has_verdicts
+
+
+def test_the_metric_that_fell_is_chosen(store, wall):
+    traffic = Traffic(store, wall)
+    for hours in range(47, 0, -1):
+        traffic.add(hours, 6, mean=0.9 if hours > 12 else 0.7)
+        for i in range(6):
+            wall.at = NOW - hours * HOUR + i
+            record = numbered(10_000 + hours * 10 + i)
+            store.emit(record, [score_of(record, "mrr", 0.8 + 0.01 * i, at=wall.at)])
+    wall.at = NOW
+    assert investigate(StoreSource(store), DAYS).metric == "faithfulness"
+
+
+def test_scores_of_another_judge_are_not_mixed(store, wall):
+    traffic = Traffic(store, wall)
+    for hours in range(47, 0, -1):
+        traffic.add(hours, 6)
+    for i in range(30):
+        wall.at = NOW - HOUR + i
+        record = numbered(20_000 + i)
+        store.emit(record, [score_of(record, "faithfulness", 0.1, version="other", at=wall.at, judge=JUDGE)])
+    wall.at = NOW
+    found = investigate(StoreSource(store), DAYS, metric="faithfulness")
+    assert found.maker.version == "v1"
+    assert not found.is_fallen
+
+
+SECOND = JudgeInfo(model="openai:m", prompt_hash="0a1b2c3d")
+
+
+def two_judges(store, wall, falls):
+    """Fill a store in which one judge scores all runs, and another, of the same weight in all, one in ten."""
+    number = 0
+    for hours in range(47, 0, -1):
+        for i in range(40):
+            number += 1
+            wall.at = NOW - hours * HOUR + i
+            record = numbered(number)
+            shared = {"metric": "faithfulness", "at": wall.at}
+            for judge, version, share in ((JUDGE, "first", 1), (SECOND, "second", 10)):
+                if number % share == 0:
+                    mean = 0.6 if hours <= 12 and version == falls else 0.9
+                    weight = share * (1.05 if version != falls else 1.0)
+                    value = min(max(random.Random(number).gauss(mean, 0.1), 0.0), 1.0)
+                    given = {"version": version, "judge": judge, "weight": weight}
+                    store.emit(record, [score_of(record, value=value, **given, **shared)])
+    wall.at = NOW
+
+
+@pytest.mark.parametrize("falls", ["first", "second"])
+def test_of_two_judges_the_one_whose_scores_fell_is_looked_at(store, wall, falls):
+    two_judges(store, wall, falls)
+    found = investigate(StoreSource(store), DAYS, metric="faithfulness")
+    assert (found.is_fallen, found.maker.version) == (True, falls)
+    judge, other = (JUDGE, SECOND) if falls == "first" else (SECOND, JUDGE)
+    assert f"as {judge.model} scored it; shown less surely: {other.model}" in "\n".join(lines(found))
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+def test_an_alarm_is_about_the_scores_of_its_own_series(store, wall):
+    two_judges(store, wall, falls="second")
+    for version, is_fallen in (("first", False), ("second", True)):
+        series = {"ragtrace.judge.version": version}
+        found = investigate_alarm(store, "faithfulness", "rag", now=NOW, changed_at=NOW - 12 * HOUR, series=series)
+        assert (found.attributes is not None) == is_fallen
+
+
+def test_two_scores_of_a_run_are_both_read_where_a_page_ends_between_them(store, wall):
+    for number in range(1, 502):
+        wall.at = NOW - number
+        record = numbered(number)
+        versions = ("a", "b") if number > 1 else ("a",)
+        for version in versions:
+            store.emit(record, [score_of(record, "faithfulness", 0.5, version=version, at=wall.at, judge=JUDGE)])
+    assert len(StoreSource(store).scores("faithfulness", 0.0, NOW)) == 1_001
+
+
+def test_runs_of_before_the_facts_were_kept_are_not_compared_by_them(store, wall):
+    traffic = Traffic(store, wall)
+    for hours in range(47, 0, -1):
+        hurt = hours <= 12
+        traffic.add(hours, 6, mean=0.7 if hurt else 0.9, tags=("beta",))
+        traffic.add(hours, 6, mean=0.9)
+    with store._file.transaction() as connection:
+        connection.execute("UPDATE runs SET tags = NULL, query_chars = NULL WHERE at < ?", (DAYS.since,))
+    found = investigate(StoreSource(store), DAYS, metric="faithfulness")
+    assert found.is_fallen
+    assert not found.has_facts
+    assert found.explained.slices == ()
+    assert "older runs lack" in "\n".join(lines(found))
+
+
+def test_one_session_is_one_run(store, wall):
+    traffic = Traffic(store, wall)
+    for hours in range(47, 12, -1):
+        traffic.add(hours, 6)
+    traffic.add(3, 60, mean=0.1, session="one")
+    with pytest.raises(TooFewScores, match="60 scores of 1 sessions or questions in the window"):
+        investigate(StoreSource(store), DAYS, metric="faithfulness")
+
+
+def test_too_few_scores_and_none_are_said(store, wall):
+    with pytest.raises(NoMetric, match="no metric"):
+        investigate(StoreSource(store), DAYS)
+    traffic = Traffic(store, wall)
+    traffic.add(20, 30)
+    traffic.add(2, 5)
+    with pytest.raises(TooFewScores, match="5 scores of 5 sessions or questions in the window; 20 are needed"):
+        investigate(StoreSource(store), DAYS, metric="faithfulness")
+    with pytest.raises(NoMetric, match=r"mrr: there is no score .* that has scores: faithfulness"):
+        investigate(StoreSource(store), DAYS, metric="mrr")
+
+
+def test_only_the_newest_scores_of_a_period_are_read_and_only_of_the_workflow(store, wall):
+    traffic = Traffic(store, wall)
+    traffic.add(20, 30, workflow="a")
+    traffic.add(2, 30, workflow="b")
+    source = StoreSource(store, most=10)
+    read = source.scores("faithfulness", DAYS.before, DAYS.until)
+    assert [int(run.trace_id, 16) for run in read] == list(range(60, 50, -1))
+    assert len(StoreSource(store, workflow="a").scores("faithfulness", DAYS.before, DAYS.until)) == 30
+    with pytest.raises(TimeoutError):
+        StoreSource(store, limit_s=-1.0).scores("faithfulness", DAYS.before, DAYS.until)
+
+
+def test_sources_and_lengths_are_slices_and_no_text_is_kept(store, wall):
+    pool = Pool(stage="retrieved", passages=(Passage(id="p", text=SECRET, rank=1, source="wiki"),))
+    Traffic(store, wall).add(2, 3, pools=(pool,), corpus="faq", model="m", environment="prod", answer=SECRET)
+    [run, *_] = StoreSource(store).scores("faithfulness", 0.0, NOW)
+    assert {tuple(it) for it in run.slices} == {
+        ("workflow", "rag"), ("environment", "prod"), ("corpus", "faq"), ("model", "m"), ("language", "en"),
+        ("k", "1"), ("source", "wiki"),
+    }  # fmt: skip
+    assert run.answer_chars == len(SECRET)
+    store.close()
+    assert SECRET.encode() not in store.path.read_bytes()
+
+
+def test_an_alarm_gives_lines_and_attributes_without_texts(store, wall):
+    fallen(store, wall, verdicts=False)
+    given = {"gen_ai.evaluation.name": "faithfulness"}
+    found = investigate_alarm(store, "faithfulness", "rag", now=NOW, changed_at=NOW - 6 * HOUR, series=given)
+    assert "tag beta" in found.text
+    assert found.attributes["gen_ai.evaluation.name"] == "faithfulness"
+    assert found.attributes["ragtrace.investigation.change.time"] == NOW - 6 * HOUR
+    [part] = json.loads(found.attributes["ragtrace.investigation.slices"])
+    assert (part["dimension"], part["value"]) == ("tag", "beta")
+    assert len(json.loads(found.attributes["ragtrace.investigation.examples"])) == 3
+    assert SECRET not in found.text + json.dumps(found.attributes)
+
+
+def test_an_alarm_with_few_scores_behind_it_is_early(store, wall):
+    Traffic(store, wall).add(20, 30)
+    found = investigate_alarm(store, "faithfulness", "rag", now=NOW, changed_at=NOW - HOUR, series={})
+    assert found.is_early
+    assert found.attributes is None
+
+
+def test_kinds_of_questions_are_slices_once_all_runs_have_one(store, wall):
+    traffic = Traffic(store, wall)
+    for hours in range(47, 0, -1):
+        for is_topic in (True, False):
+            store.kind_of = {True: lambda _record: "7", False: lambda _record: "2"}[is_topic]
+            traffic.add(hours, 6, mean=0.6 if is_topic and hours <= 12 else 0.9)
+    found = investigate(StoreSource(store), DAYS, metric="faithfulness")
+    assert [tuple(it.slice) for it in found.explained.slices] == [("kind", "7")]
+    with store._file.transaction() as connection:
+        connection.execute("UPDATE runs SET kind = NULL WHERE id < 100")
+    assert investigate(StoreSource(store), DAYS, metric="faithfulness").explained.slices == ()

@@ -171,6 +171,8 @@ EVALUATION_REQUEST_MODEL: Final = "ragtrace.evaluation.request.model"
 EVALUATOR: Final = "ragtrace.evaluator"
 JUDGE_MODEL: Final = "ragtrace.judge.model"
 JUDGE_VERSION: Final = "ragtrace.judge.version"
+FIRST_JUDGE_MODEL: Final = "ragtrace.first_judge.model"
+FIRST_JUDGE_VERSION: Final = "ragtrace.first_judge.version"
 LABEL_SCALE: Final = "ragtrace.label_scale"
 UNIVERSE: Final = "ragtrace.universe"
 STRATUM: Final = "ragtrace.stratum"
@@ -181,11 +183,30 @@ DETECTOR: Final = "ragtrace.detector"
 STATE: Final = "ragtrace.state"
 SPOOL: Final = "ragtrace.spool"  # identity of a spool that several processes report
 UNIT: Final = "ragtrace.unit"  # of a budget, USD or token
+FEEDBACK_LABEL: Final = "ragtrace.feedback.label"  # good or bad
 SITE: Final = "ragtrace.site"  # place in ragtrace at which something was lost
+DIAGNOSIS_VERDICT: Final = "ragtrace.diagnosis.verdict"
+
+# -- own attributes: the investigation of an alarm --
+
+INVESTIGATION_BEFORE_MEAN: Final = "ragtrace.investigation.before.mean"
+INVESTIGATION_BEFORE_N: Final = "ragtrace.investigation.before.n"
+INVESTIGATION_WINDOW_MEAN: Final = "ragtrace.investigation.window.mean"
+INVESTIGATION_WINDOW_N: Final = "ragtrace.investigation.window.n"
+INVESTIGATION_CHANGE_LOW: Final = "ragtrace.investigation.change.low"
+INVESTIGATION_CHANGE_HIGH: Final = "ragtrace.investigation.change.high"
+INVESTIGATION_CHANGE_TIME: Final = "ragtrace.investigation.change.time"
+INVESTIGATION_STAGE: Final = "ragtrace.investigation.stage"
+INVESTIGATION_VERDICT: Final = "ragtrace.investigation.verdict"
+INVESTIGATION_VERDICT_BEFORE: Final = "ragtrace.investigation.verdict.before"
+INVESTIGATION_VERDICT_WINDOW: Final = "ragtrace.investigation.verdict.window"
+INVESTIGATION_SLICES: Final = "ragtrace.investigation.slices"
+INVESTIGATION_EXAMPLES: Final = "ragtrace.investigation.examples"
 
 # -- events --
 
 EVENT_EVALUATION_RESULT: Final = "gen_ai.evaluation.result"  # Development
+EVENT_INVESTIGATION: Final = "ragtrace.investigation"
 
 # -- metrics --
 
@@ -197,10 +218,22 @@ SCORE_W2: Final = "ragtrace.score.w2"
 SCORE_W2X: Final = "ragtrace.score.w2x"
 SCORE_W2X2: Final = "ragtrace.score.w2x2"
 SCORE_LOW_W: Final = "ragtrace.score.low.w"
+SCORE_MISSING_W: Final = "ragtrace.score.missing.w"
+SCORE_DUE_W: Final = "ragtrace.score.due.w"
+SCORE_DUE_W2: Final = "ragtrace.score.due.w2"
+DIAGNOSIS_N: Final = "ragtrace.diagnosis.n"
+DIAGNOSIS_W: Final = "ragtrace.diagnosis.w"
+DIAGNOSIS_W2: Final = "ragtrace.diagnosis.w2"
 WINDOW_MEAN: Final = "ragtrace.evaluation.score.window.mean"
 WINDOW_LOW: Final = "ragtrace.evaluation.score.window.low"
 WINDOW_HIGH: Final = "ragtrace.evaluation.score.window.high"
+COMBINED_MEAN: Final = "ragtrace.evaluation.score.combined.mean"
+COMBINED_LOW: Final = "ragtrace.evaluation.score.combined.low"
+COMBINED_HIGH: Final = "ragtrace.evaluation.score.combined.high"
 PASS_RATIO: Final = "ragtrace.evaluation.pass.ratio"
+ADJUSTED_MEAN: Final = "ragtrace.evaluation.score.adjusted.mean"
+ADJUSTED_LOW: Final = "ragtrace.evaluation.score.adjusted.low"
+ADJUSTED_HIGH: Final = "ragtrace.evaluation.score.adjusted.high"
 DRIFT_STATISTIC: Final = "ragtrace.drift.statistic"
 DRIFT_THRESHOLD: Final = "ragtrace.drift.threshold"
 DRIFT_STATE: Final = "ragtrace.drift.state"
@@ -213,6 +246,11 @@ BASELINE_FROZEN_TIME: Final = "ragtrace.baseline.frozen.time"  # alerts prefer a
 COVERAGE_RATIO: Final = "ragtrace.evaluation.coverage.ratio"
 WEIGHT_CAPPED: Final = "ragtrace.weight.capped"
 CANARY_GAP: Final = "ragtrace.canary.gap"
+ANCHOR_MEAN: Final = "ragtrace.anchor.difference.mean"
+ANCHOR_LOW: Final = "ragtrace.anchor.difference.low"
+ANCHOR_HIGH: Final = "ragtrace.anchor.difference.high"
+ANCHOR_N: Final = "ragtrace.anchor.difference.n"
+ANCHOR_STATE: Final = "ragtrace.anchor.state"
 RETRIEVAL_EMPTY: Final = "ragtrace.retrieval.empty"
 BUDGET_REMAINING: Final = "ragtrace.budget.remaining"
 BREAKER_STATE: Final = "ragtrace.judge.breaker.state"
@@ -228,6 +266,9 @@ QUEUE_SIZE: Final = "ragtrace.queue.size"
 QUEUE_CAPACITY: Final = "ragtrace.queue.capacity"
 QUEUE_OLDEST: Final = "ragtrace.queue.oldest"
 EVALUATION_LAST_TIME: Final = "ragtrace.evaluation.last.time"
+FEEDBACK: Final = "ragtrace.feedback"
+FEEDBACK_AGREEMENT: Final = "ragtrace.feedback.agreement.ratio"
+FEEDBACK_AGREEMENT_N: Final = "ragtrace.feedback.agreement.n"
 INTERNAL_LOSSES: Final = "ragtrace.internal.losses"  # errors that the guard of the capture room swallowed
 # Of model calls these two are the former names; the conventions replaced them, and they go with the next release.
 CLIENT_OPERATION_DURATION: Final = "gen_ai.client.operation.duration"
@@ -316,7 +357,12 @@ _SERIES = (
     GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, GEN_AI_REQUEST_MODEL, EVALUATOR, JUDGE_MODEL, JUDGE_VERSION, K,
     LABEL_SCALE, UNIVERSE, STRATUM,
 )  # fmt: skip
+_COMBINED = (*_SERIES, FIRST_JUDGE_MODEL, FIRST_JUDGE_VERSION)
 _DRIFT = (GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, JUDGE_VERSION, K, LABEL_SCALE, UNIVERSE, DETECTOR)
+_DUE = (GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME)
+_MISSING = (*_DUE, OUTCOME, REASON)
+_DIAGNOSIS = (GEN_AI_WORKFLOW_NAME, DIAGNOSIS_VERDICT)
+_ANCHOR = (GEN_AI_EVALUATION_NAME, JUDGE_MODEL, JUDGE_VERSION, K, LABEL_SCALE, UNIVERSE)
 _CALL = (GEN_AI_OPERATION_NAME, GEN_AI_PROVIDER_NAME, GEN_AI_REQUEST_MODEL, GEN_AI_RESPONSE_MODEL)
 _CLIENT = (*_CALL, ERROR_TYPE)
 _TOKENS = (*_CALL, GEN_AI_TOKEN_MODALITY)
@@ -350,14 +396,35 @@ METRICS: Final[tuple[Instrument, ...]] = (
     _counter(SCORE_N, "{score}", "Number of scores of the random stratum."),
     _counter(SCORE_W, "{score}", "Sum of weights w = 1 / inclusion probability."),
     _counter(SCORE_WX, "{score}", "Sum of w times score."),
-    _counter(SCORE_W2, "{score}", "Sum of squared weights."),
-    _counter(SCORE_W2X, "{score}", "Sum of squared weight times score."),
-    _counter(SCORE_W2X2, "{score}", "Sum of squared weight times squared score."),
+    _counter(SCORE_W2, "{score}", "Sum over clusters of the squared weight; a cluster is a session or a question."),
+    _counter(SCORE_W2X, "{score}", "Sum over clusters of weight times weighted score."),
+    _counter(SCORE_W2X2, "{score}", "Sum over clusters of the squared weighted score."),
     _counter(SCORE_LOW_W, "{score}", "Sum of w of scores on the failing side of the metric's threshold."),
+    _counter(SCORE_MISSING_W, "{score}", "Sum of w of the runs that should have a score and have none.", _MISSING),
+    _counter(SCORE_DUE_W, "{score}", "Sum of w of the runs that should have a score.", _DUE),
+    _counter(
+        SCORE_DUE_W2, "{score}", "Sum of squared weights of clusters of the runs that should have a score.", _DUE
+    ),
+    _counter(DIAGNOSIS_N, "{trace}", "Number of diagnosed runs of the random stratum.", _DIAGNOSIS),
+    _counter(DIAGNOSIS_W, "{trace}", "Sum of weights of diagnosed runs, by verdict.", _DIAGNOSIS),
+    _counter(
+        DIAGNOSIS_W2, "{trace}", "Sum of squared weights of clusters of diagnosed runs, by verdict.", _DIAGNOSIS
+    ),
     _gauge(WINDOW_MEAN, "{score}", "Weighted mean score over the window; absent when the window is empty."),
     _gauge(WINDOW_LOW, "{score}", "Lower 95 % confidence bound of the window's mean."),
     _gauge(WINDOW_HIGH, "{score}", "Upper 95 % confidence bound of the window's mean."),
+    _gauge(
+        COMBINED_MEAN,
+        "{score}",
+        "Mean score of the judge over all runs of the window, from its part and the first judge's scores.",
+        _COMBINED,
+    ),
+    _gauge(COMBINED_LOW, "{score}", "Lower 95 % confidence bound of the combined mean.", _COMBINED),
+    _gauge(COMBINED_HIGH, "{score}", "Upper 95 % confidence bound of the combined mean.", _COMBINED),
     _gauge(PASS_RATIO, "1", "Weighted share of the window's scores that meet the metric's threshold."),
+    _gauge(ADJUSTED_MEAN, "{score}", "Mean of the last day at the mix of questions that the workflow began with."),
+    _gauge(ADJUSTED_LOW, "{score}", "Lower 95 % confidence bound of it."),
+    _gauge(ADJUSTED_HIGH, "{score}", "Upper 95 % confidence bound of it."),
     _gauge(DRIFT_STATISTIC, "{statistic}", "Value of the drift detector.", _DRIFT),
     _gauge(DRIFT_THRESHOLD, "{statistic}", "Value at which the drift detector alarms.", _DRIFT),
     _gauge(DRIFT_STATE, "{state}", "0 learning, 1 ok, 2 warning, 3 alarm.", _DRIFT),
@@ -375,6 +442,13 @@ METRICS: Final[tuple[Instrument, ...]] = (
     _gauge(COVERAGE_RATIO, "1", "Share of drawn and ended traces that got a score.", (GEN_AI_WORKFLOW_NAME,)),
     _counter(WEIGHT_CAPPED, "{score}", "Scores whose weight hit the cap.", (GEN_AI_WORKFLOW_NAME,)),
     _gauge(CANARY_GAP, "{score}", "Poisoned minus clean score of the judge's canaries.", (JUDGE_MODEL,)),
+    _gauge(
+        ANCHOR_MEAN, "{score}", "Change of the judge's scores of the anchors, weighted to the traffic.", _ANCHOR
+    ),
+    _gauge(ANCHOR_LOW, "{score}", "Lower 95 % confidence bound of this change.", _ANCHOR),
+    _gauge(ANCHOR_HIGH, "{score}", "Upper 95 % confidence bound of this change.", _ANCHOR),
+    _gauge(ANCHOR_N, "{run}", "Anchors with a reference and a fresh score.", _ANCHOR),
+    _gauge(ANCHOR_STATE, "{state}", "0 learning or stale, 1 ok, 2 warning, 3 alarm.", _ANCHOR),
     _counter(RETRIEVAL_EMPTY, "{trace}", "Runs that searched and retrieved nothing.", (GEN_AI_WORKFLOW_NAME,)),
     _gauge(BUDGET_REMAINING, "{budget}", "What is left of the judge's budget today.", (JUDGE_MODEL, UNIT)),
     _gauge(
@@ -409,6 +483,24 @@ METRICS: Final[tuple[Instrument, ...]] = (
     _gauge(QUEUE_CAPACITY, "{trace}", "Most traces that may wait.", (SPOOL,)),
     _gauge(QUEUE_OLDEST, "s", "Age of the oldest waiting trace.", (SPOOL,)),
     _gauge(EVALUATION_LAST_TIME, "s", "Unix time of the last score; absent before the first.", ()),
+    _counter(
+        FEEDBACK,
+        "{rating}",
+        "Ratings of answers by people: good from .5 on, else bad.",
+        (GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, FEEDBACK_LABEL),
+    ),
+    _gauge(
+        FEEDBACK_AGREEMENT,
+        "1",
+        "Share of people's ratings in the store with which the judge agrees.",
+        (GEN_AI_EVALUATION_NAME, JUDGE_MODEL, JUDGE_VERSION),
+    ),
+    _gauge(
+        FEEDBACK_AGREEMENT_N,
+        "{rating}",
+        "Ratings that were compared with the judge.",
+        (GEN_AI_EVALUATION_NAME, JUDGE_MODEL, JUDGE_VERSION),
+    ),
     Instrument(
         name=INTERNAL_LOSSES,
         kind="observable_counter",

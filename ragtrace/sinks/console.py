@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ragtrace.model import bad_claims
+from ragtrace.model.diagnosis import verdict_of
 from ragtrace.model.printable import printable
 
 if TYPE_CHECKING:
@@ -61,8 +62,9 @@ def run_lines(
 
 
 def worst_claim(results: Sequence[MetricResult]) -> BadClaim | None:
-    """Return the least supported claim among some results; None where all are supported."""
-    return next((claim for result in results for claim in bad_claims(result.details)), None)
+    """Return the least supported claim among some results with a value; None where all are supported."""
+    valued = (result for result in results if result.value is not None)
+    return next((claim for result in valued for claim in bad_claims(result.details)), None)
 
 
 def one_line(text: str, most_chars: int) -> str:
@@ -79,8 +81,14 @@ def one_line(text: str, most_chars: int) -> str:
 def _scores(results: Sequence[MetricResult], lower_is_better: Collection[str]) -> Iterator[str]:
     valued = [result for result in results if result.value is not None]
     for result in valued:
+        verdict = verdict_of(result)
+        if verdict is not None:
+            yield f"{result.key} {verdict}"
+            continue
         missed = "HIGH" if result.name in lower_is_better else "LOW"
         yield f"{result.key} {result.value:.2f}{f' {missed}' if result.passed is False else ''}"
     for result in results:
         if result.state == "error" or (not valued and result.state != "ok"):
             yield f"{result.key} {result.state} ({result.reason})"
+        elif result.value is None and verdict_of(result) is not None:
+            yield f"{result.key} undetermined ({result.details.get('because')})"

@@ -12,8 +12,11 @@ from opentelemetry.context import Context
 from ragtrace import semconv
 from ragtrace.capture import Generation, Rerank, Retrieval, internal_errors
 from ragtrace.model import Scale, Usage
+from ragtrace.model.cluster import cluster_of
+from ragtrace.telemetry.metrics.clusters import ClusterSums, Squares
 from ragtrace.telemetry.metrics.meters import instruments_of
 from ragtrace.telemetry.metrics.series import EVALUATOR, LabelValues, Measure, Windows
+from ragtrace.telemetry.metrics.shares import Shares
 from ragtrace.telemetry.wire import clean_value, remote_context
 
 if TYPE_CHECKING:
@@ -71,6 +74,8 @@ class Instruments:
         self._meters = [instruments_of(meter) for meter in meters]
         self._labels = LabelValues()
         self._windows = Windows(window_s, clock)
+        self._clusters = ClusterSums(clock)
+        self._shares = Shares(self._add, clock)
         self._sources: set[Source] = set()
         self._searched: set[str] = set()
         self._measures: set[Measure] = set()
@@ -87,6 +92,11 @@ class Instruments:
     def workflow(self, record: RagRecord) -> str:
         """Return a record's workflow as points have it: bounded in length and number."""
         return self._labels.bounded("workflow", record.workflow)
+
+    def series(self, record: RagRecord, result: MetricResult, scale: Scale) -> Attributes:
+        """Return the point attributes of a result's series in the random stratum."""
+        model = self._labels.bounded("model", record.model) if record.model else None
+        return Measure.of(result, scale, self._labels).attributes(self.workflow(record), model, "random")
 
     # -- captured runs: called in the application's process --
 
@@ -189,22 +199,32 @@ class Instruments:
     # -- scores: called in the scorer's thread --
 
     def scored(
-        self, record: RagRecord, scores: Sequence[Score], scales: Mapping[str, Scale], *, is_recorded: bool
+        self,
+        record: RagRecord,
+        scores: Sequence[Score],
+        scales: Mapping[str, Scale],
+        *,
+        is_recorded: bool,
+        has_other: Callable[[Score], bool] | None = None,
     ) -> None:
         """Record the scores of one trace: outcomes, histograms, weighted sums and windows.
 
         Sums and windows take the random stratum with a known weight alone. The histogram takes metrics in [0, 1]
-        and 1-5 forms, and the sums those that are never negative, as counters only rise.
+        and 1-5 forms, and the sums those that are never negative, as counters only rise. Sums of squares are over
+        clusters, see `ragtrace.telemetry.metrics.clusters`.
 
         Args:
             record: the scored record.
             scores: its scores, of any state, and whether they passed.
             scales: of the metrics by name.
             is_recorded: whether the root was exported, so that an exemplar may point at it.
+            has_other: tells the scores of a first judge that stand beside another judge's. The counts of verdicts
+                and of missing scores, which name no judge, leave them to that one.
         """
         workflow = self.workflow(record)
         model = self._labels.bounded("model", record.model) if record.model else None
         context = remote_context(record.trace_id, record.span_id, is_sampled=True) if is_recorded else None
+        cluster = cluster_of(record)
         for score in scores:
             result = score.result
             scale = scales.get(result.name, _ANY_SCALE)
@@ -215,6 +235,8 @@ class Instruments:
             if result.reason:
                 outcome[semconv.REASON] = result.reason
             self._add(semconv.EVALUATIONS, 1, outcome)
+            if has_other is None or not has_other(score):
+                self._shares.count(score, workflow, cluster)
             if result.value is None:
                 continue
             self._scored_at = score.scored_at or time.time()
@@ -224,7 +246,7 @@ class Instruments:
                 value = min(max(value, 0.0), 1.0)
                 self._record(semconv.EVALUATION_SCORE, value, attributes, context or _NO_TRACE)
             if score.stratum == "random" and score.weight is not None:
-                self._add_weighted(scale, attributes, value, score.weight, is_pass=result.passed)
+                self._add_weighted(scale, attributes, cluster, value, score.weight, is_pass=result.passed)
 
     def evaluated(
         self,
@@ -262,6 +284,18 @@ class Instruments:
     def weight_capped(self, record: RagRecord) -> None:
         """Count one score whose weight hit the cap."""
         self._add(semconv.WEIGHT_CAPPED, 1, {semconv.GEN_AI_WORKFLOW_NAME: self.workflow(record)})
+
+    def feedback(self, workflow: str, metric: str, *, is_good: bool) -> None:
+        """Count one rating by a person; `workflow` as points have it."""
+        about: Attributes = {
+            semconv.GEN_AI_EVALUATION_NAME: self._labels.bounded("rating", metric),
+            semconv.GEN_AI_WORKFLOW_NAME: workflow,
+        }
+        for label, count in (
+            ("good", int(is_good)),
+            ("bad", int(not is_good)),
+        ):  # 0: the other one is seen to begin
+            self._add(semconv.FEEDBACK, count, about | {semconv.FEEDBACK_LABEL: label})
 
     def count_drift_alarms(self, attributes: Mapping[str, AttributeValue], count: int) -> None:
         """Count alarms of a drift detector; 0 lets the series exist, so that the first alarm is an increase."""
@@ -304,6 +338,7 @@ class Instruments:
             return
         self._created.add((measure, source))  # no lock: adding 0 twice changes nothing
         workflow, model = source
+        self._shares.precreate(measure.name, workflow)
         attributes = measure.attributes(workflow, model, "random")
         if measure.scale.is_unit or measure.scale.low >= 0.0:
             for name in _SUMS:
@@ -313,16 +348,24 @@ class Instruments:
         self._add(semconv.EVALUATIONS, 0, _outcome(measure.name, workflow, "ok", measure.judge_model))
 
     def _add_weighted(
-        self, scale: Scale, attributes: Attributes, x: float, w: float, *, is_pass: bool | None
+        self, scale: Scale, attributes: Attributes, cluster: str, x: float, w: float, *, is_pass: bool | None
     ) -> None:
         """Add a score to its sums, as counters only where it is never negative, and to its window."""
-        if (scale.is_unit or scale.low >= 0.0) and x >= 0.0:
-            parts = (1.0, w, w * x, w * w, w * w * x, w * w * x * x)
-            for name, part in zip(_SUMS, parts, strict=True):
-                self._add(name, part, attributes)
-            if is_pass is not None:
-                self._add(semconv.SCORE_LOW_W, 0.0 if is_pass else w, attributes)
-        self._windows.add(attributes, scale, x, w, is_pass=is_pass)
+        series = tuple(sorted(attributes.items()))
+        is_counted = scale.is_unit or scale.low >= 0.0
+        if is_counted and x < 0.0:  # off its scale: counters cannot fall
+            squares = Squares(w * w, w * w * x, w * w * x * x)
+        else:
+            squares = self._clusters.join(series, cluster, x, w)
+            if is_counted:
+                self._count(attributes, (1.0, w, w * x, *squares), w, is_pass=is_pass)
+        self._windows.add(series, scale, x, w, squares, is_pass=is_pass)
+
+    def _count(self, attributes: Attributes, parts: tuple[float, ...], w: float, *, is_pass: bool | None) -> None:
+        for name, part in zip(_SUMS, parts, strict=True):
+            self._add(name, part, attributes)
+        if is_pass is not None:
+            self._add(semconv.SCORE_LOW_W, 0.0 if is_pass else w, attributes)
 
     def _last_time_points(self) -> Points:
         return [] if self._scored_at is None else [(self._scored_at, {})]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import defaultdict, deque
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ragtrace import semconv
 from ragtrace.capture import record_internal_error
+from ragtrace.stats.intervals import UNIT, Sums, mean_interval
 from ragtrace.telemetry.wire import clean_attributes, clean_value
 
 if TYPE_CHECKING:
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from opentelemetry.util.types import AttributeValue
 
     from ragtrace.model import MetricResult, Scale
+    from ragtrace.telemetry.metrics.clusters import Squares
 
     Attributes = dict[str, AttributeValue]
+    SeriesKey = tuple[tuple[str, AttributeValue], ...]
 
 EVALUATOR = "ragtrace"
 OTHER = "other"
@@ -28,8 +30,6 @@ _MOST_NAMES = 100
 _MOST_CHARS = 128
 _MOST_K = 1_000
 _SLOTS = 60
-_Z95 = 1.96
-_WIDE = 2.0  # the range of a cosine
 
 
 class LabelValues:
@@ -46,7 +46,7 @@ class LabelValues:
     def __init__(self) -> None:
         self._known: defaultdict[str, set[str]] = defaultdict(set)
 
-    def bounded(self, label: Literal["workflow", "model", "source", "k"], name: str) -> str:
+    def bounded(self, label: Literal["workflow", "model", "source", "k", "rating"], name: str) -> str:
         """Return a name as a value of a label."""
         known = self._known[label]
         if name in known:
@@ -123,14 +123,16 @@ def bounded_text(text: str) -> str:
 class WindowMean:
     """Weighted mean, its 95 % bounds, and the weighted share that passes (None without a threshold).
 
+    The bounds are None for one cluster of scores without ends, such as lengths.
+
     Example:
         >>> WindowMean(mean=0.9, low=0.8, high=1.0, passed=None).mean
         0.9
     """
 
     mean: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     passed: float | None
 
 
@@ -145,9 +147,10 @@ class Window:
         high: highest value.
 
     Example:
+        >>> from ragtrace.telemetry.metrics.clusters import Squares
         >>> window = Window(3_600.0, 0.0, 1.0)
-        >>> window.add(0.0, 1.0, 2.0, is_pass=True)
-        >>> window.add(1.0, 0.4, 2.0, is_pass=False)
+        >>> window.add(0.0, 1.0, 2.0, Squares(4.0, 4.0, 4.0), is_pass=True)
+        >>> window.add(1.0, 0.4, 2.0, Squares(4.0, 1.6, 0.64), is_pass=False)
         >>> window.read(2.0).mean
         0.7
         >>> window.read(4_000.0) is None
@@ -163,48 +166,38 @@ class Window:
         # Each: slot number, w, wx, w2, w2x, w2x2, w with a threshold, w that pass.
         self._slots: deque[list[float]] = deque(maxlen=_SLOTS)
 
-    def add(self, now: float, value: float, weight: float, *, is_pass: bool | None) -> None:
-        """Add one score at `now` (monotonic seconds); `is_pass` None for a metric without a threshold."""
+    def add(self, now: float, value: float, weight: float, squares: Squares, *, is_pass: bool | None) -> None:
+        """Add one score at `now` (monotonic seconds); `is_pass` None for a metric without a threshold.
+
+        `squares` is what it adds to the sums over clusters.
+        """
         number = now // self._slot_s
         if not self._slots or self._slots[-1][0] < number:
             self._slots.append([number, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
         slot = self._slots[-1]
-        square = weight * weight
-        parts = (
-            weight, weight * value, square, square * value, square * value * value,
-            0.0 if is_pass is None else weight, weight if is_pass else 0.0,
-        )  # fmt: skip
-        for place, part in enumerate(parts, start=1):
+        rated, passed = (0.0 if is_pass is None else weight), (weight if is_pass else 0.0)
+        for place, part in enumerate((weight, weight * value, *squares, rated, passed), start=1):
             slot[place] += part
 
     def read(self, now: float) -> WindowMean | None:
         """Return mean and bounds at `now`, None when the window is empty.
 
-        The variance of the mean is (W2X2 - 2 m W2X + m^2 W2) / W^2, with sums of w, w x, w^2, w^2 x and w^2 x^2 and
-        their mean m. The variance of one score is floored at .02 of the squared range, since a few equal scores
-        prove little. A range wider than 2 says nothing of the values: of (0, 2000) a mean of 3 would have bounds of
-        0 and 557. There the mean square of the scores takes its place, where it is less.
+        The bounds are those of `ragtrace.stats.intervals.mean_interval`. A cluster that began before the window has
+        squares in it that are too large, and so the interval is then wider than it need be.
         """
         oldest = now // self._slot_s - _SLOTS + 1
         while self._slots and self._slots[0][0] < oldest:
             self._slots.popleft()
         if not self._slots:
             return None
-        w, wx, w2, w2x, w2x2, w_rated, w_passed = (
-            sum(column) for column in list(zip(*self._slots, strict=True))[1:]
-        )
-        mean = wx / w
-        effective_n = w * w / w2
-        spread = effective_n * max(w2x2 - 2.0 * mean * w2x + mean * mean * w2, 0.0) / (w * w)
-        square = (self._high - self._low) ** 2
-        if self._high - self._low > _WIDE:
-            square = min(square, w2x2 / w2)
-        floor = semconv.SCORE_VARIANCE_FLOOR * square
-        half = _Z95 * math.sqrt(max(spread, floor) / effective_n)
+        *sums, w_rated, w_passed = (sum(column) for column in list(zip(*self._slots, strict=True))[1:])
+        found = mean_interval(Sums(*sums), UNIT if (self._low, self._high) == UNIT else None)
+        if found.mean is None:
+            return None
         return WindowMean(
-            mean=mean,
-            low=max(mean - half, self._low),
-            high=min(mean + half, self._high),
+            mean=found.mean,
+            low=None if found.low is None else max(found.low, self._low),
+            high=None if found.high is None else min(found.high, self._high),
             passed=w_passed / w_rated if w_rated else None,
         )
 
@@ -218,8 +211,9 @@ class Windows:
 
     Example:
         >>> from ragtrace.model import Scale
+        >>> from ragtrace.telemetry.metrics.clusters import Squares
         >>> windows = Windows(3_600.0, lambda: 0.0)
-        >>> windows.add({"k": 5}, Scale(), 0.5, 1.0, is_pass=None)
+        >>> windows.add((("k", 5),), Scale(), 0.5, 1.0, Squares(1.0, 0.5, 0.25), is_pass=None)
         >>> windows.points("mean")
         [(0.5, {'k': 5})]
     """
@@ -228,13 +222,12 @@ class Windows:
         self._length_s = length_s
         self._clock = clock
         self._lock = threading.Lock()
-        self._series: dict[tuple[tuple[str, AttributeValue], ...], tuple[Window, Attributes]] = {}
+        self._series: dict[SeriesKey, tuple[Window, Attributes]] = {}
 
     def add(
-        self, attributes: Attributes, scale: Scale, value: float, weight: float, *, is_pass: bool | None
+        self, key: SeriesKey, scale: Scale, value: float, weight: float, squares: Squares, *, is_pass: bool | None
     ) -> None:
-        """Add one score to the window of its attributes."""
-        key = tuple(sorted(attributes.items()))
+        """Add one score to the window of its series, by the series' attributes."""
         with self._lock:
             found = self._series.get(key)
             if found is None:
@@ -242,8 +235,8 @@ class Windows:
                     record_internal_error("ragtrace.telemetry.instruments.windows")
                     return
                 low, high = (0.0, 1.0) if scale.is_unit else (scale.low, scale.high)
-                found = self._series[key] = (Window(self._length_s, low, high), attributes)
-            found[0].add(self._clock(), value, weight, is_pass=is_pass)
+                found = self._series[key] = (Window(self._length_s, low, high), dict(key))
+            found[0].add(self._clock(), value, weight, squares, is_pass=is_pass)
 
     def points(self, field: str) -> list[tuple[float, Attributes]]:
         """Return one field of `WindowMean` for each series that has it; empty windows are dropped."""

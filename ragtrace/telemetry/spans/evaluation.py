@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from opentelemetry._logs import SeverityNumber
+from opentelemetry._logs import LogRecord, SeverityNumber
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, SpanKind
 
 from ragtrace import semconv
 from ragtrace._version import __version__
+from ragtrace.model.diagnosis import verdict_of
 from ragtrace.telemetry.setup.receipts import ScoreEvent
 from ragtrace.telemetry.wire import (
     clean_attributes,
@@ -133,6 +135,30 @@ class EvaluationWriter:
         """Write the log events of scores again that did not arrive, and nothing else."""
         self._write_logs(record, scores, None, ended_ns, marks, is_sampled=True)
 
+    def write_feedback(
+        self, trace_id: str, span_id: str, metric: str, value: float, comment: str | None, *, is_good: bool
+    ) -> None:
+        """Write a person's rating as a log event, in the context of its root span where that is known."""
+        if self._logger is None:
+            return
+        attributes = {
+            semconv.GEN_AI_EVALUATION_NAME: metric,
+            semconv.GEN_AI_EVALUATION_SCORE_VALUE: value,
+            semconv.GEN_AI_EVALUATION_SCORE_LABEL: "pass" if is_good else "fail",
+            semconv.GEN_AI_EVALUATION_EXPLANATION: comment if self._has_content else None,
+            semconv.EVALUATOR: "human",
+            semconv.EVALUATION_KEY: None if span_id else f"{trace_id}::{metric}:human"[:_MOST_KEY_CHARS],
+        }
+        self._logger.emit(
+            LogRecord(
+                timestamp=time.time_ns(),
+                context=remote_context(trace_id, span_id, is_sampled=True),
+                severity_number=SeverityNumber.INFO,
+                event_name=semconv.EVENT_EVALUATION_RESULT,
+                attributes=clean_attributes(attributes),
+            )
+        )
+
     def _write_span(
         self,
         record: RagRecord,
@@ -162,8 +188,10 @@ class EvaluationWriter:
             **_totals([score.result for score in scores]),
             **job,
             semconv.EVALUATION_INPUT_DIGEST: input_digest(record),
-            **score_attributes(scores),
-            semconv.EVALUATION_DETAILS: details_json(scores, self._details_bytes, has_content=self._has_content),
+            **score_attributes(one_a_key(scores)),
+            semconv.EVALUATION_DETAILS: details_json(
+                one_a_key(scores), self._details_bytes, has_content=self._has_content
+            ),
         }
         span = self._tracer.start_span(
             f"{semconv.SPAN_EVALUATION} {clean_value(record.workflow)}",
@@ -208,16 +236,17 @@ class EvaluationWriter:
         self, record: RagRecord, score: Score, root: Root | None, most_bytes: int = MOST_EXPLANATION_BYTES
     ) -> dict[str, AnyValue]:
         result = score.result
-        label = None if result.passed is None else "pass" if result.passed else "fail"
+        passed = None if result.passed is None else "pass" if result.passed else "fail"
         is_ok = result.state == "ok"
         said = explanation(result, most_bytes) if self._has_content else None
         return clean_attributes(
             {
                 semconv.GEN_AI_EVALUATION_NAME: result.key,
                 semconv.GEN_AI_EVALUATION_SCORE_VALUE: result.value,
-                semconv.GEN_AI_EVALUATION_SCORE_LABEL: label,
+                semconv.GEN_AI_EVALUATION_SCORE_LABEL: verdict_of(result) or passed,
                 semconv.GEN_AI_EVALUATION_EXPLANATION: said,
                 semconv.GEN_AI_RESPONSE_ID: root.response_id if root else None,
+                semconv.EVALUATION_JUDGE_MODEL: result.judge.model if result.judge else None,
                 semconv.ERROR_TYPE: result.reason if result.state == "error" else None,
                 semconv.EVALUATION_KEY: event_key(record, score.key),
                 semconv.OUTCOME: None if is_ok else result.state,
@@ -237,6 +266,27 @@ def event_key(record: RagRecord, key: ScoreKey) -> str:
     text = f"{key.trace_id or record.id}:{key.span_id}:{key.metric}:{key.version}"
     # An id or a name of somebody else's may be long.
     return text if len(text) <= _MOST_KEY_CHARS else hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def one_a_key(scores: Iterable[Score]) -> list[Score]:
+    """Return one score of each metric: where two judges gave one, the later value stands for both.
+
+    Each has its event.
+
+    Example:
+        >>> from ragtrace.model import MetricResult, Score, ScoreKey
+        >>> fine = MetricResult(name="mrr", state="ok", value=0.5, version="a")
+        >>> gone = MetricResult(name="mrr", state="error", reason="judge_timeout", version="b")
+        >>> key = ScoreKey(trace_id="", span_id="", metric="mrr", version="")
+        >>> [score.result.version for score in one_a_key([Score(key=key, result=one) for one in (fine, gone)])]
+        ['a']
+    """
+    kept: dict[str, Score] = {}
+    for score in scores:
+        before = kept.get(score.result.key)
+        if before is None or before.result.value is None or score.result.value is not None:
+            kept[score.result.key] = score
+    return list(kept.values())
 
 
 def score_attributes(scores: Iterable[Score]) -> dict[str, object]:
@@ -298,8 +348,8 @@ def _totals(results: Sequence[MetricResult]) -> dict[str, object]:
 def details_json(scores: Sequence[Score], budget_bytes: int, *, has_content: bool) -> str:
     """Return ``{metric: {version, judge, label_scale, k, universe, details}}``, valid JSON within the budget.
 
-    Without content the details are numbers and truth values alone (`MetricResult.shown_details`). Over budget
-    those of the last metrics go first, then whole metrics.
+    Without content the details are numbers, truth values and the words of a verdict
+    (`MetricResult.shown_details`). Over budget those of the last metrics go first, then whole metrics.
 
     Example:
         >>> from ragtrace.model import MetricResult, Score, ScoreKey

@@ -13,6 +13,8 @@ CLAIMS = [
     {"text": "It is closed.", "verdict": "contradicted", "support": 0.0},
 ]
 
+REFUSAL = {"claims": [{"text": "I do not know.", "verdict": "not_supported", "support": 0.0}]}
+
 
 def result(name="faithfulness", value=0.5, **fields):
     return MetricResult(name=name, state="ok", value=value, **fields)
@@ -38,6 +40,25 @@ def result(name="faithfulness", value=0.5, **fields):
         (
             [MetricResult(name="faithfulness", state="na", reason="no_contexts")],
             ["ragtrace: faithfulness na (no_contexts) | Where?"],
+        ),
+        (
+            [
+                result("answered"),
+                MetricResult(name="faithfulness", state="na", reason="abstained", details=REFUSAL),
+            ],
+            ["ragtrace: answered 0.50 | Where?"],
+        ),
+        (
+            [
+                result("answered"),
+                MetricResult(
+                    name="diagnosis",
+                    state="na",
+                    reason="undetermined",
+                    details={"verdict": "undetermined", "because": "sufficiency_unknown"},
+                ),
+            ],
+            ["ragtrace: answered 0.50, diagnosis undetermined (sufficiency_unknown) | Where?"],
         ),
         ([], ["ragtrace: no metrics | Where?"]),
     ],

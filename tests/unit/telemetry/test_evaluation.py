@@ -11,7 +11,7 @@ from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogR
 from opentelemetry.trace import SpanKind
 
 from ragtrace._version import __version__
-from ragtrace.model import JudgeInfo, RagRecord, ScoreKey
+from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.telemetry.spans.evaluation import EvaluationWriter, event_key, input_digest
 from ragtrace.telemetry.spans.writer import SpanWriter
 from tests.unit.telemetry.runs import MS, T0, score, support_run
@@ -130,6 +130,7 @@ def test_events_on_the_span_and_as_logs_with_the_roots_context(spans, logs):
             "gen_ai.evaluation.score.value": 0.75,
             "gen_ai.evaluation.score.label": "fail",
             "gen_ai.response.id": "resp-1",
+            "ragtrace.evaluation.judge.model": "overlap",
             "ragtrace.evaluation.key": f"{ids}:faithfulness:0a1b2c3d",
         },
         {
@@ -143,6 +144,7 @@ def test_events_on_the_span_and_as_logs_with_the_roots_context(spans, logs):
             "gen_ai.evaluation.name": "citations",
             "gen_ai.response.id": "resp-1",
             "error.type": "judge_timeout",
+            "ragtrace.evaluation.judge.model": "overlap",
             "ragtrace.evaluation.key": f"{ids}:citations:0a1b2c3d",
             "ragtrace.outcome": "error",
             "ragtrace.reason": "judge_timeout",
@@ -155,6 +157,23 @@ def test_events_on_the_span_and_as_logs_with_the_roots_context(spans, logs):
     assert {record.event_name for record in logs.records} == {"gen_ai.evaluation.result"}
     assert {format(record.trace_id, "032x") for record in logs.records} == {root.trace_id}
     assert {format(record.span_id, "016x") for record in logs.records} == {root.span_id}
+
+
+@pytest.mark.parametrize(
+    ("details", "label"),
+    [
+        ({"verdict": "lost_in_rerank", "lost": ["a"]}, "lost_in_rerank"),
+        ({"verdict": "undetermined"}, "undetermined"),
+        ({"verdict": "Oslo"}, None),
+    ],
+)
+def test_the_label_of_a_diagnosis_is_its_verdict(spans, logs, details, label):
+    given = {"state": "na", "reason": "undetermined"} if label == "undetermined" else {"state": "ok", "value": 0.0}
+    found = MetricResult(name="diagnosis", details=details, **given)
+    key = ScoreKey(trace_id="t", span_id="s", metric="diagnosis", version="")
+    evaluate(spans, logs, scores=[Score(key=key, result=found)])
+    for event in (*spans.one("evaluation").events, *logs.records):
+        assert event.attributes.get("gen_ai.evaluation.score.label") == label
 
 
 def test_claims_and_explanations_need_content(spans, logs):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 
 import pytest
 from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
@@ -12,6 +12,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from ragtrace import semconv
 from ragtrace.capture import Recorder, record_internal_error
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Scale, Usage
+from ragtrace.stats.intervals import clustered_interval
 from ragtrace.telemetry.metrics import instruments as module
 from tests.unit.telemetry.runs import MS, T0, Taken, score, support_run
 
@@ -100,9 +101,22 @@ def test_kinds_units_and_boundaries_as_created(metered, instruments):
 
 
 def test_the_weighted_sums(metered, instruments):
-    for value, weight in ((0.5, 20.0), (1.0, 10.0)):
-        instruments.scored(RECORD, [faith(value, weight=weight)], SCALES, is_recorded=True)
+    for session, value, weight in (("a", 0.5, 20.0), ("b", 1.0, 10.0)):
+        instruments.scored(
+            replace(RECORD, session=session), [faith(value, weight=weight)], SCALES, is_recorded=True
+        )
     expected = {"n": 2.0, "w": 30.0, "wx": 20.0, "w2": 500.0, "w2x": 300.0, "w2x2": 200.0, "low.w": 20.0}
+    for name, value in expected.items():
+        assert metered.values(f"ragtrace.score.{name}") == [(SERIES, value)]
+
+
+@pytest.mark.parametrize("same", [{"session": "s"}, {"query": "How do I  cancel?"}])
+def test_turns_of_a_session_and_a_repeated_question_are_one_cluster(metered, instruments, same):
+    for number, (value, weight) in enumerate(((0.5, 20.0), (1.0, 10.0))):
+        record = replace(RECORD, trace_id=f"{number:032x}", **same)
+        instruments.scored(record, [faith(value, weight=weight)], SCALES, is_recorded=True)
+    instruments.scored(replace(RECORD, session="other"), [faith(1.0, weight=2.0)], SCALES, is_recorded=True)
+    expected = {"n": 3.0, "w": 32.0, "wx": 22.0, "w2": 904.0, "w2x": 604.0, "w2x2": 404.0, "low.w": 20.0}
     for name, value in expected.items():
         assert metered.values(f"ragtrace.score.{name}") == [(SERIES, value)]
 
@@ -134,13 +148,15 @@ def test_a_metric_that_can_be_negative_has_the_window_alone(metered, instruments
 
 def test_a_metric_of_a_wide_range_has_sums_and_sane_intervals(metered):
     instruments, scales = Instruments([metered.meter]), {"answer_words": Scale(high=2_000.0)}
-    for value in (2.0, 3.0, 3.0, 4.0):
-        instruments.scored(RECORD, [score("answer_words", value, weight=1.0)], scales, is_recorded=True)
+    for session, value in enumerate((2.0, 3.0, 3.0, 4.0)):
+        record = replace(RECORD, session=str(session))
+        instruments.scored(record, [score("answer_words", value, weight=1.0)], scales, is_recorded=True)
     found = metered.collect()
     assert "ragtrace.evaluation.score" not in found, "its buckets end at 1"
     assert metered.values("ragtrace.score.wx")[0][1] == 12.0
     bounds = [metered.values(f"ragtrace.evaluation.score.window.{name}")[0][1] for name in ("low", "high")]
-    assert bounds == pytest.approx([3 - 0.98 * math.sqrt(0.5), 3 + 0.98 * math.sqrt(0.5)])
+    assert bounds == pytest.approx(clustered_interval([2.0, 3.0, 3.0, 4.0], ends=None)[1:])
+    assert bounds[1] - bounds[0] < 8.0
 
 
 def test_a_one_to_five_form_is_exported_between_0_and_1(metered, instruments):

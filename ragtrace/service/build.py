@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ragtrace.errors import ConfigError
-from ragtrace.service.judges import build_scorer, is_limited, left_out_text
+from ragtrace.service.judges import build_scorer, is_limited, left_out_text, with_first_judge
 from ragtrace.service.service import Service
 from ragtrace.telemetry.setup.exporters import scrape_address, wants_scrape
 from ragtrace.telemetry.setup.providers import has_own_meters, providers
@@ -54,7 +54,7 @@ def build(
             begun then.
     """
     limiter = _limiter(settings)
-    scorer = build_scorer(settings, limiter)
+    scorer = with_first_judge(build_scorer(settings, limiter), settings)
     if line := left_out_text(scorer):
         _log.info("%s", line)
     storing = _storing(settings)
@@ -107,7 +107,7 @@ def rebuild(inherited: Service) -> Service:
         settings,
         providers=inherited.providers,
         recorder=inherited.recorder,
-        scorer=build_scorer(settings, limiter, pairs=inherited.scorer.pairs),
+        scorer=with_first_judge(build_scorer(settings, limiter, pairs=inherited.scorer.pairs), settings),
         limiter=limiter,
         sinks=inherited.sinks,
         storing=inherited.storing,

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from ragtrace import semconv
 from ragtrace.capture import guarded, record_internal_error
+from ragtrace.model.cluster import cluster_of
+from ragtrace.stats.clusters import OpenClusters, RecentClusters
 from ragtrace.stats.drift import STATE_NUMBERS, EDetector, Series
 from ragtrace.telemetry.metrics.series import judge_version
 from ragtrace.telemetry.wire import clean_attributes
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     from opentelemetry.util.types import AttributeValue
 
     from ragtrace.metrics.base import Output
-    from ragtrace.model import Score
+    from ragtrace.model import RagRecord, Score
+    from ragtrace.service.anchors.culprits import Culprits
     from ragtrace.stats.drift import State
     from ragtrace.stores.baselines import FrozenBaseline
 
@@ -44,8 +47,12 @@ GAUGES = {
 
 
 def watched(outputs: Mapping[str, Output]) -> dict[str, Output]:
-    """Return the outputs that can be watched for a drop: those in [0, 1] that have a threshold."""
-    return {n: o for n, o in outputs.items() if o.threshold is not None and 0 <= o.low < o.high <= 1}
+    """Return the outputs in [0, 1] that are watched for a drop: with a threshold, or because they ask for it."""
+    return {
+        name: output
+        for name, output in outputs.items()
+        if (output.threshold is not None or output.is_watched) and 0 <= output.low < output.high <= 1
+    }
 
 
 def turned(output: Output, value: float) -> float:
@@ -118,6 +125,8 @@ class _Watch:
         self.series = series
         self.detector = detector
         self.frozen = frozen
+        self.sessions = OpenClusters()
+        self.questions = RecentClusters()
         self.begin(begun, series.version)
 
     def begin(self, number: int, judge_version: str | None) -> None:
@@ -168,10 +177,12 @@ class _Watch:
 
 
 class DriftMonitor:
-    """An e-detector for each series of a metric with a threshold.
+    """An e-detector for each series of a watched metric.
 
-    Takes scores of the random stratum in [0, 1]. A changed judge or prompt begins a detector of its own, since that
-    is a change of the measurement. An alarm ends, with a logged line, when its evidence is gone. A series beyond
+    Takes scores of the random stratum in [0, 1]. A detector needs independent scores. So the turns of one session
+    are one score, their mean within an hour of the first, and a question that is repeated within an hour counts
+    once (`ragtrace.model.cluster`). A changed judge or prompt begins a detector of its own, since that is a change
+    of the measurement. An alarm ends, with a logged line, when its evidence is gone. A series beyond
     `MAX_SERIES` is not watched, and counted once as lost. Scores and baselines come from the scorer's thread; any
     thread may read `states` and `points`.
 
@@ -180,7 +191,9 @@ class DriftMonitor:
         baseline: scores that each series learns its baseline from, where it has no frozen one.
         tolerance: the drop that is not worth an alarm, in score units.
         count_alarms: called with attributes and 0 at a series' first score, with 1 at each new alarm.
+        on_alarm: called with the state of the series at each new alarm, in the scorer's thread.
         frozen: reads the frozen baselines; None = there are none.
+        culprits: names who caused a drop; None where no anchors are scored.
     """
 
     def __init__(
@@ -190,12 +203,16 @@ class DriftMonitor:
         baseline: int,
         tolerance: float = 0.02,
         count_alarms: Callable[[Mapping[str, AttributeValue], int], None] = lambda _attributes, _count: None,
+        on_alarm: Callable[[DriftState], None] = lambda _state: None,
         frozen: Callable[[], Sequence[FrozenBaseline]] | None = None,
+        culprits: Culprits | None = None,
     ) -> None:
         self._outputs = watched(outputs)
+        self._culprits = culprits
         self._learn = baseline
         self._tolerance = tolerance
         self._count_alarms = count_alarms
+        self._on_alarm = on_alarm
         self._frozen = frozen
         self._numbers = itertools.count(1)
         self._watches: dict[Series, _Watch] = {}
@@ -203,8 +220,16 @@ class DriftMonitor:
         self._read_at = float("-inf")
 
     @guarded
-    def observe(self, scores: Sequence[Score], workflow: str) -> None:
-        """Take the scores of one trace, with its workflow's name as the score counters have it."""
+    def observe(self, scores: Sequence[Score], workflow: str, record: RagRecord | None = None) -> None:
+        """Take the scores of one trace, with its workflow's name as the score counters have it.
+
+        Args:
+            scores: of one trace.
+            workflow: of the trace.
+            record: tells session and question; None = the trace is independent of all others.
+        """
+        cluster = cluster_of(record) if record is not None else None
+        session = cluster if record is not None and record.session else None
         for score in scores:
             result = score.result
             output = self._outputs.get(result.name)
@@ -215,11 +240,18 @@ class DriftMonitor:
                 result.name, workflow, result.version, result.k, scale or None, result.label_scope or None
             )
             watch = self._watch(series, output, judge_version(result))
-            if watch is not None:
+            if watch is None:
+                continue
+            if session:
+                watch.sessions.add(session, result.value, score.weight, score.scored_at)
+                self._close(watch, score.scored_at)
+            elif cluster is None or not watch.questions.is_repeat(cluster, score.scored_at):
                 self._add(watch, result.value, score.weight, score.scored_at)
 
     def refresh(self) -> None:
-        """Take frozen baselines that are new or changed; call it as often as you like, it reads every 10 s.
+        """Take the sessions whose hour is over, and frozen baselines that are new or changed.
+
+        Call it as often as you like, it looks every 10 s.
 
         The detector of such a series begins anew on it: its evidence was against another normal.
 
@@ -227,11 +259,26 @@ class DriftMonitor:
             Exception: what reading them raises; the baselines in use stay.
         """
         now = time.monotonic()
-        if self._frozen is None or now - self._read_at < REFRESH_S:
+        if now - self._read_at < REFRESH_S:
             return
         self._read_at = now
-        for frozen in self._frozen():
+        for watch in list(self._watches.values()):
+            self._close(watch, time.time())
+        for frozen in self._frozen() if self._frozen is not None else ():
             self._adopt(frozen)
+
+    def name_culprits(self) -> None:
+        """Name who caused the drops that alarm, and have a falling mean looked into; call it as often as you like.
+
+        Raises:
+            Exception: what reading the anchors raises.
+        """
+        if self._culprits is not None:
+            self._culprits.look(
+                (watch.series, baseline, watch.output.direction == "down", watch.state.state == "alarm")
+                for watch in list(self._watches.values())
+                if (baseline := watch.detector.baseline) is not None
+            )
 
     def states(self) -> list[DriftState]:
         """Return every detector for the gauges; of versions that differ in nothing else the last begun."""
@@ -252,7 +299,10 @@ class DriftMonitor:
             return
         # Without a score it counts as begun before all others: a version of long ago must not hide today's.
         begun = watch.begun if watch is not None else 0
-        self._watches[frozen.series] = self._new_watch(output, frozen.series, begun=begun, frozen=frozen)
+        new = self._new_watch(output, frozen.series, begun=begun, frozen=frozen)
+        if watch is not None:
+            new.sessions, new.questions = watch.sessions, watch.questions
+        self._watches[frozen.series] = new
         if watch is not None and watch.state.state == "alarm":
             _log_over(watch.state, "there is a new baseline")
 
@@ -284,16 +334,22 @@ class DriftMonitor:
             record_internal_error("ragtrace.service.drift.series")
         return False
 
+    def _close(self, watch: _Watch, now: float) -> None:
+        for mean in watch.sessions.closed(now):
+            self._add(watch, mean.x, mean.weight, mean.at)
+
     def _add(self, watch: _Watch, value: float, weight: float, at: float) -> None:
         was_alarm = watch.state.state == "alarm"
         state = watch.add(value, weight, at)
+        if self._culprits is not None:
+            self._culprits.add(watch.series, min(max(turned(watch.output, value), 0.0), 1.0), weight, at)
         if (state.state == "alarm") == was_alarm:
             return
         if state.state != "alarm":
             _log_over(state, "its evidence is gone")
             return
         _log.warning(
-            "drift alarm: %s of %s fell; baseline mean %.3f over %d scores, %s %.1f over threshold %.1f",
+            "drift alarm: %s of %s fell; baseline mean %.3f over %d scores, %s %.1f over threshold %.1f%s",
             state.metric,
             state.workflow,
             state.baseline_mean,
@@ -301,8 +357,16 @@ class DriftMonitor:
             DETECTOR,
             state.statistic,
             state.threshold,
+            self._culprit_text(watch),
         )
         self._count_alarms(state.attributes, 1)
+        self._on_alarm(state)
+
+    def _culprit_text(self, watch: _Watch) -> str:
+        if self._culprits is None:
+            return ""
+        is_down = watch.output.direction == "down"
+        return f"; culprit: {self._culprits.of(watch.series, watch.detector.baseline, is_down=is_down)}"
 
 
 def _log_over(state: DriftState, reason: str) -> None:

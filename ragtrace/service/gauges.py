@@ -13,6 +13,8 @@ from ragtrace.model import SERVED, is_drawn
 from ragtrace.queues.base import counters_of
 from ragtrace.sampling import Load
 from ragtrace.service import drift
+from ragtrace.service.anchors.monitor import GAUGES as ANCHOR_GAUGES
+from ragtrace.service.means.combined import GAUGES as COMBINED_GAUGES
 from ragtrace.telemetry.wire import clean_attributes
 
 if TYPE_CHECKING:
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
     from ragtrace.scoring import Ledger
     from ragtrace.scoring.canary.canaries import Canaries
     from ragtrace.scoring.limits import Blocked, JudgeLimiter
+    from ragtrace.service.anchors.monitor import AnchorMonitor
     from ragtrace.service.drift import DriftMonitor
+    from ragtrace.service.means.combined import CombinedMeans
     from ragtrace.settings import Settings
 
     Points = Sequence[tuple[float, Mapping[str, AttributeValue]]]
@@ -60,6 +64,8 @@ class ServiceGauges:
         monitor: DriftMonitor,
         limiter: JudgeLimiter | None,
         canaries: Canaries | None,
+        combined: CombinedMeans | None = None,
+        anchors: AnchorMonitor | None = None,
     ) -> None:
         self._settings = settings
         self._ledger = ledger
@@ -67,6 +73,8 @@ class ServiceGauges:
         self._monitor = monitor
         self._limiter = limiter
         self._canaries = canaries
+        self._combined = combined
+        self._anchors = anchors
 
     def readers(self) -> dict[str, Callable[[], Points]]:
         """Return a function for each observable instrument of a service, which gives its points."""
@@ -77,8 +85,13 @@ class ServiceGauges:
         }
         if self._settings.scorer == "thread":  # where another process scores, only that one knows its coverage
             points[semconv.COVERAGE_RATIO] = self._coverage_points
+        if self._combined is not None:
+            points |= {name: partial(self._combined.points, field) for name, field in COMBINED_GAUGES.items()}
         if self._canaries is not None:
             points[semconv.CANARY_GAP] = self._canaries.points
+        if self._anchors is not None:
+            read = self._anchors.points
+            points |= {name: partial(read, field) for name, field in ANCHOR_GAUGES.items()}
         if self._limiter is not None:
             about = {semconv.JUDGE_MODEL: self._settings.judge}
             points[semconv.BUDGET_REMAINING] = partial(_budget_points, self._limiter, about)

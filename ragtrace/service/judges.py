@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragtrace.capture.sanitize import safe_redact
+from ragtrace.errors import ConfigError
 from ragtrace.judges.kinds import JudgeParameters
 from ragtrace.judges.registry import costs, make_embedder, make_grade_cache, make_judges, make_pairs
 from ragtrace.metrics.deep_retrieval import DeepRetriever
@@ -12,6 +14,8 @@ from ragtrace.metrics.eval_context import MetricOptions
 from ragtrace.metrics.evaluate import is_computable
 from ragtrace.metrics.registry import select
 from ragtrace.scoring import Scorer
+from ragtrace.scoring.first_judge import FirstJudge, asks_judge
+from ragtrace.service.rates import second_rates_of
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Embedder, Judge, PairScorer
@@ -70,6 +74,46 @@ def build_scorer(
         options=options,
         deep_retriever=_deep_retriever(settings),
         left_out=left_out,
+    )
+
+
+def with_first_judge(scorer: Scorer, settings: Settings) -> Scorer:
+    """Return a scorer with the first judge of some settings; the same scorer where there is none.
+
+    Raises:
+        ConfigError: the first judge costs something, is the judge itself, or its rates are wrong.
+
+    Example:
+        >>> from ragtrace.settings import Settings
+        >>> local = {"judge": "openai:m", "judge_base_url": "http://localhost:1/v1", "first_judge": "overlap"}
+        >>> settings = Settings.resolve(local, environ={})
+        >>> first = with_first_judge(build_scorer(settings), settings).first
+        >>> first.judge.name, first.lead.name
+        ('overlap', 'faithfulness')
+    """
+    if settings.first_judge is None:
+        return scorer
+    if costs(settings.first_judge):
+        raise ConfigError(
+            f"first_judge={settings.first_judge!r} scores every sampled run: take an offline judge, overlap"
+        )
+    judge = make_judges(settings.first_judge)
+    if scorer.judge is None or judge.name == scorer.judge.name:
+        raise ConfigError(
+            f"first_judge and judge are both {judge.name!r}: set judge to the one for a part, such as openai:MODEL"
+        )
+    able = tuple(one for one in scorer.metrics if is_computable(one, judge, scorer.embedder, scorer.pairs))
+    both = [one for one in able if is_computable(one, scorer.judge, scorer.embedder, scorer.pairs)]
+    shared = [one.spec for one in both if asks_judge(one.spec)]
+    return replace(
+        scorer,
+        first=FirstJudge(
+            judge=judge,
+            metrics=able,
+            lead=next((one.outputs[0] for one in shared if one.outputs[0].is_unit), None),
+            rates=second_rates_of(settings),
+            shared=frozenset(output.name for one in shared for output in one.outputs),
+        ),
     )
 
 

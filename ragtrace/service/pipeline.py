@@ -17,14 +17,13 @@ from ragtrace.capture import finished_run, guarded, record_internal_error
 from ragtrace.queues import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ragtrace.capture import EndedRun, WaitingRun
-    from ragtrace.model import End
+    from ragtrace.model import End, RagRecord
     from ragtrace.queues import Queue
     from ragtrace.sampling import Sampler
     from ragtrace.scoring import Ledger, Worker
-    from ragtrace.service.storing import Storing
     from ragtrace.telemetry.metrics.instruments import Instruments
     from ragtrace.telemetry.spans.writer import Root, SpanWriter
 
@@ -39,7 +38,8 @@ class Pipeline:
     """Takes runs in the application's threads, and processes them in a daemon thread of its own.
 
     At most 4,096 ended runs with 64 Mi characters wait. A run beyond that is dropped with its spans, and counted
-    as ``dropped`` (``queue_full``). `metrics` are the names that are drawn for.
+    as ``dropped`` (``queue_full``). `metrics` are the names that are drawn for. Each function of `remember` is
+    called with every record.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Pipeline:
         ledger: Ledger,
         queue: Queue,
         worker: Worker,
-        storing: Storing | None = None,
+        remember: Sequence[Callable[[RagRecord], None]] = (),
     ) -> None:
         self._writer = writer
         self._instruments = instruments
@@ -61,7 +61,7 @@ class Pipeline:
         self._ledger = ledger
         self._queue = queue
         self._worker = worker
-        self._storing = storing
+        self._remember = tuple(remember)
         self._is_closed = False
         self._has_ended = False
         self._is_parents = False
@@ -142,8 +142,8 @@ class Pipeline:
         root.end(ended.ended_ns)
         self._instruments.traces(_COUNTED.get(draw.decision, "sampled"), draw.reason)
         self._instruments.operations(finished)
-        if self._storing is not None:
-            self._storing.remember(finished.record)
+        for remember in self._remember:
+            remember(finished.record)
         if draw.decision not in _DRAWN:
             end: End = "dropped" if draw.decision == "dropped" else "skipped"
             self._ledger.passed(end, draw.reason or "not_sampled")

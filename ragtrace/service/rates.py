@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from ragtrace.errors import ConfigError, nearest
 from ragtrace.metrics.registry import select
 from ragtrace.sampling import Rates, Rule
+from ragtrace.sampling.second import SecondRates
 
 if TYPE_CHECKING:
     from ragtrace.settings import Settings
 
+_WITHOUT = "none"  # in judge_rates: runs that the first judge gives no score
 _FIELDS = ("rate", "workflow", "tag", "model", "outcome")
 
 
@@ -38,6 +40,48 @@ def rates_of(settings: Settings) -> Rates:
     return Rates(rate=settings.sample_rate, metrics=metrics, rules=rules)
 
 
+def second_rates_of(settings: Settings) -> SecondRates:
+    """Return the probabilities of the second draw, from the setting ``judge_rates``.
+
+    Raises:
+        ConfigError: no number, a score outside 0 to 1, a rate that is not above 0, or no rate from 0 on; one line.
+
+    Example:
+        >>> from ragtrace.settings import Settings
+        >>> second_rates_of(Settings(judge_rates=("0=0.4", "0.8=0.1", "none=0.2"))).of(0.9)
+        0.1
+        >>> second_rates_of(Settings()).of(None)
+        0.1
+    """
+    given = [str(item) for item in settings.judge_rates]
+    if len(given) == 1 and "=" not in given[0]:
+        rate = _second_rate(given[0], f"judge_rates: {given[0]}")
+        return SecondRates(lows=(0.0,), rates=(rate,), without=rate)
+    by_low: dict[float, float] = {}
+    without = None
+    for item in given:
+        name, sign, text = item.partition("=")
+        if not sign:
+            raise ConfigError(f"judge_rates: {item!r} is no SCORE=RATE, for example 0.8=0.1")
+        rate = _second_rate(text, f"judge_rates: {item}")
+        if name.strip() == _WITHOUT:
+            without = rate
+        else:
+            by_low[_rate(name, f"judge_rates: {item}", "a score")] = rate
+    lows = sorted(by_low)
+    if not lows or lows[0] != 0.0:
+        raise ConfigError("judge_rates: no rate from the score 0 on; write for example 0=0.4,0.8=0.1,none=0.2")
+    rates = tuple(by_low[low] for low in lows)
+    return SecondRates(lows=tuple(lows), rates=rates, without=max(rates) if without is None else without)
+
+
+def _second_rate(text: str, where: str) -> float:
+    rate = _rate(text, where)
+    if rate == 0.0:
+        raise ConfigError(f"{where}: the rate must be above 0, since no mean can be right for runs never judged")
+    return rate
+
+
 def _rule(item: object) -> Rule:
     if isinstance(item, Rule):
         return item
@@ -54,11 +98,11 @@ def _rule(item: object) -> Rule:
     return Rule(rate=_rate(facts.pop("rate"), where), **facts)
 
 
-def _rate(text: str, where: str) -> float:
+def _rate(text: str, where: str, what: str = "a rate") -> float:
     try:
         rate = float(text)
     except ValueError:
         rate = -1.0
     if not 0.0 <= rate <= 1.0:
-        raise ConfigError(f"{where}: a rate lies between 0 and 1, got {text.strip()!r}")
+        raise ConfigError(f"{where}: {what} lies between 0 and 1, got {text.strip()!r}")
     return rate

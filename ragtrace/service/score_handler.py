@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.limits import JudgeLimiter
     from ragtrace.service.drift import DriftMonitor
+    from ragtrace.service.means.combined import CombinedMeans
+    from ragtrace.service.means.mix import MixMonitor
     from ragtrace.service.score_outbox import ScoreOutbox
     from ragtrace.sinks.base import Sink
     from ragtrace.stores import Pending
@@ -31,13 +33,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger("ragtrace")
 _ABANDONED_S = 60.0
 _NS = 1e9
+_LATE_S = 900.0  # an outage of minutes is waited for; then the first judge's scores leave without the second's
 
 
 class ScoreHandler:
     """Handles jobs and publishes scores. Called in the scorer's thread, and by a shutdown once that has ended.
 
-    `outputs` are those of the chosen metrics by name. `outbox` is None without a store, and `limiter` where the
-    judge costs nothing.
+    `outputs` are those of the chosen metrics by name. `outbox` is None without a store, `limiter` where the judge
+    costs nothing, and `combined` without a first judge.
     """
 
     def __init__(
@@ -48,18 +51,22 @@ class ScoreHandler:
         evaluation: EvaluationWriter,
         outputs: Mapping[str, Output],
         drift: DriftMonitor,
+        mix: MixMonitor,
         sinks: Sequence[Sink] = (),
         outbox: ScoreOutbox | None = None,
         limiter: JudgeLimiter | None = None,
+        combined: CombinedMeans | None = None,
     ) -> None:
         self._scorer = scorer
         self._instruments = instruments
         self._evaluation = evaluation
         self._outputs = outputs
         self._drift = drift
+        self._mix = mix
         self._sinks = tuple(sinks)
         self._outbox = outbox
         self._limiter = limiter
+        self._combined = combined
         self._has_said_no_metric = False
 
     async def handle(self, job: Job) -> Outcome:
@@ -70,10 +77,10 @@ class ScoreHandler:
             return Outcome(state="skipped", reason="no_metric")
         # A unit from another process was captured there: its series exist at 0 before its scores.
         self._instruments.precreate(job.unit.record.workflow, job.unit.record.model or None)
-        if (waits := self._postponed()) is not None:
+        if self._scorer.first is None and (waits := self._postponed()) is not None:
             return waits
         scores = await self._scorer.score(job.unit)
-        deciding, entry = self._scorer.deciding(scores), OutboxEntry()
+        deciding, entry = self._scorer.deciding(scores, is_late=_is_late(job.unit)), OutboxEntry()
         return self._postponed(deciding) or verdict_of(
             deciding,
             job.attempt,
@@ -96,7 +103,10 @@ class ScoreHandler:
         entry = entry or OutboxEntry()
         owed = [score for score in scores if entry.is_owed(score)]
         if owed:
-            self._drift.observe(owed, self._instruments.workflow(unit.record))
+            self._mix.observe(owed, self._instruments.workflow(unit.record), unit.record)
+            self._drift.observe(owed, self._instruments.workflow(unit.record), unit.record)
+            if self._combined is not None:
+                self._combined.observe(unit.record, owed)
             ended_ns = time.time_ns() if started_ns else _scored_ns(owed)
             self._write(unit, owed, started_ns or ended_ns, ended_ns, entry)
             self._count(unit, owed, (started_ns, ended_ns) if started_ns else None, entry)
@@ -122,7 +132,7 @@ class ScoreHandler:
             is_root_sampled=unit.is_recorded,
             decision=unit.decision,
             reason=unit.reason,
-            probability=unit.probability,
+            probability=unit.probability * unit.kept,
             started_ns=started_ns,
             ended_ns=ended_ns,
             root=unit.root,
@@ -138,7 +148,14 @@ class ScoreHandler:
         counted = [score for score in scores if entry.is_owed(score, COUNT)]
         if not counted:
             return
-        self._instruments.scored(unit.record, counted, self._outputs, is_recorded=unit.is_recorded)
+        first = self._scorer.first
+        self._instruments.scored(
+            unit.record,
+            counted,
+            self._outputs,
+            is_recorded=unit.is_recorded,
+            has_other=first.gave if first is not None else None,
+        )
         self._instruments.evaluated(
             unit.record,
             counted,
@@ -214,6 +231,10 @@ class ScoreHandler:
                 ", ".join(sorted(unit.rates)),
                 ", ".join(metric.spec.name for metric in self._scorer.metrics),
             )
+
+
+def _is_late(unit: Unit) -> bool:
+    return 0.0 < unit.record.ended < time.time() - _LATE_S
 
 
 def _unit_of(pending: Pending) -> Unit:

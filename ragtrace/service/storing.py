@@ -34,6 +34,7 @@ class Storing:
 
     Attributes:
         wait_for_runs: waits until every ended run is remembered; called in the thread that writes feedback.
+        on_rated: called with the labels that were written, in the same thread.
 
     Args:
         store: the file.
@@ -45,6 +46,7 @@ class Storing:
         self.is_joined = is_joined
         self._labels: Outbox[Label] = Outbox(self._deliver, site="ragtrace.feedback")
         self.wait_for_runs: Callable[[float], object] | None = None
+        self.on_rated: Callable[[Sequence[Label]], None] | None = None
         self._aged_at = -_AGE_EVERY_S
         self._people: deque[tuple[str, tuple[str | None, str | None]]] = deque(maxlen=_REMEMBERED)
 
@@ -109,6 +111,8 @@ class Storing:
         except Exception as error:
             record_internal_error("ragtrace.feedback.write", error)
             return Attempt(may_repeat=True, complaint=f"feedback cannot be written: {type(error).__name__}")
+        if self.on_rated is not None:
+            self.on_rated(labels)
         return Attempt(is_delivered=True)
 
     def _with_people(self, labels: Sequence[Label]) -> list[Label]:

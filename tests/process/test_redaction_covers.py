@@ -97,7 +97,7 @@ def test_without_content_names_and_ids_alone_are_exported_and_stored(tmp_path):
     assert exported == UNREACHED | {
         "session", "user", "corpus", "corpus_version", "tag", "source", "answer_model", "metadata_value", "description",
     }  # fmt: skip
-    assert stored == {"workflow", "session", "user", "corpus", "answer_model"}
+    assert stored == {"workflow", "session", "user", "corpus", "answer_model", "tag"}
     assert {"query", "answer", "text"} <= taken  # a sink gets the record
 
 

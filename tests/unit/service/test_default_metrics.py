@@ -17,7 +17,7 @@ from ragtrace.settings import DEFAULT_METRICS, Settings
 if TYPE_CHECKING:
     from pathlib import Path
 
-BESIDE_MODEL = ("answer_relevancy", "citations")
+BESIDE_MODEL = ("answer_relevancy", "citations", "context_sufficiency")
 MODEL = {"judge": "openai:m", "judge_base_url": "http://127.0.0.1:9/v1"}
 
 
@@ -29,7 +29,7 @@ def names(given: dict, environ: dict | None = None) -> tuple[list[str], str]:
 def test_the_offline_judge_is_spared_what_it_cannot_do() -> None:
     chosen, line = names({})
     assert chosen == [name for name in DEFAULT_METRICS if name not in BESIDE_MODEL]
-    assert "answer_relevancy, citations" in line
+    assert "answer_relevancy, citations, context_sufficiency" in line
     assert "'overlap'" in line
 
 

@@ -14,12 +14,14 @@ import ragtrace
 from ragtrace import semconv
 from ragtrace.capture import internal_errors
 from ragtrace.metrics.base import Output
+from ragtrace.metrics.registry import all_metrics
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.queues import Unit
 from ragtrace.service import current
 from ragtrace.service import drift as module
 from ragtrace.service.drift import DriftMonitor
-from ragtrace.stats.drift import Baseline
+from ragtrace.stats.clusters import OpenClusters
+from ragtrace.stats.drift import Baseline, EDetector
 from ragtrace.stores.baselines import FrozenBaseline
 from ragtrace.stores.sqlite import SqliteStore
 
@@ -157,11 +159,102 @@ def test_a_drop_within_the_tolerance_is_none():
     assert (of(near).state, of(wide).state) == ("alarm", "ok")
 
 
+def in_session(number, **more):
+    return RagRecord(id="1", session=f"session {number}", **more)
+
+
+def test_turns_of_a_session_are_one_score_an_hour_after_the_first():
+    monitor = DriftMonitor(OUTPUTS, baseline=2, frozen=lambda: [frozen(0.9)])
+    monitor.refresh()
+    for at, value in ((0.0, 1.0), (60.0, 0.0), (3_000.0, 0.2)):
+        monitor.observe([score(value, at=at)], "rag", in_session(1))
+    assert of(monitor).seen == 0
+    monitor.observe([score(1.0, at=3_700.0)], "rag", in_session(2))
+    assert of(monitor).seen == 1
+    lonely = EDetector(baseline=Baseline(mean=0.9, sd=0.15, n=500))
+    lonely.add(0.4, at=0.0)
+    assert of(monitor).statistic == pytest.approx(lonely.statistic)
+
+
+def test_a_session_is_counted_also_when_nothing_comes_after_it(monkeypatch):
+    monkeypatch.setattr(module, "REFRESH_S", 0.0)
+    monitor = DriftMonitor(OUTPUTS, baseline=2, frozen=lambda: [frozen(0.9)])
+    monitor.observe([score(0.5, at=time.time() - HOUR + 0.2)], "rag", in_session(1))
+    monitor.refresh()
+    assert of(monitor).seen == 0
+    time.sleep(0.3)
+    monitor.refresh()
+    assert of(monitor).seen == 1
+
+
+def test_a_question_that_is_repeated_within_an_hour_counts_once():
+    monitor = DriftMonitor(OUTPUTS, baseline=50)
+    for at, query in ((0.0, "Where?"), (60.0, "where?"), (120.0, "When?"), (3_700.0, "Where?"), (3_800.0, "")):
+        monitor.observe([score(0.9, at=at)], "rag", RagRecord(id="1", query=query))
+    assert of(monitor).seen == 4
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param({"stratum": "forced"}, id="a forced run"),
+        pytest.param({"metric": "answered"}, id="a run drawn for another metric"),
+        pytest.param({"version": "first judge"}, id="a run that the second judge did not score"),
+    ],
+)
+def test_a_repeated_question_counts_for_a_series_that_the_first_run_gave_nothing(first):
+    monitor = DriftMonitor(OUTPUTS | {"answered": Output(name="answered", threshold=0.5)}, baseline=50)
+    asked = RagRecord(id="1", query="Where?")
+    monitor.observe([score(0.2, at=0.0, **first)], "rag", asked)
+    monitor.observe([score(0.9, at=60.0)], "rag", asked)
+    monitor.observe([score(0.9, at=120.0)], "rag", asked)
+    assert (of(monitor).judge_version, of(monitor).seen) == ("v", 1)
+
+
+@pytest.mark.slow
+def test_sessions_of_three_turns_with_one_score_are_no_drop():
+    """At the mean m0, where the promise is tightest: at most 90 / 1,000 of runs of 90 sessions may alarm."""
+    alarms, naive = 0, 0
+    for seed in range(300):
+        draw = random.Random(seed)
+        values = [float(draw.random() < 0.5) for _ in range(90)]
+        bets = [EDetector(baseline=Baseline(mean=0.52, sd=0.5, n=10**9), target_arl=1_000.0) for _ in range(2)]
+        sessions = OpenClusters()
+        for number, value in enumerate(values):
+            for turn in range(3):
+                at = number * 1_200.0 + turn * 400.0
+                bets[0].add(value, at=at)
+                sessions.add(str(number), value, 1.0, at)
+                for mean in sessions.closed(at):
+                    bets[1].add(mean.x, mean.weight, mean.at)
+        naive += bets[0].state == "alarm"
+        alarms += bets[1].state == "alarm"
+    assert alarms / 300 <= 0.09
+    assert naive / 300 > 0.3  # so that the test can fail
+
+
 def test_what_is_not_watched():
     monitor = DriftMonitor(OUTPUTS, baseline=2)
     monitor.observe([score(0.5, metric="open"), score(0.5, metric="cosine"), score(0.5, metric="other")], "rag")
     monitor.observe([score(0.5, stratum="forced"), score(0.5, weight=None)], "rag")
     assert monitor.states() == []
+
+
+def test_refusals_are_watched_though_they_neither_pass_nor_fail():
+    outputs = {it.name: it for metric in all_metrics().values() for it in metric.spec.outputs}
+    found = module.watched(outputs)
+    assert [name for name, it in found.items() if it.threshold is None] == ["answered"]
+    monitor = DriftMonitor(outputs, baseline=50)
+    for at in range(80):
+        monitor.observe([score(1.0, metric="answered", at=at * HOUR)], "rag")
+    for at in range(80, 300):
+        monitor.observe([score(float(at % 3 > 0), metric="answered", at=at * HOUR)], "rag")
+    (state,) = monitor.states()
+    assert (state.attributes[semconv.GEN_AI_EVALUATION_NAME], state.state, state.baseline_mean) == (
+        "answered",
+        "alarm",
+        1.0,
+    )
 
 
 def test_the_number_of_a_baseline_is_its_effective_one():
@@ -212,6 +305,9 @@ def clock(monkeypatch):
         now = 1_000.0
 
         def monotonic(self):
+            return self.now
+
+        def time(self):
             return self.now
 
     made = Clock()

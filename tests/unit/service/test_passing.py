@@ -16,6 +16,7 @@ from ragtrace.metrics.registry import select
 from ragtrace.queues import Unit
 from ragtrace.scoring import Scorer
 from ragtrace.service.drift import DriftMonitor
+from ragtrace.service.means.mix import MixMonitor
 from ragtrace.service.score_handler import ScoreHandler
 from ragtrace.telemetry.metrics.instruments import Instruments
 from ragtrace.telemetry.spans.evaluation import EvaluationWriter
@@ -49,6 +50,7 @@ async def test_the_counters_take_the_word_of_the_result(chosen):
     handler = ScoreHandler(
         scorer=scorer,
         drift=DriftMonitor({}, baseline=10),
+        mix=MixMonitor({}, learn=10),
         instruments=Instruments([MeterProvider([reader]).get_meter("ragtrace")]),
         evaluation=EvaluationWriter(NoOpTracer(), None),
         outputs={output.name: output for metric in scorer.metrics for output in metric.spec.outputs},

@@ -1,0 +1,1 @@
+"""Anchors of a service: their rounds, their state, and the culprits that they name."""

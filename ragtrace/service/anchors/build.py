@@ -1,0 +1,75 @@
+"""Anchors of a service: their pace, judge and budget from settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragtrace.metrics.evaluate import expected
+from ragtrace.scoring.anchors.rounds import AnchorRounds
+from ragtrace.service.anchors.culprits import Culprits
+from ragtrace.service.anchors.monitor import AnchorMonitor, anchors_period_s
+from ragtrace.service.drift import watched
+from ragtrace.service.judges import build_scorer, is_limited
+from ragtrace.service.limits import build_limiter
+
+if TYPE_CHECKING:
+    from ragtrace.scoring import Scorer
+    from ragtrace.settings import Settings
+    from ragtrace.stores.anchor_table import AnchorTable
+
+ACCOUNT = "anchors"
+
+
+def anchor_settings(settings: Settings, scorer: Scorer) -> Settings:
+    """Return the settings of the anchors' scorer: their own budget, no cached grades, and judged metrics alone.
+
+    All judged metrics are computed, also those that no detector watches: one call may answer for several.
+    """
+    return settings.with_changes(
+        budget_usd_per_day=settings.anchors_usd_per_day,
+        budget_tokens_per_day=settings.anchors_tokens_per_day,
+        judge_calls=1,
+        grade_cache="off",
+        shadow=None,
+        metrics=judged_metrics(scorer),
+    )
+
+
+def judged_metrics(scorer: Scorer) -> tuple[str, ...]:
+    """Return the names of a scorer's metrics that its judge computes."""
+    name = scorer.judge.name if scorer.judge is not None else None
+    found = expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs)
+    outputs = {result.name for result in found if result.judge is not None and result.judge.model == name}
+    return tuple(
+        metric.spec.name for metric in scorer.metrics if outputs & {output.name for output in metric.spec.outputs}
+    )
+
+
+def watched_metrics(scorer: Scorer) -> frozenset[str]:
+    """Return the names of a scorer's outputs that a drift detector watches."""
+    return frozenset(watched({output.name: output for metric in scorer.metrics for output in metric.spec.outputs}))
+
+
+def build_anchors(
+    settings: Settings, scorer: Scorer, table: AnchorTable
+) -> tuple[AnchorRounds | None, Culprits | None]:
+    """Build the rounds of some settings, and what names culprits by them; None and None when they are off.
+
+    The rounds have a judge and a limiter of their own.
+
+    Raises:
+        ConfigError: as for the scorer of these settings.
+    """
+    every_s = anchors_period_s(settings)
+    if every_s is None or not judged_metrics(scorer):
+        return None, None
+    own = anchor_settings(settings, scorer)
+    limiter = build_limiter(own, account=ACCOUNT) if is_limited(own) else None
+    rounds = AnchorRounds(
+        table,
+        build_scorer(own, limiter, pairs=scorer.pairs),
+        watched=watched_metrics(scorer),
+        every_s=every_s,
+        limiter=limiter,
+    )
+    return rounds, Culprits(AnchorMonitor(table, every_s=every_s), tolerance=settings.drift_tolerance)

@@ -1,0 +1,1 @@
+"""People's ratings of answers: taken from the application, counted, and compared with the judge."""

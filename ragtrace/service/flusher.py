@@ -1,0 +1,243 @@
+"""Waits until what a service was offered is scored and exported, and ends its parts within a deadline."""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ragtrace.queues.base import counters_of
+from ragtrace.telemetry.setup.flushing import all_within
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ragtrace.http_server import HttpServer
+    from ragtrace.queues.base import Queue
+    from ragtrace.scoring import Ledger, Worker
+    from ragtrace.scoring.limits import JudgeLimiter
+    from ragtrace.service.pipeline import Pipeline
+    from ragtrace.service.score_handler import ScoreHandler
+    from ragtrace.service.score_outbox import ScoreOutbox
+    from ragtrace.service.storing import Storing
+    from ragtrace.settings import Settings
+    from ragtrace.sinks.base import Sink
+    from ragtrace.telemetry.metrics.instruments import Instruments
+    from ragtrace.telemetry.setup.providers import Providers
+
+_log = logging.getLogger("ragtrace")
+_ONE = {"spans": "span", "events": "event", "metrics": "metrics report"}
+_LOOK_EVERY_S = 0.02
+_GRACE_S = 0.5  # the providers end a late exporter within 0.2 s behind their own deadline
+
+
+class Flusher:
+    """Flushes and ends the parts of one service. `flush` and `wait_scored` may be called from any thread.
+
+    Args:
+        settings: of the service.
+        providers: export spans, events and metrics.
+        instruments: closed at the end.
+        pipeline: its queue is emptied first.
+        ledger: tells what was offered and not scored.
+        queue: holds what waits to be scored.
+        worker: the scorer's thread.
+        handler: publishes scores that wait in the outbox.
+        begin: starts the scorer.
+        sinks: take scores.
+        storing: keeps scores; None without a store.
+        outbox: keeps scores until they were delivered; None where there is none.
+        limiter: stands before the judge, where it has limits.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        providers: Providers,
+        instruments: Instruments,
+        pipeline: Pipeline,
+        ledger: Ledger,
+        queue: Queue,
+        worker: Worker,
+        handler: ScoreHandler,
+        begin: Callable[[], None],
+        sinks: Sequence[Sink] = (),
+        storing: Storing | None = None,
+        outbox: ScoreOutbox | None = None,
+        limiter: JudgeLimiter | None = None,
+    ) -> None:
+        self._settings = settings
+        self._providers = providers
+        self._instruments = instruments
+        self._pipeline = pipeline
+        self._ledger = ledger
+        self._queue = queue
+        self._worker = worker
+        self._handler = handler
+        self._begin = begin
+        self._sinks = sinks
+        self._storing = storing
+        self._outbox = outbox
+        self._limiter = limiter
+        self._has_said_who_scores = False
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until everything offered so far is scored and exported; False when the time is over first."""
+        deadline = time.monotonic() + timeout_s
+        is_scored = self.wait_scored(timeout_s)
+        is_scored = self._are_leftovers_published(deadline) and is_scored
+        left_s = max(deadline - time.monotonic(), 0.0)
+        calls = [self._providers.flush, *self._sink_calls("flush")]
+        if self._storing is not None:
+            calls.append(self._storing.flush)
+        is_exported = _all_true(calls, left_s)
+        if self._outbox is not None:
+            left_s = max(deadline - time.monotonic(), _GRACE_S)
+            _all_true([self._outbox.drain], left_s, grace_s=0.0)  # another process may have the file
+        return is_exported and is_scored
+
+    def wait_scored(self, timeout_s: float) -> bool:
+        """Wait until everything offered so far is scored, and a spool that this process scores is empty.
+
+        The scorer starts for what another process left in the spool.
+        """
+        deadline = time.monotonic() + timeout_s
+        is_drained = self._pipeline.drain(timeout_s)
+        is_settled = self._ledger.wait_settled(max(deadline - time.monotonic(), 0.0))
+        return is_drained and is_settled and self._is_spool_scored(deadline)
+
+    def shutdown(
+        self, timeout_s: float, *, servers: Sequence[HttpServer] = (), kept: Sequence[object] = ()
+    ) -> bool:
+        """Score and export what is there, then stop; what is left at the deadline is counted and logged.
+
+        Sinks and store are closed; those in `kept` go on in another service and are only flushed.
+        """
+        deadline = time.monotonic() + timeout_s
+        is_scored = self._pipeline.close(timeout_s * 0.2)
+        self._pipeline.refuse()
+        is_scored = self._worker.stop((deadline - time.monotonic()) * 0.6) and is_scored
+        is_scored = self._queue.close(timeout_s * 0.2) and is_scored
+        for server in servers:
+            server.close()
+        is_emptied = True
+        if self._outbox is not None:
+            half_s = max(deadline - time.monotonic(), 0.05) / 2  # the rest is for metrics and spans
+            is_emptied = _all_true([partial(self._empty_outbox, self._outbox)], half_s, grace_s=0.0)
+        left_s = max(deadline - time.monotonic(), 0.05)
+        is_exported = _all_true([self._providers.shutdown, *self._sink_calls("close", kept)], left_s) and is_emptied
+        if self._storing is not None:
+            left_s = max(deadline - time.monotonic(), _GRACE_S)
+            is_kept = any(self._storing is other for other in kept)
+            end_store = self._storing.flush if is_kept else self._storing.close
+            is_exported = _all_true([partial(self._close_outbox, end_store)], left_s) and is_exported
+        self._instruments.close()
+        if self._limiter is not None:
+            self._limiter.close()  # after the last export, which tells what is left of its budget
+        if not (is_scored and is_exported):
+            _log.warning("ragtrace: shutdown, limit %.1f s: %s", timeout_s, self._left(is_exported=is_exported))
+        return is_scored and is_exported
+
+    def _empty_outbox(self, outbox: ScoreOutbox, timeout_s: float) -> bool:
+        """Send what ended processes left, and events that a full queue dropped; False when time is over first.
+
+        Of a receiver that takes nothing no more is asked; the next process will. So will it where the scorer's
+        thread hangs, which may be publishing the same scores.
+        """
+        began = time.monotonic()
+        if self._worker.is_alive:
+            return self._providers.flush_events(timeout_s) and outbox.drain(began + timeout_s - time.monotonic())
+        self._handler.republish(is_ending=True)
+        while not outbox.is_refused and (left_s := began + timeout_s - time.monotonic()) > 0.0:
+            if not (self._providers.flush_events(left_s) and outbox.drain(left_s)):
+                return False
+            sent = self._handler.republish(is_ending=True)
+            if not sent:
+                sent = self._handler.resend(older_s=time.monotonic() - began)  # so each of them once
+            if not sent:
+                return True
+        return outbox.is_refused  # which the providers tell
+
+    def _close_outbox(self, end_store: Callable[[float], bool], timeout_s: float) -> bool:
+        """Note what was delivered, and then flush or close the store."""
+        if self._outbox is not None:
+            self._outbox.close(timeout_s)
+        return end_store(timeout_s)
+
+    def _are_leftovers_published(self, deadline: float) -> bool:
+        """Wait until the scorer's thread has published what ended processes left in the store."""
+        if self._outbox is None or not self._outbox.has_leftovers():
+            return True
+        self._begin()
+        while self._outbox.has_leftovers():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_LOOK_EVERY_S)
+        return True
+
+    def _left(self, *, is_exported: bool) -> str:
+        """Return in words what a shutdown lost, and what it did not."""
+        ends, unscored = self._ledger.read()
+        unscored += sum(ends.get(("dropped", reason), 0) for reason in ("shutdown", "spool_unwritable"))
+        unsent = ", ".join(_counted(n, _ONE[signal]) for signal, n in self._providers.unsent().items())
+        parts = [
+            f"not scored: {_counted(unscored, 'trace')}" if unscored else "every sampled trace was scored",
+            f"not sent: {unsent}" if unsent else "everything captured was sent",
+        ]
+        if not (unsent or is_exported):
+            parts[-1] = "a provider or a sink did not finish in time"
+        if self._settings.spool is not None:
+            parts.append("what waits in the spool is kept")
+        if self._storing is not None:
+            parts.append("scores in the store are kept")
+        return "; ".join(parts)
+
+    def _is_spool_scored(self, deadline: float) -> bool:
+        """Wait until a spool that this process scores is empty; what a worker scores is out of our hands."""
+        if not self._queue.flush(max(deadline - time.monotonic(), 0.0)):
+            return False
+        if self._settings.scorer == "worker":
+            self._say_who_scores()
+            return True
+        while (spool := counters_of(self._queue, is_fresh=True)) is not None:
+            if not spool.pending and self._worker.is_idle:
+                return True
+            self._worker.begin()
+            is_over = time.monotonic() >= deadline
+            if is_over or not self._worker.is_begun:  # no thread begins at an interpreter's end
+                return False
+            time.sleep(_LOOK_EVERY_S)
+        return True
+
+    def _say_who_scores(self) -> None:
+        """Tell a process that captured nothing, and may have been started to score, that a worker does."""
+        if self._ledger.offered or self._has_said_who_scores:
+            return
+        spool = counters_of(self._queue, is_fresh=True)
+        if spool is not None and spool.pending:
+            self._has_said_who_scores = True
+            _log.warning(
+                "%s in the spool %s for `ragtrace worker`; with scorer=worker this process scores nothing",
+                "1 unit waits" if spool.pending == 1 else f"{spool.pending} units wait",
+                self._settings.spool,
+            )
+
+    def _sink_calls(self, method: str, kept: Sequence[object] = ()) -> list[Callable[[float], bool]]:
+        """Return the optional method of each sink; that of a sink that is kept is ``flush``."""
+        wanted = ((sink, "flush" if any(sink is other for other in kept) else method) for sink in self._sinks)
+        return [getattr(sink, name) for sink, name in wanted if getattr(sink, name, None) is not None]
+
+
+def _all_true(calls: Sequence[Callable[[float], bool]], timeout_s: float, *, grace_s: float = _GRACE_S) -> bool:
+    """Give every call the same time, side by side; False when one returns False, raises or is late."""
+    return all_within([partial(_is_done, call, timeout_s) for call in calls], timeout_s + grace_s)
+
+
+def _is_done(call: Callable[[float], bool | None], timeout_s: float) -> bool:
+    return call(timeout_s) is not False  # a sink of the application may return nothing
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,1 @@
+"""Means that are estimated from more than the scores of one series."""

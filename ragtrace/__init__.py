@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ragtrace.metrics.registry import metric
     from ragtrace.model import MetricResult, Passage, RagRecord, Score
     from ragtrace.options import BudgetOptions, DriftOptions, JudgeOptions, ServerOptions, StoreOptions
-    from ragtrace.service.feedback import feedback
+    from ragtrace.service.feedback.taking import feedback
     from ragtrace.service.runtime import configure, flush, query, recorder, shutdown
 
 __all__ = [
@@ -75,7 +75,7 @@ _HOMES = {
     "RagRecord": "ragtrace.model",
     "Score": "ragtrace.model",
     "configure": "ragtrace.service.runtime",
-    "feedback": "ragtrace.service.feedback",
+    "feedback": "ragtrace.service.feedback.taking",
     "flush": "ragtrace.service.runtime",
     "metric": "ragtrace.metrics.registry",
     "query": "ragtrace.service.runtime",

@@ -27,6 +27,10 @@ class JudgeOptions:
 
     Attributes:
         name: overlap (offline) or openai:MODEL; several, with commas, are a panel.
+        first: offline judge of every sampled run, while the judge scores a part of them; None = the judge scores
+            all.
+        rates: with a first judge, the share of runs for the judge: one rate, or SCORE=RATE by the first score, as
+            `ragtrace plan` prints them.
         base_url: base URL of an OpenAI-compatible server; redirects are not followed.
         api_key: the server's key; default OPENAI_API_KEY.
         repeats: how often each judge is asked, 1 to 20; 3 tell how far a 1-to-5 grade varies.
@@ -47,6 +51,8 @@ class JudgeOptions:
     """
 
     name: str | None = _of("judge")
+    first: str | None = _of("first_judge")
+    rates: tuple[object, ...] | None = _of("judge_rates")
     base_url: str | None = _of("judge_base_url")
     api_key: str | None = _of("judge_api_key")
     repeats: int | None = _of("judge_repeats")
@@ -75,6 +81,8 @@ class BudgetOptions:
         price_output_usd_per_million: your price of a million completion tokens.
         canary_usd_per_day: US dollars a day for canaries; 0 = off.
         canary_tokens_per_day: tokens a day for canaries; 0 = off.
+        anchors_usd_per_day: US dollars a day for anchors; 0 = off.
+        anchors_tokens_per_day: tokens a day for anchors; 0 = off.
     """
 
     usd_per_day: float | None = _of("budget_usd_per_day")
@@ -83,6 +91,8 @@ class BudgetOptions:
     price_output_usd_per_million: float | None = _of("price_output_usd_per_million")
     canary_usd_per_day: float | None = _of("canary_usd_per_day")
     canary_tokens_per_day: int | None = _of("canary_tokens_per_day")
+    anchors_usd_per_day: float | None = _of("anchors_usd_per_day")
+    anchors_tokens_per_day: int | None = _of("anchors_tokens_per_day")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +152,8 @@ class FlatSettings(TypedDict, total=False):
     """Settings that `ragtrace.configure` takes by name alone; `ragtrace settings` describes each."""
 
     enabled: bool | None
+    first_judge: str | None
+    judge_rates: Mapping[object, float] | Iterable[str] | str | None
     judge_base_url: str | None
     judge_api_key: str | None
     judge_repeats: int | None
@@ -194,6 +206,9 @@ class FlatSettings(TypedDict, total=False):
     canary_every_s: float | None
     canary_usd_per_day: float | None
     canary_tokens_per_day: int | None
+    anchors_every_s: float | None
+    anchors_usd_per_day: float | None
+    anchors_tokens_per_day: int | None
     phoenix_endpoint: str | None
     phoenix_api_key: str | None
     drift_baseline: int | None

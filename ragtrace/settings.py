@@ -34,6 +34,8 @@ DEFAULT_METRICS: Final = (
     "answer_similarity",
     "no_answer",
     "citations",
+    "context_sufficiency",
+    "diagnosis",
 )
 _log = logging.getLogger("ragtrace")
 _PREFIX = "RAGTRACE_"
@@ -80,6 +82,16 @@ class Settings:
     enabled: bool = _setting(True, "False turns capture and scoring off altogether.")
     judge: str = _setting(
         "overlap", "Who judges: overlap (offline) or openai:MODEL; several, with commas, are a panel."
+    )
+    first_judge: str | None = _setting(
+        None,
+        "Offline judge of every sampled run, while judge scores a part of them: overlap; none = judge scores all.",
+        kind=str,
+    )
+    judge_rates: tuple[object, ...] = _setting(
+        ("0.1",),
+        "With first_judge, the share of runs for judge: one rate, or SCORE=RATE by first score, and none=RATE.",
+        kind=object,
     )
     judge_base_url: str | None = _setting(
         None, "Base URL of an OpenAI-compatible server; redirects are not followed.", kind=str, address=True
@@ -223,6 +235,14 @@ class Settings:
     )
     canary_usd_per_day: float = _setting(0.5, "US dollars a day for canaries; 0 = off.", least=0.0)
     canary_tokens_per_day: int = _setting(500_000, "Tokens a day for canaries; 0 = off.", least=0)
+    anchors_every_s: float | None = _setting(
+        None,
+        "Seconds between two scores of the same anchor; 0 = off; none = a day, off with overlap.",
+        kind=float,
+        least=0.0,
+    )
+    anchors_usd_per_day: float = _setting(1.0, "US dollars a day for anchors; 0 = off.", least=0.0)
+    anchors_tokens_per_day: int = _setting(2_000_000, "Tokens a day for anchors; 0 = off.", least=0)
     phoenix_endpoint: str | None = _setting(
         None, "Address of an Arize Phoenix server to send scores to.", kind=str, address=True
     )

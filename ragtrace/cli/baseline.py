@@ -165,6 +165,8 @@ def _write(path: str | None, choice: BaselineFilter) -> int:
         if not enough:
             raise ConfigError(_too_few(found, choice))
         store.freeze([it for it in enough if it.series not in kept])
+        if choice.action == "accept":  # what is normal now has a mix of questions of its own
+            store.forget_question_mixes(choice.workflow)
     _report(choice, found, kept)
     return 0
 

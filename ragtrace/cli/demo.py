@@ -17,8 +17,9 @@ PLAIN_WIDTH = 120
 _USUAL = DemoOptions()
 EPILOG = """\
 Asks a real LangChain chain questions about ragtrace's own handbook, scores every answer in the background and shows
-it live. Half-way an incident begins: the answerer starts to invent facts. The drift detector says when and why
-faithfulness fell. Needs no key and no network by default."""
+it live. Half-way an incident begins: in answers through the app the answerer starts to invent facts. The drift
+detector rings, and the demo ends with a diagnosis: what fell, since when, at which stage and where. Needs no key
+and no network by default."""
 
 
 def command(

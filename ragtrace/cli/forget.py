@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from ragtrace.stores.base import Subject
 
 EPILOG = """\
-The command erases scores, human labels, records, and units that wait in a spool. It then writes the file anew, so
-that no byte of them is left. That needs the file's size in free disk, and other processes cannot write for some
-seconds a gigabyte. Exported spans and metrics, and files put aside (.corrupt-*), stay; erase them yourself.
+The command erases scores, human labels, records, anchors, and units that wait in a spool. It then writes the file
+anew, so that no byte of them is left. That needs the file's size in free disk, and other processes cannot write for
+some seconds a gigabyte. Exported spans and metrics, and files put aside (.corrupt-*), stay; erase them yourself.
 
 Exit status: 0 erased (or nothing there), 2 usage or a failure.
 """
@@ -45,6 +45,7 @@ def command(
         for aside in sorted(path.parent.glob(f"{path.name}.corrupt-*")):
             say(f"warning: {aside} was put aside as broken and is not read; erase it yourself")
     counts = f"{erased.scores} scores, {erased.labels} human labels, {erased.payloads} records"
+    counts += f", {erased.anchors} anchors" if erased.anchors else ""
     verb = "would be erased" if dry_run else "erased"
     say(f"{subject} {identity}: {counts}, {erased.jobs} waiting units {verb}")
     return 0

@@ -161,7 +161,7 @@ def _score(
 
         def add(line: Line, scores: dict[str, ScoreJson]) -> None:
             lines.write(line.scored(scores))
-            summary.add(scores)
+            summary.add(scores, line.record)
             worst.add(line.record, scores, f"{file}:{line.number}")
             summary.unknown.update(line.unknown)
             step()
@@ -221,9 +221,11 @@ def _taking(summary: Summary, worst: WorstAnswers, name: str) -> Callable[[Score
     from ragtrace.model.codec import record_from_json
 
     def take(line: ScoredLine) -> None:
-        summary.add(line["scores"])
+        record = None
         with suppress(InputError):  # it was written by another version: its scores count all the same
-            worst.add(record_from_json(line, fallback_id=""), line["scores"], name)
+            record = record_from_json(line, fallback_id="")
+            worst.add(record, line["scores"], name)
+        summary.add(line["scores"], record)
 
     return take
 

@@ -11,6 +11,7 @@ import typer
 
 from ragtrace.cli.io.answers import ScoredAnswer, find_line, find_stored, is_store, source_of
 from ragtrace.cli.io.stored import opened_store
+from ragtrace.cli.io.verdicts import verdict_lines
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def command(
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Print passages whole.")] = False,
 ) -> int:
-    """Show one answer: question, pool, prompt, bad claims and reasons."""
+    """Show one answer: verdict, question, pool, prompt, bad claims and reasons."""
     from ragtrace.cli.io.console import Shown
 
     given, which = _chosen(where or [], identity)
@@ -74,6 +75,7 @@ def lines_of(answer: ScoredAnswer, width: int, *, is_full: bool = False) -> Iter
     """Yield the lines that describe an answer."""
     record, claims = answer.record, answer.claims()
     yield "  ".join(_head(answer))
+    yield from verdict_lines(answer.scores, width)
     if answer.has_texts:
         yield from _section("Question", record.query, width)
         yield from _pool(record, width, is_full=is_full)
@@ -81,7 +83,11 @@ def lines_of(answer: ScoredAnswer, width: int, *, is_full: bool = False) -> Iter
         if record.reference:
             yield from _section("Reference", record.reference, width)
     else:
-        yield from _section("Texts", "none were kept: the store keeps them with content=full, for 72 hours", width)
+        yield from _section(
+            "Texts",
+            "none were kept: with content=full the store keeps low runs and a part of the rest, for 72 hours",
+            width,
+        )
     yield from _claims(claims, width)
     yield from _scores(answer)
 

@@ -13,6 +13,7 @@ import typer
 from ragtrace.cli.io.answers import ScoredAnswer, file_answers, is_store, source_of, stored_answer
 from ragtrace.cli.io.arguments import Source
 from ragtrace.cli.io.stored import opened_store
+from ragtrace.cli.io.verdicts import verdict_line
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -183,11 +184,14 @@ def _print(console: Console, source: str, found: Ranking[T], shown: list[tuple[f
 
 
 def answer_lines(value: float, answer: ScoredAnswer, width: int) -> Iterator[str]:
-    """Yield a line with value, place and question, and the worst claim."""
+    """Yield a line with value, place and question, the verdict, and the worst claim."""
     from ragtrace.sinks.console import one_line
 
     head = f"{value:.2f}  {answer.place}  "
     query = answer.record.query if answer.has_texts else "(no texts were kept)"
     yield f"{head}{one_line(query, max(width - len(head), 20))}".rstrip()
+    verdict = verdict_line(answer.scores)
+    if verdict is not None:
+        yield f"      {one_line(verdict, width - 6)}"
     for claim in answer.claims()[:1]:
         yield f"      {one_line(str(claim), width - 6)}"

@@ -5,23 +5,30 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from ragtrace.demo.incident import HURT_CHANNEL, INVENTING_SHARE
 from ragtrace.demo.tally import WATCHED
 from ragtrace.demo.view import QUIET, alarm_text, interval_text, mean_text, metrics_table, worst_lines
+from ragtrace.model.claims import bad_claims
+from ragtrace.scoring.investigation.comparison import NoMetric, TooFewScores
+from ragtrace.scoring.investigation.lines import example_texts, report
+from ragtrace.scoring.investigation.runs import ScoredSource
+from ragtrace.scoring.investigation.search import investigate, period_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rich.console import Console
 
+    from ragtrace.demo.outfile import ScoredFile
     from ragtrace.demo.tally import Progress
     from ragtrace.demo.view import Heading
 
 LINES_A_RUN = 10
+_END_S = 1e-3  # the end of a period is exclusive
 
 
 class PlainLines:
@@ -61,7 +68,9 @@ def _progress_line(progress: Progress) -> str:
     return f"question {progress.asked} of {progress.total}: {counts}; {quality}; detector {progress.detector}"
 
 
-def print_closing(console: Console, progress: Progress, *, out: str, lines: int, has_view: bool) -> None:
+def print_closing(
+    console: Console, progress: Progress, *, out: str, lines: int, has_view: bool, diagnosis: Sequence[str] = ()
+) -> None:
     """Print the closing summary; tables and alarm are left out where the last frame of the view shows them."""
     if not has_view:
         console.print()
@@ -73,8 +82,30 @@ def print_closing(console: Console, progress: Progress, *, out: str, lines: int,
                 console.print(line, soft_wrap=True)
     console.print()
     verdict = () if has_view and progress.alarm is not None else _verdict(progress)
-    for line in (*verdict, *_means_before_and_after(progress), *_next_steps(progress, out, lines, console.width)):
+    for line in (*verdict, *_diagnosis(diagnosis, progress), *_next_steps(progress, out, lines, console.width)):
         console.print(line, soft_wrap=not has_view)
+
+
+def diagnose(file: ScoredFile, show: str) -> list[str]:
+    """Return the lines of ``ragtrace investigate`` for the demo's file.
+
+    Args:
+        file: the demo's records.
+        show: the command that shows a trace, without its id.
+    """
+    source = ScoredSource(file.read())
+    times = source.times()
+    try:
+        period = period_of(source, WATCHED, before=0.0, until=max(times, default=0.0) + _END_S)
+        found = investigate(source, period, metric=WATCHED)
+    except (TooFewScores, NoMetric) as error:
+        return [f"No diagnosis of so few answers. {error}"]
+    return list(report(found, lambda trace_id: _texts(file, trace_id), show))
+
+
+def _texts(file: ScoredFile, trace_id: str) -> list[str]:
+    record, scores = next(it for it in file.read() if it[0].trace_id == trace_id)
+    return example_texts(record, bad_claims(scores[WATCHED].get("details") or {}))
 
 
 def _verdict(progress: Progress) -> Iterator[Text]:
@@ -87,15 +118,23 @@ def _verdict(progress: Progress) -> Iterator[Text]:
         yield Text("No alarm: the detector stayed quiet, as it should without an incident.")
 
 
-def _means_before_and_after(progress: Progress) -> Iterator[Text]:
-    begin = progress.incident_at or progress.total + 1
-    before = [value for number, value in progress.points if number < begin]
-    after = [value for number, value in progress.points if number >= begin]
-    if before and after:
+def _diagnosis(lines: Sequence[str], progress: Progress) -> Iterator[Text]:
+    """Yield the diagnosis, and what really happened."""
+    if not lines:
+        return
+    yield Text("Diagnosis, from the scores alone", style="bold")
+    yield from (Text(line) for line in lines)
+    if progress.has_incident:
         yield Text(
-            f"{WATCHED.capitalize()} was {fmean(before):.3f} before the incident and {fmean(after):.3f} since it"
-            " began; only the answerer changed."
+            f"{'Truth':<10}from question {progress.incident_at} on the answerer invented facts in"
+            f" {INVENTING_SHARE:.0%} of the answers through the {HURT_CHANNEL}",
+            style=QUIET,
         )
+        yield Text(
+            f"{'':<10}(a verdict names the earliest fault of a run, and the offline judge misses some)",
+            style=QUIET,
+        )
+    yield Text()
 
 
 def _next_steps(progress: Progress, out: str, lines: int, columns: int) -> Iterator[Text]:
@@ -106,6 +145,7 @@ def _next_steps(progress: Progress, out: str, lines: int, columns: int) -> Itera
     yield Text("Next", style=QUIET)
     own = own_command()
     steps = (
+        (f"{own} investigate {out}", "the diagnosis again, from the file"),
         (f"{own} worst {out}", "the worst answers, and what is wrong with them"),
         (f"{own} demo --no-incident", "the same without the incident: the detector stays quiet"),
         (f"{own} demo --stack local", "a real Prometheus and Alertmanager, and the alert as it is delivered"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 
-INVENTING_SHARE = 0.4  # of the answers after the incident began
+INVENTING_SHARE = 0.8  # of the answers through the channel, after the incident began
+CHANNELS = ("web", "app")
+HURT_CHANNEL = "app"
 _PEOPLE = ("Ingrid Halvorsen", "Tomas Ferrante", "Amara Okonjo-Reyes", "Marit Solbakken", "Pieter Vanderhoek")
 _HOUSES = ("the Brightwater Institute", "Larkspur Analytics", "the Quillfeather Group", "Novastrand Labs")
 _SENTENCES = (
@@ -39,8 +41,18 @@ def invent_sentence(draw: random.Random) -> str:
     )
 
 
+def channel_of(number: int, seed: int) -> str:
+    """Return the channel of a question, ``web`` or ``app``, each of every other question on average.
+
+    Example:
+        >>> {channel_of(number, seed=0) for number in range(1, 9)} == set(CHANNELS)
+        True
+    """
+    return random.Random(f"channel:{seed}:{number}").choice(CHANNELS)
+
+
 class Incident:
-    """Adds invented sentences to `INVENTING_SHARE` of the answers, from answer `first` on.
+    """Adds invented sentences to `INVENTING_SHARE` of the answers through the app, from answer `first` on.
 
     Args:
         first: number of the first answer, from 1, that may be changed; None means never.
@@ -57,7 +69,7 @@ class Incident:
 
     def apply(self, answer: str, number: int) -> str:
         """Return the answer, with one or two invented sentences where the draw chooses it."""
-        if self.first is None or number < self.first:
+        if self.first is None or number < self.first or channel_of(number, self._seed) != HURT_CHANNEL:
             return answer
         draw = random.Random(f"incident:{self._seed}:{number}")
         if draw.random() >= INVENTING_SHARE:

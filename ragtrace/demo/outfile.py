@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from ragtrace.demo.tally import question_number
 from ragtrace.errors import ConfigError
-from ragtrace.model.codec import record_to_json, score_to_json
+from ragtrace.model.codec import record_from_json, record_to_json, score_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from ragtrace.model import RagRecord, Score
+    from ragtrace.model.codec import ScoreJson
 
 ID_PREFIX = "demo-"
 
@@ -52,6 +53,15 @@ class ScoredFile(AbstractContextManager["ScoredFile"]):
         self._file.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
         self._file.flush()
         self.lines += 1
+
+    def read(self) -> Iterator[tuple[RagRecord, dict[str, ScoreJson]]]:
+        """Yield the records that were written, each with its scores."""
+        if not self.lines:
+            return
+        with self.path.open(encoding="utf-8") as file:
+            for text in file:
+                line = json.loads(text)
+                yield record_from_json(line, fallback_id=""), line["scores"]
 
     def __exit__(self, *_: object) -> None:
         self._file.close()

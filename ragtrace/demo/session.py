@@ -14,9 +14,9 @@ from rich.live import Live
 import ragtrace
 from ragtrace.demo.answers import OfflineWriter, ServerWriter
 from ragtrace.demo.chain import build_chain
-from ragtrace.demo.display import PlainLines, print_closing
+from ragtrace.demo.display import PlainLines, diagnose, own_command, print_closing
 from ragtrace.demo.handbook import NAME, shuffled_questions
-from ragtrace.demo.incident import Incident
+from ragtrace.demo.incident import Incident, channel_of
 from ragtrace.demo.outfile import ScoredFile
 from ragtrace.demo.processes import find_programs, free_port
 from ragtrace.demo.stack import check_pace, run_beside
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ragtrace.demo.tally import Progress
 
 OFFLINE_METRICS = (
-    "faithfulness", "invented_specifics", "no_answer", "answer_similarity",
+    "faithfulness", "invented_specifics", "diagnosis", "no_answer", "answer_similarity",
     "ra_nwg", "context_precision_graded", "mrr", "ndcg", "harm",
 )  # fmt: skip
 JUDGED_METRICS = (*OFFLINE_METRICS, "answer_relevancy", "context_recall")
@@ -119,15 +119,17 @@ class _Session:
                 with contextlib.suppress(KeyboardInterrupt):
                     self._settle(STOPPED_SETTLE_S, update)
         progress = self._progress()
+        diagnosis = diagnose(self._file, f"{own_command()} show {self._options.out} --id")
         print_closing(
             self._console,
             progress,
             out=str(self._options.out),
             lines=self._file.lines,
             has_view=self._console.is_terminal,
+            diagnosis=diagnosis,
         )
         if self._options.save_svg is not None:
-            save_picture(self._options.save_svg, progress, self.heading)
+            save_picture(self._options.save_svg, progress, self.heading, diagnosis)
         if self._failures >= FAILURES_IN_A_ROW:
             self._console.print(f"The model failed {self._failures} times in a row: {self._error}", markup=False)
             return status or 1
@@ -193,7 +195,7 @@ class _Session:
     def _ask(self, number: int, question: Question) -> None:
         self._tally.asked += 1
         try:
-            self._chain.invoke(question.query, config=_run_config(number, question))
+            self._chain.invoke(question.query, config=_run_config(number, question, self._options.seed))
         except Exception as error:  # of the model's server; the run is captured with its outcome
             self._tally.failed += 1
             self._failures += 1
@@ -211,11 +213,12 @@ class _Session:
             update()
 
 
-def _run_config(number: int, question: Question) -> RunnableConfig:
+def _run_config(number: int, question: Question, seed: int) -> RunnableConfig:
     return {
         "callbacks": [RagtraceHandler(workflow="handbook", corpus=NAME)],
-        "tags": [f"{TAG}{number}"],
+        "tags": [f"{TAG}{number}", f"channel:{channel_of(number, seed)}"],
         "metadata": {
+            "ragtrace.session": f"visitor-{seed}-{number}",  # each asks once, so that every score counts
             "ragtrace.labels": {"grades": question.labels(), "universe": "gold", "version": LABELS_VERSION},
             "ragtrace.reference": question.reference,
         },

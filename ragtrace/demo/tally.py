@@ -11,8 +11,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ragtrace.model.claims import bad_claims
+from ragtrace.scoring.offline.scored_row import ends_of
 from ragtrace.stats.drift import EDetector
-from ragtrace.stats.intervals import bootstrap_mean_ci
+from ragtrace.stats.intervals import clustered_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,7 +48,7 @@ class MetricScores:
     @property
     def interval(self) -> Interval:
         """Mean with its 95 % bounds, None where they cannot be computed."""
-        return bootstrap_mean_ci(self.values)
+        return clustered_interval(self.values, ends=ends_of(self.name, self.values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,7 @@ from rich.text import Text
 from ragtrace.demo.tally import WATCHED
 from ragtrace.demo.view import QUIET
 from ragtrace.errors import ConfigError
-from ragtrace_dashboards.config import Config
-from ragtrace_dashboards.drift import DRIFT_ALERTS
+from ragtrace_dashboards.config import DRIFT_ALERTS, Config
 from ragtrace_dashboards.expressions import METRIC
 from ragtrace_dashboards.rule_files import GROUPS
 

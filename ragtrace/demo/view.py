@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 from dataclasses import dataclass
 from statistics import fmean
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 WIDEST = 100
 PICTURE_HEIGHT = 60
+SHORT_PICTURE_HEIGHT = 42
+"""Height of the frame above a diagnosis: every metric, and one worst answer."""
 RUN = 20
 """Scores behind each bar of the chart."""
 
@@ -72,8 +75,10 @@ def frame(progress: Progress, heading: Heading, *, width: int, height: int) -> R
     return Padding(Group(*parts), (0, 1), expand=False)
 
 
-def save_picture(path: Path, progress: Progress, heading: Heading) -> None:
-    """Write the last frame as an SVG picture, at full width and with every row.
+def save_picture(path: Path, progress: Progress, heading: Heading, diagnosis: Sequence[str] = ()) -> None:
+    """Write the last frame and the diagnosis as an SVG picture, at full width and with every row.
+
+    The diagnosis ends before its examples, below which stands a command with a path of this machine.
 
     README's picture is made by ``ragtrace demo --save-svg docs/images/demo.svg``.
 
@@ -83,7 +88,13 @@ def save_picture(path: Path, progress: Progress, heading: Heading) -> None:
     console = PlainConsole(
         record=True, width=WIDEST, height=PICTURE_HEIGHT, file=io.StringIO(), force_terminal=True
     )
-    console.print(frame(progress, heading, width=WIDEST, height=PICTURE_HEIGHT))
+    shown = [*itertools.takewhile(lambda line: not line.startswith("Examples"), diagnosis)]
+    height = SHORT_PICTURE_HEIGHT if shown else PICTURE_HEIGHT
+    console.print(frame(progress, heading, width=WIDEST, height=height))
+    if shown:
+        console.print(Padding(Text("Diagnosis, from the scores alone", style="bold"), (1, 1, 0, 1)))
+    for line in shown:
+        console.print(Padding(Text(line), (0, 1)))
     svg = console.export_svg(title="ragtrace demo")
     try:
         path.write_text(_FOREIGN_FONT.sub("", svg), encoding="utf-8")

@@ -10,7 +10,7 @@ import numpy as np
 
 from ragtrace.errors import ConfigError, MissingExtra
 from ragtrace.report.saving import save, styled
-from ragtrace.stats.intervals import bootstrap_mean_ci, wilson
+from ragtrace.stats.intervals import clustered_interval
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ragtrace.scoring.offline.calibration import Calibration
+    from ragtrace.stats.intervals import Ends
 
 FORMATS = (".png", ".svg")
 HIGH, LOW, INK, PALE = "#1f6f8b", "#d1672b", "#333333", "#bbbbbb"  # told apart by the colour-blind too
@@ -151,7 +152,7 @@ def _reliability(panel: Axes, report: Calibration) -> None:
     labels = np.array([point[1] for point in points])
     middles, means, lows, highs = [], [], [], []
     for step in _steps(scores, steps):
-        mean, low, high = _mean(labels[step], is_share=form.name == "0/1")
+        mean, low, high = _mean(labels[step], (form.low, form.high))
         middles.append(float(scores[step].mean()))
         means.append(mean)
         lows.append(max(0.0, mean - low))  # at a share of 1 rounding may put the bound above it
@@ -175,10 +176,9 @@ def _steps(scores: np.ndarray, number: int) -> list[np.ndarray]:
     return [group for group in groups if len(group)]
 
 
-def _mean(labels: np.ndarray, *, is_share: bool) -> tuple[float, float, float]:
-    values: list[float] = labels.tolist()
-    found = wilson(sum(values), len(values)) if is_share else bootstrap_mean_ci(values)
+def _mean(labels: np.ndarray, ends: Ends) -> tuple[float, float, float]:
     mean = float(labels.mean())
+    found = clustered_interval(labels.tolist(), ends=ends)
     return mean, mean if found.low is None else found.low, mean if found.high is None else found.high
 
 

@@ -106,6 +106,11 @@ def test_the_drop_is_found_after_the_incident_and_the_records_can_be_used(tmp_pa
     assert "faithfulness fell from 0.9" in said
     assert said.index("the incident begins") < said.index("ALARM")
     assert "not in the contexts" in said
+    assert "the model: unsupported grew from" in said
+    assert "1. tag channel:app" in said
+    status, again = run([sys.executable, "-m", "ragtrace", "investigate", str(out)])
+    assert status == 0, again
+    assert again.splitlines()[:5] == said.partition("Diagnosis, from the scores alone\n")[2].splitlines()[:5]
 
     lines = lines_of(out)
     assert [line["id"] for line in lines] == [f"demo-{n:04d}" for n in range(1, 301)]
@@ -115,6 +120,8 @@ def test_the_drop_is_found_after_the_incident_and_the_records_can_be_used(tmp_pa
     check_resume(out)
     picture = (tmp_path / "demo.svg").read_text(encoding="utf-8")
     assert "ALARM" in picture
+    assert "unsupported" in picture
+    assert "Examples" not in picture  # below them stands a command with a path of this machine
     assert "font-face" not in picture
 
 
@@ -141,6 +148,7 @@ def test_without_an_incident_the_detector_stays_quiet(tmp_path: Path) -> None:
     assert "ALARM" not in said
     assert "detector alarm" not in said
     assert "No alarm: the detector stayed quiet" in said
+    assert "faithfulness: nothing is shown to have fallen" in said
 
 
 @pytest.mark.slow

@@ -23,9 +23,9 @@ compared with the first; one file alone is summed up.
 
 Pairs: where at least half of the smaller file's values have a partner of the same id
 (and no other query) in the other file, differences are over pairs, else over all
-values of each file. Intervals are 95 % bootstrap intervals; sessions, else users, else
-the runs of a query are resampled whole. A difference is shown as better or worse where
-0 is outside its interval, and at least 10 units were resampled.
+values of each file. A session, else a user, else the runs of a query count as one in
+the 95 % intervals. A difference is shown as better or worse where 0 is outside its
+interval, and there are at least 10 units.
 
 Refused: scores of a metric by another judge, version, K, label scale or universe are
 neither averaged nor compared with one another; pairs over other labels are left out
@@ -51,7 +51,6 @@ def command(
         Path | None, typer.Option(metavar="FILE", help="Write one row a query there, in the form of Open RAG Eval.")
     ] = None,
     json_file: JsonFile = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="S", help="Seed of the bootstrap.")] = 0,
 ) -> int:
     """Compare scored files: means, differences and consistency."""
     from ragtrace.scoring.offline.comparison import compare
@@ -63,7 +62,7 @@ def command(
     check_reports(reports, taken=files)
     arms = [_arm(file, name) for file, name in zip(files, short_names(files), strict=True)]
     chosen = [name for name in names(metrics or "") if name != "all"]
-    found = compare(arms, metrics=chosen, seed=seed)
+    found = compare(arms, metrics=chosen)
     _report(reports, arms, found)
     return 3 if found.refused else 1 if any(arm.broken for arm in arms) else 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from ragtrace.metrics.consistency.runs import LEAST_RUNS
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from ragtrace.scoring.offline.comparison import Compared, Comparison, Contrast, Side
     from ragtrace.stats.differences import Difference
 
-_FEW = 30  # units, pairs above all: false verdicts are .10 at 10, .09 at 20, .07 at 30, .05 at 100
 _INDEX = "consistency_adjusted_index"  # in the JSON alone: deviation and its share of the mean say it plainly
 
 
@@ -115,18 +113,16 @@ def _notes(found: Comparison, letters: list[str]) -> Iterator[str]:
     has_runs = any(side.values for line in found.lines if line.is_over_runs for side in line.sides)
     if not has_runs and any(arm["repeated"] for arm in found.arms):
         yield f"no query was asked {LEAST_RUNS} times: not enough for consistency over runs"
-    resampled = Counter(side.units for line in found.lines for side in line.sides if side.units != "rows")
-    if resampled:
-        yield f"resampled whole: {', '.join(sorted(resampled))}, as their rows go together"
+    units = {side.units for line in found.lines for side in line.sides if side.units != "rows"}
+    if units:
+        yield f"counted as one each: {', '.join(sorted(units))}, as their rows go together"
     yield from _by_chance(found)
 
 
 def _by_chance(found: Comparison) -> Iterator[str]:
     differences = (contrast.difference for line in found.lines for contrast in line.contrasts)
-    units = [one.n_units for one in differences if one is not None and one.is_significant is not None]
-    if units:
-        few = f", two where fewer than {_FEW} are resampled" if min(units) < _FEW else ""
-        yield f"of 20 metrics without any difference about one is shown as better or worse by chance{few}"
+    if any(one is not None and one.is_significant is not None for one in differences):
+        yield "of 20 metrics without any difference about one is shown as better or worse by chance"
 
 
 def _left_out(found: Comparison, letters: list[str]) -> Iterator[str]:

@@ -66,11 +66,11 @@ def check_disk(settings: Settings) -> list[CheckResult]:
 def check_judge(settings: Settings, *, is_called: bool) -> CheckResult:
     """Build the judge and the metrics, and ask the judge one small question."""
     from ragtrace.judges.registry import costs
-    from ragtrace.service.judges import build_scorer
+    from ragtrace.service.judges import build_scorer, with_first_judge
 
     once = {"judge_repeats": 1, "consensus": "mean", "grade_cache": "off", "label_freeze": None, "pairs": None}
     try:
-        build_scorer(_unmade(settings))
+        with_first_judge(build_scorer(_unmade(settings)), settings)
         judge = build_scorer(settings.with_changes(**once)).judge
     except (ConfigError, MissingExtra) as error:
         return CheckResult("judge", "fail", str(error))

@@ -44,7 +44,8 @@ class ScoredAnswer:
 
     def claims(self) -> list[BadClaim]:
         """Return the bad claims of the first score that has any, worst first."""
-        found = (bad_claims(score.get("details") or {}) for score in self.scores.values())
+        valued = (score for score in self.scores.values() if score.get("value") is not None)
+        found = (bad_claims(score.get("details") or {}) for score in valued)
         return next((claims for claims in found if claims), [])
 
 
@@ -72,21 +73,27 @@ def source_of(given: str | None) -> str:
     return source
 
 
-def file_answers(name: str, *, needs_scores: bool = True) -> Iterator[ScoredAnswer]:
+def file_answers(name: str, *, needs_scores: bool = True, is_quiet: bool = False) -> Iterator[ScoredAnswer]:
     """Yield the answers of a file; print broken lines to standard error.
+
+    Args:
+        name: the file, or ``-``.
+        needs_scores: whether a line without scores is an error.
+        is_quiet: print no broken lines, of a file that was read before.
 
     Raises:
         ConfigError: the file cannot be opened, or a line has no scores.
         InputError: no line of it is good.
     """
-    broken = BrokenLines(name)
+    broken = BrokenLines(name, is_held=is_quiet)
     shown = "<stdin>" if name == "-" else name
     count = 0
     with open_lines(name) as stream:
         for answer in read_each(stream, name, broken, lambda raw, n: _of_line(raw, n, shown, needs_scores)):
             count += 1
             yield answer
-    broken.close()
+    if not is_quiet:
+        broken.close()
     if not count:
         raise InputError(f"{shown}: there is no good line in it")
 
@@ -157,7 +164,7 @@ def find_stored(store: SqliteStore, which: str) -> ScoredAnswer:
     return stored_answer(store, ids[0])
 
 
-def find_line(name: str, which: str, *, is_id: bool) -> ScoredAnswer:
+def find_line(name: str, which: str, *, is_id: bool, is_quiet: bool = False) -> ScoredAnswer:
     """Return the answer of a line number, a record id or a trace id.
 
     Raises:
@@ -165,7 +172,7 @@ def find_line(name: str, which: str, *, is_id: bool) -> ScoredAnswer:
     """
     by_line = which.isdecimal() and not is_id
     last = 0
-    for answer in file_answers(name, needs_scores=False):
+    for answer in file_answers(name, needs_scores=False, is_quiet=is_quiet):
         last = int(answer.name)
         names = (answer.name,) if by_line else (answer.record.id, answer.record.trace_id)
         if which in names:

@@ -42,8 +42,13 @@ def moment(text: str, now: float) -> float:
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
-def store_path(given: str | None, command: str) -> Path:
+def store_path(given: str | None, command: str, *, is_new: bool = False) -> Path:
     """Return the store's path, by default the setting.
+
+    Args:
+        given: the path on the command line.
+        command: its name, for the error.
+        is_new: there may be no file yet.
 
     Raises:
         ConfigError: there is none, or no file there.
@@ -53,7 +58,7 @@ def store_path(given: str | None, command: str) -> Path:
     name = given or Settings.resolve({}).store
     if not name:
         raise ConfigError(f"{command}: there is no store: give --store PATH, or set RAGTRACE_STORE")
-    if not Path(name).is_file():
+    if not (is_new or Path(name).is_file()):
         raise ConfigError(f"{name}: there is no file; check the path")
     return Path(name)
 
@@ -65,8 +70,8 @@ def is_sqlite(path: Path) -> bool:
 
 
 @contextmanager
-def opened_store(path: Path) -> Iterator[SqliteStore]:
-    """Open an existing store with the current settings, without a size limit.
+def opened_store(path: Path, *, is_new: bool = False) -> Iterator[SqliteStore]:
+    """Open a store with the current settings, without a size limit; `is_new` makes the file where there is none.
 
     The limit may be set for the service alone. A command never deletes to make room.
 
@@ -78,11 +83,11 @@ def opened_store(path: Path) -> Iterator[SqliteStore]:
     from ragtrace.settings import Settings
     from ragtrace.stores.sqlite import SqliteStore
 
-    if not is_sqlite(path):
+    if path.is_file() and not is_sqlite(path):
         raise ConfigError(f"{path} is not an SQLite file; check the path")
     try:
         policy = replace(policy_of(Settings.resolve({})), file_bytes=_NO_LIMIT)
-        store = SqliteStore(path, policy, is_made=False)
+        store = SqliteStore(path, policy, is_made=is_new and not path.is_file())
     except StoreError as error:
         raise ConfigError(str(error)) from None
     try:

@@ -8,10 +8,12 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ragtrace.cli.io.verdicts import VerdictShares
 from ragtrace.errors import ConfigError, nearest
+from ragtrace.metrics.consistency.runs import query_key
 from ragtrace.model.score import ERROR_REASONS
-from ragtrace.scoring.offline.scored_row import Maker, home, label_of, maker_of
-from ragtrace.stats.intervals import bootstrap_mean_ci, bootstrap_ratio_ci
+from ragtrace.scoring.offline.scored_row import Maker, clusters_of, ends_of, home, label_of, maker_of, unit_of
+from ragtrace.stats.intervals import clustered_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ragtrace.metrics.base import Output
+    from ragtrace.model import RagRecord
     from ragtrace.model.codec import ScoreJson
     from ragtrace.stats.intervals import Interval
 
@@ -30,9 +33,10 @@ WIDE = 120  # columns below which reasons would be cut in the middle of words
 
 @dataclass(slots=True)
 class SummaryColumn:
-    """Values, passes and reasons of one metric at one K and scale."""
+    """Values, passes and reasons of one metric at one K and scale; `units` are hashes of what each belongs to."""
 
     values: array[float] = field(default_factory=lambda: array("d"))
+    units: array[int] = field(default_factory=lambda: array("q"))
     passed: int = 0
     judged: int = 0
     na: Counter[str] = field(default_factory=Counter)
@@ -44,12 +48,13 @@ class SummaryColumn:
         """Lines that say anything of the metric."""
         return len(self.values) + self.na.total() + self.errors.total()
 
-    def add(self, score: ScoreJson) -> None:
+    def add(self, score: ScoreJson, unit: int) -> None:
         """Take one score as it stands in the output."""
         state, reason = score.get("state"), str(score.get("reason"))
         value = score.get("value")
         if state == "ok" and value is not None:
             self.values.append(value)
+            self.units.append(unit)
             maker = maker_text(score.get("judge"), score.get("version"))
             self.makers[f"{maker} over {score['universe']}" if score.get("universe") else maker] += 1
             if score.get("passed") is not None:
@@ -67,10 +72,13 @@ class Ratio:
 
     tops: array[float] = field(default_factory=lambda: array("d"))
     bottoms: array[float] = field(default_factory=lambda: array("d"))
+    units: array[int] = field(default_factory=lambda: array("q"))
 
 
 class Summary:
-    """Adds scored lines up; memory is eight bytes a value.
+    """Adds scored lines up; memory is sixteen bytes a value.
+
+    Lines of one session, else of one user, else of one query count as one in the intervals.
 
     Values of another K or label scale are another mean, in a row of its own. Beside the mean of
     %PROC, which is a mean of ratios, stands ``pct_proc_micro``: the mean of RA-nWG over the mean of PROC, of the
@@ -85,25 +93,30 @@ class Summary:
         self.asked = asked or {}
         self.columns: dict[str, dict[Maker, SummaryColumn]] = {}
         self.ratios: dict[str, dict[Maker, Ratio]] = {}
+        self.verdicts = VerdictShares()
         self.lines = 0
         self.before: int | None = None  # lines of an earlier run, when one is resumed
         self.broken = 0
         self.unknown: Counter[str] = Counter()  # fields that no metric reads
 
-    def add(self, scores: Mapping[str, ScoreJson]) -> None:
-        """Take the scores of one line."""
+    def add(self, scores: Mapping[str, ScoreJson], record: RagRecord | None = None) -> None:
+        """Take the scores of one line, and the record that they are of."""
         self.lines += 1
+        known = None if record is None else unit_of(record) or query_key(record)
+        unit = hash(self.lines if known is None else known)
+        self.verdicts.add(scores, unit)
         for key, score in scores.items():
-            self.columns.setdefault(key, {}).setdefault(_kind(score), SummaryColumn()).add(score)
+            self.columns.setdefault(key, {}).setdefault(_kind(score), SummaryColumn()).add(score, unit)
             if key.partition("@")[0] == _TOP:
-                self._add_ratio(key.removeprefix(_TOP), score, scores)
+                self._add_ratio(key.removeprefix(_TOP), score, scores, unit)
 
-    def _add_ratio(self, suffix: str, top: ScoreJson, scores: Mapping[str, ScoreJson]) -> None:
+    def _add_ratio(self, suffix: str, top: ScoreJson, scores: Mapping[str, ScoreJson], unit: int) -> None:
         bottom = scores.get(f"{_BOTTOM}{suffix}", {})
         if top.get("state") == bottom.get("state") == "ok":
             ratio = self.ratios.setdefault(f"{_RATIO}{suffix}", {}).setdefault(_kind(top), Ratio())
             ratio.tops.append(top["value"] or 0.0)
             ratio.bottoms.append(bottom["value"] or 0.0)
+            ratio.units.append(unit)
 
     def show(self, console: Console) -> None:
         """Print the table; a narrow console has the reasons below it."""
@@ -116,18 +129,19 @@ class Summary:
             table.add_column(head, justify="right", no_wrap=True)
         for head in ("na", "errors"):
             table.add_column(head, justify="left" if is_wide else "right", no_wrap=not is_wide)
-        rows = [(label, column) for key in self.columns for label, column in self._rows(key)]
-        for label, column in rows:
-            table.add_row(label, *_cells(column), *_failures(column, is_wide=is_wide))
+        rows = [(key, label, column) for key in self.columns for label, column in self._rows(key)]
+        for key, label, column in rows:
+            table.add_row(label, *_cells(key, column), *_failures(column, is_wide=is_wide))
         for key, ratios in self.ratios.items():
             for kind in sorted(ratios, key=_order):
                 table.add_row(label_of(key, kind, ratios), *_ratio_cells(ratios[kind]), "", "", "")
         console.print(table)
         if not is_wide:
-            for label, column in rows:
+            for _, label, column in rows:
                 for state, counts in (("na", column.na), ("error", column.errors)):
                     if counts:
                         console.print(f"{label} {state}: {_reasons(counts)}")
+        self.verdicts.show(console)
 
     def _rows(self, key: str) -> list[tuple[str, SummaryColumn]]:
         found = _by_kind(self.columns.get(key, {}))
@@ -136,7 +150,17 @@ class Summary:
     def warnings(self) -> list[str]:
         """Return warnings of mixed or other judges, missing scores and unknown fields."""
         keys = dict.fromkeys((*self.columns, *self.asked))
-        return [*(warning for key in keys for warning in self._warnings(key)), *self._passed_over()]
+        found = [warning for key in keys for warning in self._warnings(key)]
+        return [*found, *self._of_one_unit(), *self._passed_over()]
+
+    def _of_one_unit(self) -> Iterator[str]:
+        """Say why the intervals are the whole scale where all lines belong together."""
+        units = {unit for kinds in self.columns.values() for column in kinds.values() for unit in column.units}
+        if self.lines > 1 and len(units) == 1:
+            yield (
+                "all lines are of one session, user or query and count as one, so no interval is narrower than the "
+                "scale; if they are independent, leave that field out"
+            )
 
     def _passed_over(self) -> Iterator[str]:
         if self.unknown:
@@ -269,16 +293,21 @@ def _mixture(kinds: Iterable[Maker]) -> str:
     return f"the label scales are {scales}; score each in a file of its own"
 
 
-def _cells(column: SummaryColumn) -> list[str]:
+def _cells(key: str, column: SummaryColumn) -> list[str]:
+    ends = ends_of(key, column.values)
     return [
         str(len(column.values)),
-        *_mean_cells(bootstrap_mean_ci(column.values)),
+        *_mean_cells(clustered_interval(column.values, clusters_of(column.units), ends=ends)),
         f"{column.passed / column.judged:.1%}" if column.judged else "",
     ]
 
 
 def _ratio_cells(ratio: Ratio) -> list[str]:
-    return [str(len(ratio.tops)), *_mean_cells(bootstrap_ratio_ci(ratio.tops, ratio.bottoms))]
+    """Return the cells of a ratio of means, the mean of the lines' ratios with their denominators as weights."""
+    rows = [row for row in zip(ratio.tops, ratio.bottoms, ratio.units, strict=True) if row[1] > 0.0]
+    shares, weights = [min(top / bottom, 1.0) for top, bottom, _ in rows], [bottom for _, bottom, _ in rows]
+    units = [unit for _, _, unit in rows]
+    return [str(len(ratio.tops)), *_mean_cells(clustered_interval(shares, clusters_of(units), weights))]
 
 
 def _mean_cells(interval: Interval) -> tuple[str, str]:

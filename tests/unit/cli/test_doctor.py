@@ -156,6 +156,7 @@ def test_a_wrong_value_fails_and_the_other_checks_go_on(doctor):
         ("RAGTRACE_SAMPLING_RULES", "foo=1", "settings", "unknown field 'foo'"),
         ("RAGTRACE_JUDGE_REPEATS", "3", "judge", "never changes its mind"),
         ("RAGTRACE_LABEL_FREEZE", "5", "judge", "grade_cache=memory has no labels to freeze"),
+        ("RAGTRACE_FIRST_JUDGE", "overlap", "judge", "first_judge and judge are both 'overlap'"),
         ("OTEL_TRACES_EXPORTER", "oltp", "otlp traces", "did you mean 'otlp'?"),
     ],
 )

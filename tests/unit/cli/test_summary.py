@@ -11,6 +11,7 @@ from rich.console import Console
 from ragtrace.cli.io.summary import Limit, Summary, limits_from
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.base import Output
+from ragtrace.model import RagRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,6 +63,30 @@ def test_the_table_counts_and_never_averages_a_failure(summary: Summary, width: 
     assert "75.0%" in row
     for reason in ("3 no_claims", "1 judge_unavailable", "3 judge_timeout", "1 no_labels"):
         assert reason in text
+
+
+@pytest.mark.parametrize("name", ["session", "user", "query"])
+def test_lines_of_one_session_user_or_query_count_as_one_in_the_interval(name: str) -> None:
+    def interval(records: list[RagRecord | None]) -> str:
+        summary = Summary()
+        for number, record in enumerate(records):
+            summary.add({"faithfulness": ok(float(number % 40 < 36))}, record)
+        return shown(summary, 200).split("0.900")[1].split("  ")[1].strip()
+
+    alone = interval([RagRecord(id=str(n), **{name: str(n)}) for n in range(40)])
+    again = interval([RagRecord(id=str(n), **{name: str(n % 40)}) for n in range(120)])
+    assert alone == again == interval([None] * 40)
+    assert interval([None] * 120) != alone
+
+
+@pytest.mark.parametrize("name", ["session", "user", "query"])
+def test_lines_that_all_belong_together_are_one_piece_of_evidence_as_in_the_gauges(name: str) -> None:
+    summary = Summary()
+    for number in range(40):
+        summary.add({"faithfulness": ok(float(number < 36))}, RagRecord(id=str(number), **{name: "the same"}))
+    assert "0.000 to 1.000" in shown(summary, 200)
+    assert len(found := summary.warnings()) == 1
+    assert found[0].startswith("all lines are of one session, user or query and count as one")
 
 
 def test_mixed_judges_and_left_out_lines_are_warned_of(summary: Summary) -> None:

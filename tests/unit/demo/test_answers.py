@@ -6,7 +6,7 @@ from functools import cache
 
 from ragtrace.demo.answers import REFUSAL, OfflineWriter, best_sentences, render_prompt
 from ragtrace.demo.handbook import handbook, questions
-from ragtrace.demo.incident import INVENTING_SHARE, Incident
+from ragtrace.demo.incident import HURT_CHANNEL, INVENTING_SHARE, Incident, channel_of
 from ragtrace.demo.search import rerank, search
 
 TEXTS = {passage.id: passage.text for passage in handbook()}
@@ -45,7 +45,9 @@ def test_the_incident_changes_about_its_share_and_repeats_with_the_seed() -> Non
 
     changed = said(first=1)
     assert changed == said(first=1)
-    assert abs(sum(text != "In Oslo." for text in changed) / 1000 - INVENTING_SHARE) < 0.05
+    hurt = [text != "In Oslo." for n, text in enumerate(changed, start=1) if channel_of(n, seed=1) == HURT_CHANNEL]
+    assert abs(sum(hurt) / len(hurt) - INVENTING_SHARE) < 0.05
+    assert sum(hurt) == sum(text != "In Oslo." for text in changed)
     assert all(text.startswith("In Oslo.") for text in changed)
     assert set(said(first=None)) == set(said(first=1001)) == {"In Oslo."}
 

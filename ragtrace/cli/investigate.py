@@ -1,0 +1,136 @@
+"""Command ``ragtrace investigate``, which says what fell, since when, at which stage and where."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragtrace.cli.io.answers import file_answers, find_line, is_store, source_of, stored_answer
+from ragtrace.cli.io.arguments import AsJson, Source, Store, Workflow
+from ragtrace.cli.io.jsonl_reader import JSON_ESCAPES
+from ragtrace.cli.io.say import say
+from ragtrace.cli.io.stored import MOMENT, moment, opened_store, store_path
+from ragtrace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ragtrace.scoring.investigation.comparison import Period
+    from ragtrace.scoring.investigation.runs import ScoredSource
+    from ragtrace.scoring.investigation.search import Investigation
+    from ragtrace.stores.sqlite import SqliteStore
+
+NOT_FALLEN = 3
+EPILOG = """\
+Compares the scores since --since with those before it, from --before on. Ages count back from now, and in a file
+from its last record.
+
+Where: a part of the traffic is named where the mean would have changed clearly less without it. Runs count by
+their weights, and sessions (else runs of one question) as one. At most 5 % of named parts are expected to stand
+there by chance. A part whose runs are mostly those of a better one is left out. Searched are workflow, environment,
+data source, tag, source of the passages, model, K, language and kind of the question, and length of question and
+answer. The length of an answer may be an effect, and not the cause.
+
+Exit status: 0 something fell, 2 usage, a failure, or too few scores, 3 nothing is shown to have fallen.
+"""
+
+
+def command(
+    source: Source = None,
+    *,
+    store: Store = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Investigate this metric. Default: the one that fell most surely."),
+    ] = None,
+    workflow: Workflow = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHEN",
+            help=f"Begin of the window: {MOMENT}. Default: 24h, and the most likely change in a file.",
+        ),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="End of the window. Default: now, or a file's last record.")
+    ] = None,
+    before: Annotated[
+        str, typer.Option(metavar="WHEN", help="Begin of the time that the window is compared with.")
+    ] = "14d",
+    as_json: AsJson = False,
+) -> int:
+    """Say what fell, since when, at which stage and in which part of the traffic."""
+    from ragtrace.scoring.investigation.lines import report
+    from ragtrace.scoring.investigation.runs import ScoredSource, StoreSource
+    from ragtrace.scoring.investigation.search import investigate
+
+    if source is not None and store is not None:
+        raise ConfigError("investigate: give the store once: STORE or --store STORE")
+    name = str(store_path(store, "investigate")) if store is not None else source_of(source)
+    with opened_store(Path(name)) if is_store(name) else nullcontext() as opened:
+        if opened is not None:
+            period = _period(since or "24h", until, before, time.time())
+            found = investigate(StoreSource(opened, workflow=workflow), period, metric=metric)
+        else:
+            scored = ScoredSource(((it.record, it.scores) for it in file_answers(name)), workflow=workflow)
+            found = _of_file(scored, name, (since, until, before), metric)
+        if as_json:
+            say(json.dumps(found.to_json(), ensure_ascii=False, indent=2).translate(JSON_ESCAPES))
+        else:
+            shown = "FILE" if name == "-" else name
+            show = f"ragtrace show {shown}{'' if opened is not None else ' --id'}"
+            for line in report(found, partial(_texts, name, opened), show):
+                say(line)
+    return 0 if found.is_fallen else NOT_FALLEN
+
+
+def _of_file(
+    source: ScoredSource, name: str, times: tuple[str | None, str | None, str], metric: str | None
+) -> Investigation:
+    from ragtrace.cli.worst import first_metric
+    from ragtrace.scoring.investigation.search import investigate, period_of
+
+    since, until, before = times
+    last = _last(source.times(), name)
+    if since is not None:
+        return investigate(source, _period(since, until, before, last), metric=metric)
+    chosen = metric or first_metric(source.metrics())
+    whole = _period("0s", until, before, last)
+    return investigate(source, period_of(source, chosen, before=whole.before, until=whole.until), metric=chosen)
+
+
+def _period(since: str, until: str | None, before: str, now: float) -> Period:
+    from ragtrace.scoring.investigation.comparison import Period
+
+    end = moment(until, now) if until else now
+    found = Period(before=moment(before, now), since=moment(since, now), until=end)
+    if not found.before < found.since <= found.until:
+        raise ConfigError("--before, --since and --until: each must lie before the next")
+    return found
+
+
+def _last(times: list[float], name: str) -> float:
+    if not times:
+        raise ConfigError(f"{name}: no record is of this --workflow")
+    last = max(times)
+    if not last:
+        raise ConfigError(f"{name}: its records have no times (ended or started), so nothing is before or after")
+    return last + 1e-3  # the end of a window is exclusive
+
+
+def _texts(name: str, store: SqliteStore | None, trace_id: str) -> list[str]:
+    """Return the question and the worst claim of a trace, where they can be read again."""
+    from ragtrace.scoring.investigation.lines import example_texts
+
+    if name == "-":
+        return []
+    answer = (
+        stored_answer(store, trace_id)
+        if store is not None
+        else find_line(name, trace_id, is_id=True, is_quiet=True)
+    )
+    return example_texts(answer.record, answer.claims()) if answer.has_texts else []

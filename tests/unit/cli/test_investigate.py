@@ -1,0 +1,149 @@
+"""`ragtrace investigate` over a store and over a scored file, and what it says where it cannot tell."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import time
+
+import pytest
+
+from ragtrace.cli.main import main
+from ragtrace.stores import Policy
+from ragtrace.stores.sqlite import SqliteStore
+from tests.scored import numbered, score_of
+
+HOUR = 3_600.0
+LINES = 200
+
+
+def values(*, falls):
+    """Yield number, tag and score of the runs; in the later half those of the tag beta fall."""
+    draw = random.Random(3)
+    for n in range(LINES):
+        tag = "beta" if n % 2 else "stable"
+        mean = 0.4 if falls and tag == "beta" and n >= LINES // 2 else 0.9
+        yield n, tag, min(max(draw.gauss(mean, 0.05), 0.0), 1.0)
+
+
+def scored_file(tmp_path, *, falls=True, times=True):
+    path = tmp_path / "scored.jsonl"
+    lines = [
+        {
+            "id": f"q{n}", "query": f"How do I cancel order {n}?", "answer": "In Settings.", "tags": [tag],
+            **({"started": 1_800_000_000.0 + 60 * n, "ended": 1_800_000_001.0 + 60 * n} if times else {}),
+            "scores": {"faithfulness": {"state": "ok", "value": value, "version": "v", "judge": "overlap"}},
+        }
+        for n, tag, value in values(falls=falls)
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Two days of runs with texts; the fall began a day ago."""
+    path, now = tmp_path / "store.sqlite", time.time()
+    wall = [now]
+    kept = SqliteStore(path, Policy(has_content=True, payload_share=0.0), wall=lambda: wall[0])
+    for n, tag, value in values(falls=True):
+        wall[0] = now - (LINES - n) * 48 * HOUR / LINES
+        record = numbered(n + 1, query=f"How do I cancel order {n}?", answer="In Settings.", tags=(tag,))
+        kept.emit(record, [score_of(record, "faithfulness", value, passed=value >= 0.8, at=wall[0])])
+    kept.close()
+    return path
+
+
+def test_a_store_tells_what_fell_and_where_and_shows_examples(store, capsys):
+    assert main(["investigate", str(store)]) == 0
+    said = capsys.readouterr().out
+    for part in ("faithfulness fell by 0.", "1. tag beta: all of the change", "How do I cancel order", "Next"):
+        assert part in said
+    trace = said.split(f"ragtrace show {store} ")[1].split()[0]
+    assert main(["show", str(store), trace]) == 0
+
+
+def test_the_setting_or_the_option_names_the_store(store, capsys, monkeypatch):
+    assert main(["investigate", "--store", str(store), "--metric", "faithfulness", "--workflow", "rag"]) == 0
+    monkeypatch.setenv("RAGTRACE_STORE", str(store))
+    assert main(["investigate"]) == 0
+    one, other = capsys.readouterr().out.split("What", 2)[1:]
+    assert one.splitlines()[0] == other.splitlines()[0]
+
+
+def test_json_holds_the_figures(store, capsys):
+    assert main(["investigate", str(store), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["is_fallen"] is True
+    [part] = found["explained"]["slices"]
+    assert part["slice"] == {"dimension": "tag", "value": "beta"}
+    assert part["explained"] == pytest.approx(found["explained"]["change"]["value"], abs=0.05)
+    assert len(found["examples"]) == 3
+
+
+def test_a_file_is_split_at_its_most_likely_change(tmp_path, capsys):
+    path = scored_file(tmp_path)
+    assert main(["investigate", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "tag beta" in said
+    assert "about 2027-01-15 09:4" in said  # line 101 of 200
+    record = said.split(f"ragtrace show {path} --id ")[1].split()[0]
+    assert record.startswith("q")
+    assert main(["show", str(path), "--id", record]) == 0
+
+
+def test_a_file_on_standard_input_is_read_once(tmp_path, capsys, monkeypatch):
+    scored = scored_file(tmp_path).read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(scored))))
+    assert main(["investigate", "-"]) == 0
+    said = capsys.readouterr().out
+    assert "tag beta" in said
+    assert "ragtrace show FILE --id q" in said
+
+
+def test_a_broken_line_is_told_once(tmp_path, capsys):
+    path = scored_file(tmp_path)
+    path.write_text("{oops\n" + path.read_text())
+    assert main(["investigate", str(path)]) == 0
+    assert capsys.readouterr().err.count("scored.jsonl:1: not JSON") == 1
+
+
+def test_a_file_is_split_where_it_is_told(tmp_path, capsys):
+    path = scored_file(tmp_path)
+    assert main(["investigate", str(path), "--since", "100m", "--before", "1d"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("100 scores)") == 2
+    assert "tag beta" in said
+
+
+def test_where_nothing_fell_the_status_says_so(tmp_path, capsys):
+    assert main(["investigate", str(scored_file(tmp_path, falls=False))]) == 3
+    assert "nothing is shown to have fallen" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--metric", "mrr"], "or a metric that has scores: faithfulness"),
+        (["--workflow", "nobody"], "no record is of this --workflow"),
+        (["--since", "10m"], "in the window; 20 are needed: take longer periods, or wait"),
+        (["--since", "1h", "--before", "30m"], "each must lie before the next"),
+        (["--since", "yesterday"], "is not a moment"),
+    ],
+)
+def test_wrong_and_too_few_are_one_line(tmp_path, capsys, options, said):
+    assert main(["investigate", str(scored_file(tmp_path)), *options]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+
+
+def test_a_file_without_times_cannot_be_split(tmp_path, capsys):
+    assert main(["investigate", str(scored_file(tmp_path, times=False))]) == 2
+    assert "no times" in capsys.readouterr().err
+
+
+def test_two_stores_are_refused(store, capsys):
+    assert main(["investigate", str(store), "--store", str(store)]) == 2
+    assert "give the store once" in capsys.readouterr().err

@@ -56,6 +56,8 @@ BUNDLES = (
             "selection_efficiency",
             "citations",
             "no_answer",
+            "context_sufficiency",
+            "diagnosis",
         ),
         3,
         2_600,

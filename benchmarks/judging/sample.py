@@ -86,6 +86,7 @@ REPLIES: dict[str, Any] = {
     },
     "nuggets_assign": {"assignments": [{"id": i, "support": "support"} for i in range(1, 11)]},
     "audit": {
+        "sufficient": True,
         "attempted": True,
         "noncommittal": False,
         "claims": CLAIMS,

@@ -7,28 +7,23 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ragtrace import semconv
 from ragtrace_dashboards.config import PANELS, duration
-from ragtrace_dashboards.drift import (
-    CHANGED,
-    NORMAL,
-    frozen_drift,
-    judge_change,
-    recorded_drift,
-    watching,
-)
+from ragtrace_dashboards.details import grown_verdict, means_now
+from ragtrace_dashboards.drift import CHANGED, judge_change, recorded_drift
+from ragtrace_dashboards.drift_rule.blind import raw_blind, recorded_blind
+from ragtrace_dashboards.drift_rule.culprit import culprit_text
+from ragtrace_dashboards.drift_rule.raw import frozen_drift
 from ragtrace_dashboards.expressions import (
-    HELD,
-    IDENTITY,
-    MEASURED,
     METRIC,
     SERIES,
     WHOSE,
     WORKFLOW,
     Sample,
-    gauge_by,
     label,
-    on,
     summed,
+    watching,
+    wilson_bound,
 )
+from ragtrace_dashboards.missing import missing_rule
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,8 +35,6 @@ VALUE: Final = "[[value]]"
 """Stands for the value of the expression in annotations: Prometheus and Grafana write it differently."""
 
 ANCHOR: Final = "meaning"
-POWER_Z: Final = 0.84
-"""Quantile of the normal distribution at .8: the drop is found in four of five cases."""
 _WILSON_Z = 3.0
 _FEW_RUNS = 30
 _FEW_EVALUATIONS = 10
@@ -68,6 +61,7 @@ class Alert:
         for_s: seconds it waits.
         keep_firing_s: seconds it goes on after its last true evaluation.
         details: lines added in the Prometheus form, where annotations can ask for other series.
+        hint: lines added in the Grafana form, where they cannot.
     """
 
     name: str
@@ -82,6 +76,7 @@ class Alert:
     for_s: int = 0
     keep_firing_s: int = 0
     details: str = ""
+    hint: str = ""
 
     @property
     def dashboard(self) -> tuple[str, int]:
@@ -107,6 +102,7 @@ def alerts(config: Config) -> list[Alert]:
         _low_scores(config),
         _empty_retrievals(config),
         _judge_errors(config),
+        _scores_missing(config),
         _evaluation_lag(config),
         _budget_spent(config),
         _canary_gap(config),
@@ -119,15 +115,17 @@ _OF = f"{{{{ $labels.{METRIC} }}}} of {{{{ $labels.{WORKFLOW} }}}}"
 
 
 def _drifts(config: Config) -> list[Alert]:
-    special = ("selection_efficiency_at_k", "harm_at_k")
+    special = ("selection_efficiency_at_k", "harm_at_k", "answered")
     names = [it.name for it in config.metrics]
     kinds: list[tuple[str, str, Severity, Sequence[str], str]] = [
         ("RagtraceQualityDrift", "z", "critical", [it for it in names if it not in special],
-         "Answers have become worse"),
+         "Answers score worse than before"),
         ("RagtraceSelectionEfficiencyDrift", "selection_efficiency", "warning",
          [it for it in names if it == special[0]], "Reranking picks worse passages from the pool"),
         ("RagtraceHarmDrift", "harm", "warning", [it for it in names if it == special[1]],
          "More weak passages reach the prompt"),
+        ("RagtraceAnsweredDrift", "z", "warning", [it for it in names if it == special[2]],
+         "More questions are refused. Means over answers may rise meanwhile, as a refusal has no score"),
     ]  # fmt: skip
     return [
         _drift(config, name=name, topic=topic, severity=severity, names=chosen, means=means)
@@ -142,28 +140,17 @@ def _drift(config: Config, *, name: str, topic: str, severity: Severity, names: 
         topic=topic,
         severity=severity,
         summary=f"{_OF} is worse than its baseline",
-        description=f"{means}. The mean lies {VALUE} standard errors beyond the tolerance of {config.tolerance:g} "
-        f"({config.fast_tolerance:g} within {duration(config.fast_window_s)}) from its baseline. "
-        "Open the board, find the hour in which it began, and compare that hour with your releases.",
+        description=f"{means}. The mean lies {VALUE} standard errors on the bad side of its baseline, and further "
+        f"than the tolerance of {config.tolerance:g} ({config.fast_tolerance:g} within "
+        f"{duration(config.fast_window_s)}). Open the board, find the hour in which it began, and compare that "
+        "hour with your releases.",
         expr=recorded_drift(config, names),
         raw=frozen_drift(config, names),
         printf="%.1f",
         for_s=config.for_s,
         keep_firing_s=config.keep_firing_s,
-        details=_means_now(config),
-    )
-
-
-def _means_now(config: Config) -> str:
-    """Return template lines that name the mean and the baseline; an empty answer leaves them out."""
-    chosen = ",".join(f"{name}=%q" for name in HELD)
-    values = " ".join(f"$labels.{name}" for name in HELD)
-    mean = f"ragtrace:score_mean:day{{{chosen}}}"
-    base = f"{NORMAL}_mean:day{{{chosen}}}"
-    shown = '{{ . | value | printf "%.3f" }}'
-    return (
-        f" {{{{ range query (printf `{mean}` {values}) }}}}Mean of {duration(config.day_window_s)}: {shown}."
-        f"{{{{ end }}}}{{{{ range query (printf `{base}` {values}) }}}} Baseline: {shown}.{{{{ end }}}}"
+        details=means_now(config) + grown_verdict(config) + culprit_text(),
+        hint=' The table "Where answers fail: before and now" on the board has the verdict whose share grew most.',
     )
 
 
@@ -234,39 +221,18 @@ def _drawn_without(config: Config, outcomes: str, few: int) -> str:
 
 
 def _drift_blind(config: Config) -> Alert:
-    where = watching(it.name for it in config.metrics)
-    window = duration(config.days_window_s)
-    sample = Sample(window=window, where=where)
-
-    def counted(by: Sequence[str], window: str = window, at: str = "") -> str:
-        return summed(SERIES[semconv.SCORE_N], window, by, where, at)
-
-    before, today = counted(IDENTITY, at=f"offset {window}"), duration(config.day_window_s)
-    total, once = counted(WHOSE), counted(WHOSE, at=f"offset {window}")
-    share = f"{config.z + POWER_Z:g} * sqrt({sample.s2} / ({sample.n_eff}))"
-    # A judge that was replaced runs out of scores, which is no gap.
-    replaced = f"({before} > 0 unless {counted(IDENTITY, today)} > 0) and {on(MEASURED)} "
-    replaced += f"({counted(MEASURED, today)} > 0)"
-    few = (
-        f"((\n  {config.tolerance:g} + {share}\n) > {config.detectable_drop:g}\n"
-        f"and ({before} > 0)\nunless ({replaced}))\n"
-        f"or {on(WHOSE)}\n"
-        f"(({total} == 0) + 1 and ({once} > 0))"
-    )
-    # In Grafana nothing stands in for a baseline of too few scores.
-    size = gauge_by("avg", semconv.BASELINE_N, HELD, where)
-    small = f"({size} < bool {config.min_baseline_n_eff}) > 0 and ({counted(HELD)} > 0)"
+    window = duration(config.week_window_s)
     return Alert(
         name="RagtraceDriftBlind",
         topic="n_eff",
         severity="info",
         summary=f"Too few scores to see a drop: {_OF}",
         description=f"With the scores of {window}, drift alerts may miss a drop smaller than {VALUE}. They should "
-        f"find a drop of {config.detectable_drop:g}. The value 1 means that nothing is compared, since there are "
-        "too few scores now or in the baseline. Raise the sampling fraction or the judge's budget, freeze a larger "
-        "baseline, or accept the gap.",
-        expr=few,
-        raw=f"{few}\nor {on(WHOSE)}\n({small})",
+        f"find a drop of {config.detectable_drop:g} ({config.raw_detectable_drop:g} in the Grafana form). The "
+        "value 1 means that nothing is compared, since there are too few scores now or in the baseline. Raise the "
+        "sampling fraction or the judge's budget, freeze a larger baseline, or accept the gap.",
+        expr=recorded_blind(config),
+        raw=raw_blind(config),
         for_s=config.hour_s,
     )
 
@@ -291,6 +257,20 @@ def _judge_errors(config: Config) -> Alert:
         "means are biased while this lasts. The board shows the reasons.",
         expr=f"{slow}\n  or {quick}",
         labels=by,
+        for_s=config.for_s,
+    )
+
+
+def _scores_missing(config: Config) -> Alert:
+    return Alert(
+        name="RagtraceScoresMissing",
+        topic="missing",
+        severity="warning",
+        summary=f"More runs have no score: {_OF}",
+        description=f"A share of {VALUE} of the runs that should have a score has none. It has risen by more than "
+        f"{config.missing_rise:g} against its baseline, or it exceeds {config.missing_share:g}. The mean says "
+        "nothing of these runs, so it may rise while answers get worse. The board shows the reasons.",
+        expr=missing_rule(config, watching(it.name for it in config.metrics)),
         for_s=config.for_s,
     )
 
@@ -369,8 +349,8 @@ def _empty_retrievals(config: Config) -> Alert:
     by, window = ("job", WORKFLOW), duration(config.fast_window_s)
     empty = summed(SERIES[semconv.RETRIEVAL_EMPTY], window, by, "")
     runs = summed(f"{SERIES[semconv.INVOKE_WORKFLOW_DURATION]}_count", window, by, "")
-    share, size, square = f"clamp_max({empty} / ({runs} > 0), 1)", f"({runs} >= {_FEW_RUNS})", _WILSON_Z**2
-    spread = f"{_WILSON_Z:g} * sqrt({share} * (1 - {share}) / {size} + {square / 4:g} / {size} ^ 2)"
+    share = f"clamp_max({empty} / ({runs} > 0), 1)"
+    low = wilson_bound(share, f"({runs} >= {_FEW_RUNS})", "-", _WILSON_Z)
     return Alert(
         name="RagtraceEmptyRetrievals",
         topic="empty_retrieval",
@@ -378,8 +358,7 @@ def _empty_retrievals(config: Config) -> Alert:
         summary=f"Searches of {{{{ $labels.{WORKFLOW} }}}} find nothing",
         description=f"At least a share of {VALUE} of the runs searched and found no passage (lower bound over "
         f"{window}). The limit is {config.empty_share:g}. Check the index, the filters and the embedding model.",
-        expr=f"({share} + {square / 2:g} / {size} - {spread})\n"
-        f"  / (1 + {square:g} / {size}) > {config.empty_share:g}",
+        expr=f"{low} > {config.empty_share:g}",
         labels=by,
         for_s=config.for_s,
     )

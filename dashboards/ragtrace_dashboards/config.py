@@ -53,12 +53,28 @@ class Config:
         tempo_uid: uid of the provisioned Tempo.
         day_window_s: the slow arm's shorter window.
         days_window_s: its longer one, for slow drops.
+        week_window_s: its longest one, for few scores.
         fast_window_s: the fast arm's window.
         baseline_s: length of the baseline.
-        tolerance: a fall that is not worth an alert, slow arm.
+        tolerance: a fall that is not worth an alert, slow arms.
         fast_tolerance: the same of the fast arm.
-        z: standard errors beyond the tolerance, slow arm.
-        fast_z: the same of the fast arm.
+        z: standard errors at which one watched series fires in the shortest slow window.
+        days_z: the same in the longer one.
+        week_z: the same in the longest one.
+        fast_z: the same in the fast one.
+        family: series that share the false-alarm rate; 0 = the rules count those that are compared.
+        block_s: length of the blocks whose spread is the cluster-robust variance of the slow windows' means.
+        fast_block_s: the same of the fast window.
+        wander_s: how much history the service's own wander is learnt from.
+        wander_rest_s: how long ago that history ends, so that a drop is not taken for wander.
+        wander_prior: wander of the mean, a standard deviation, before there is history.
+        wander_weight_s: the history that the prior is worth.
+        wander_floor: share of the prior's variance below which no wander is believed.
+        wander_cap: the largest wander that is believed, whatever the sampling error; the Grafana form, which learns
+            none, always takes it.
+        fast_wander_cap: the same in the fast window.
+        wander_sampling: times the sampling variance up to which a wander above these is believed too: scores that
+            come in sessions which nobody declares look like one.
         min_n_eff: effective scores a window needs.
         min_baseline_n_eff: effective scores a baseline needs.
         scrape_s: scrape interval; also the rules' evaluation interval from 60 s down.
@@ -72,10 +88,13 @@ class Config:
         day_step_s: short window beside `day_window_s` in the low-score alert; beside the longer one it is
             `fast_window_s`.
         good_share: share of scores that should meet their threshold.
-        detectable_drop: the drop that shall be found within `days_window_s` in four of five cases.
+        detectable_drop: the drop that shall be found within `week_window_s` in four of five cases.
+        raw_detectable_drop: the same in the Grafana form, whose fixed wander hides smaller ones.
         lag_limit_s: time from answer to score that is still fine.
         error_share: share of failed evaluations that is still fine.
         empty_share: share of empty retrievals that is still fine.
+        missing_rise: rise of the share without a score that is still fine.
+        missing_share: share without a score that is still fine, risen or not.
         canary_gap: rise of a poisoned score that is still fine.
         budget_share: share of the day's budget at which it counts as spent.
         prometheus_url: where Grafana finds the provisioned Prometheus.
@@ -90,12 +109,26 @@ class Config:
     tempo_uid: str = "ragtrace-tempo"
     day_window_s: int = 86_400
     days_window_s: int = 259_200
+    week_window_s: int = 604_800
     fast_window_s: int = 21_600
     baseline_s: int = 1_209_600
     tolerance: float = 0.02
-    fast_tolerance: float = 0.05
-    z: float = 3.0
-    fast_z: float = 4.0
+    fast_tolerance: float = 0.04
+    z: float = 3.65
+    days_z: float = 3.35
+    week_z: float = 2.8
+    fast_z: float = 4.15
+    family: int = 0
+    block_s: int = 3_600
+    fast_block_s: int = 900
+    wander_s: int = 2_419_200
+    wander_rest_s: int = 345_600
+    wander_prior: float = 0.01
+    wander_weight_s: int = 604_800
+    wander_floor: float = 0.5
+    wander_cap: float = 0.015
+    fast_wander_cap: float = 0.03
+    wander_sampling: float = 3.0
     min_n_eff: int = 30
     min_baseline_n_eff: int = 200
     scrape_s: int = 60
@@ -105,6 +138,7 @@ class Config:
         Watched(name="context_precision"),
         Watched(name="selection_efficiency_at_k"),
         Watched(name="harm_at_k"),
+        Watched(name="answered"),
     )
     baseline_memory_s: int = 2_592_000
     baseline_interval_s: int = 900
@@ -115,9 +149,12 @@ class Config:
     day_step_s: int = 7_200
     good_share: float = 0.8
     detectable_drop: float = 0.07
+    raw_detectable_drop: float = 0.1
     lag_limit_s: int = 900
     error_share: float = 0.05
     empty_share: float = 0.05
+    missing_rise: float = 0.05
+    missing_share: float = 0.5
     canary_gap: float = 0.1
     budget_share: float = 0.02
     prometheus_url: str = "http://prometheus:9090"
@@ -138,9 +175,19 @@ class Config:
         return tuple(sorted({*LOWER_IS_BETTER, *self.down_metrics}))
 
     @property
+    def longest_window_s(self) -> int:
+        """Length of the longest window of the drift alerts."""
+        return max(self.day_window_s, self.days_window_s, self.week_window_s, self.fast_window_s)
+
+    @property
+    def baseline_ends_s(self) -> dict[str, int]:
+        """How long ago each recorded baseline ends, by its name."""
+        return {"day": self.day_window_s, "days": self.days_window_s, "week": self.week_window_s}
+
+    @property
     def baseline_rest_s(self) -> int:
-        """How long a baseline rests after its alert: until no baseline holds a score of the incident."""
-        return self.baseline_s + self.days_window_s
+        """How long the last baseline rests after an alert: until none holds a score of the incident."""
+        return self.baseline_s + self.longest_window_s
 
     @classmethod
     def demo(cls) -> Config:
@@ -148,13 +195,24 @@ class Config:
         return cls(
             day_window_s=10,
             days_window_s=10,
+            week_window_s=10,
             fast_window_s=10,
             baseline_s=30,
+            z=3.0,
+            days_z=3.0,
+            week_z=3.0,
+            fast_z=4.0,
+            block_s=2,
+            fast_block_s=2,
+            wander_s=30,
+            wander_rest_s=10,
+            wander_sampling=0.0,
             min_n_eff=30,
             min_baseline_n_eff=100,
             scrape_s=1,
             metrics=(Watched(name="faithfulness"),),  # of 56 questions the other metrics say little
             detectable_drop=0.2,  # 100 scores can show no less
+            raw_detectable_drop=0.2,
             baseline_memory_s=3_600,
             baseline_interval_s=1,
             gate_s=5,
@@ -179,6 +237,11 @@ def duration(seconds: int) -> str:
     return f"{seconds}s"
 
 
+DRIFT_ALERTS: Final = (
+    "RagtraceQualityDrift", "RagtraceSelectionEfficiencyDrift", "RagtraceHarmDrift", "RagtraceAnsweredDrift",
+)  # fmt: skip
+"""Names of the alerts that fire by rule F."""
+
 OVERVIEW: Final = "ragtrace-overview"
 INVESTIGATE: Final = "ragtrace-investigate"
 RETRIEVAL: Final = "ragtrace-retrieval"
@@ -191,6 +254,8 @@ PANELS: Final[dict[str, tuple[str, int]]] = {
     "z": (INVESTIGATE, 21),
     "judge_version": (INVESTIGATE, 31),
     "n_eff": (INVESTIGATE, 14),
+    "missing": (INVESTIGATE, 36),
+    "verdicts": (INVESTIGATE, 72),
     "selection_efficiency": (RETRIEVAL, 21),
     "harm": (RETRIEVAL, 31),
     "empty_retrieval": (RETRIEVAL, 41),

@@ -1,8 +1,8 @@
-"""PromQL of means, intervals, effective sizes and drift over the weighted counters.
+"""PromQL of means, intervals and effective sizes over the weighted counters.
 
 With w = 1 / inclusion probability: mean = WX / W, effective size n = W^2 / W2, variance of one score
-s2 = W2X2 / W2 - 2 mean W2X / W2 + mean^2, floored at .02: a perfect baseline would call one bad answer a drop.
-z = (baseline - tolerance - mean) / sqrt(s2 (1 / n + 1 / n of the baseline)), with the baseline's s2.
+s2 = W2X2 / W2 - 2 mean W2X / W2 + mean^2, for drift floored at .02: a perfect baseline would call one bad answer a
+drop. The sums of squares are over clusters, which are sessions or questions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ragtrace.semconv import METRICS
 from ragtrace_dashboards.config import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ragtrace_dashboards.config import Config
 
@@ -23,7 +23,7 @@ SERIES = {it.name: it.prometheus for it in METRICS}
 """Prometheus name of each metric."""
 
 S2_FLOOR = semconv.SCORE_VARIANCE_FLOOR
-_Z95 = 1.96
+Z95 = 1.96
 
 
 def label(attribute: str) -> str:
@@ -53,6 +53,9 @@ LABEL_SCALE = label(semconv.LABEL_SCALE)
 UNIVERSE = label(semconv.UNIVERSE)
 JUDGE_MODEL = label(semconv.JUDGE_MODEL)
 JUDGE_VERSION = label(semconv.JUDGE_VERSION)
+VERDICT = label(semconv.DIAGNOSIS_VERDICT)
+REASON = label(semconv.REASON)
+OUTCOME = label(semconv.OUTCOME)
 
 WHOSE: Final = ("job", WORKFLOW, METRIC)
 MEASURED: Final = (*WHOSE, CUTOFF)
@@ -99,6 +102,21 @@ def on(labels: Sequence[str]) -> str:
     return f"on ({', '.join(labels)})"
 
 
+def watching(names: Iterable[str]) -> str:
+    """Return the matcher of some metrics.
+
+    Example:
+        >>> watching(["mrr", "harm_at_k"])
+        'gen_ai_evaluation_name=~"mrr|harm_at_k"'
+    """
+    return f'{METRIC}=~"{"|".join(names)}"'
+
+
+def recording(record: str, expr: str) -> dict[str, str]:
+    """Return a recording rule."""
+    return {"record": record, "expr": expr}
+
+
 def gauge_by(how: str, name: str, by: Sequence[str], where: str = JOB) -> str:
     """Return a gauge, by its OpenTelemetry name, whose series are joined by labels.
 
@@ -109,15 +127,15 @@ def gauge_by(how: str, name: str, by: Sequence[str], where: str = JOB) -> str:
     return f"{how} by ({', '.join(by)}) ({SERIES[name]}{{{where}}})"
 
 
-def variance(mean: str, w2: str, w2x: str, w2x2: str) -> str:
-    """Return the floored variance of one score from the mean and the sums of squared weights.
+def variance(mean: str, w2: str, w2x: str, w2x2: str, floor: float = S2_FLOOR) -> str:
+    """Return the floored variance of one score from the mean and the sums of squared weights over clusters.
 
     Example:
         >>> variance("m", "a", "b", "c")
         'clamp_min(c / (a > 0) - 2 * (m) * b / (a > 0) + (m) ^ 2, 0.02)'
     """
     w2 = f"({w2} > 0)"
-    return f"clamp_min({w2x2} / {w2} - 2 * ({mean}) * {w2x} / {w2} + ({mean}) ^ 2, {S2_FLOOR})"
+    return f"clamp_min({w2x2} / {w2} - 2 * ({mean}) * {w2x} / {w2} + ({mean}) ^ 2, {floor})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,20 +190,34 @@ def baseline_of(sample: Sample, config: Config, *, is_fixed: bool = False) -> Sa
     return replace(sample, window=duration(config.baseline_s), at=at)
 
 
-def bound(sample: Sample, base: Sample, side: str) -> str:
-    """Return an end of the mean's 95 % interval, ``-`` or ``+``, within 0 and 1.
+def bound(sample: Sample, side: str) -> str:
+    """Return an end of the mean's 95 % interval, ``-`` or ``+``; absent where the mean is above 1."""
+    w2, w2x, w2x2 = (sample.sum(it) for it in (semconv.SCORE_W2, semconv.SCORE_W2X, semconv.SCORE_W2X2))
+    s2 = variance(sample.mean, w2, w2x, w2x2, floor=0)
+    return interval_end(f"({sample.mean} <= 1)", f"({sample.n_eff})", s2, side)
 
-    The variance is the baseline's; without a baseline the window's own.
+
+def low_share_bound(sample: Sample, side: str) -> str:
+    """Return an end of the 95 % interval of the low share, ``-`` or ``+``."""
+    share = f"({sample.low_share})"
+    return interval_end(share, f"({sample.n_eff})", f"{share} * (1 - {share})", side)
+
+
+def interval_end(mean: str, size: str, s2: str, side: str) -> str:
+    """Return an end of the 95 % interval of a mean in [0, 1], ``-`` or ``+``.
+
+    It is that of `ragtrace.stats.intervals.mean_interval`: Student's t on the effective size with four added
+    labels, of which three move the middle.
+
+    Example:
+        >>> interval_end("m", "n", "s", "-")[:70]
+        'clamp(m + (3 * (0.5 - m) - (1.96 + 2.3724 / clamp_min(n - 2.1, 0.2)) *'
     """
-    s2 = f"(({base.s2}) or ({sample.s2}))"
-    return f"clamp(({sample.mean}) {side} {_Z95} * sqrt({s2} / ({sample.n_eff})), 0, 1)"
-
-
-def z_score(sample: Sample, base: Sample, tolerance: float, *, is_down: bool = False) -> str:
-    """Return how many standard errors the window lies beyond the tolerance on the bad side of the baseline."""
-    better, worse = (sample.mean, base.mean) if is_down else (base.mean, sample.mean)
-    error = f"sqrt({base.s2} * (1 / ({sample.n_eff}) + 1 / ({base.n_eff})))"
-    return f"(({better}) - ({worse}) - {tolerance}) / {error}"
+    squares = (
+        f"{size} * {s2} / (1 - 1 / clamp_min({size}, 1.5)) ^ 2 + 1 + 4 / (1 + 4 / {size}) * ({mean} - 0.5) ^ 2"
+    )
+    t = f"(1.96 + 2.3724 / clamp_min({size} - 2.1, 0.2))"
+    return f"clamp({mean} + (3 * (0.5 - {mean}) {side} {t} * sqrt({squares})) / ({size} + 4), 0, 1)"
 
 
 def where_alone(expr: str, sample: Sample) -> str:
@@ -193,14 +225,19 @@ def where_alone(expr: str, sample: Sample) -> str:
     return f"({expr}) and on ({METRIC}) (count by ({METRIC}) ({sample.mean}) == 1)"
 
 
-def wilson(sample: Sample, side: str) -> str:
-    """Return an end of the Wilson 95 % interval of the low share, with the effective size as the size."""
-    share, size = f"({sample.low_share})", f"({sample.n_eff})"
-    square = round(_Z95**2, 4)
-    spread = f"{_Z95} * sqrt({share} * (1 - {share}) / {size} + {square / 4} / {size} ^ 2)"
+def wilson_bound(share: str, size: str, side: str, z: float = Z95) -> str:
+    """Return an end of Wilson's interval of a share, ``-`` or ``+``; both sides have the same labels.
+
+    Example:
+        >>> wilson_bound("p", "n", "-", 2.0)
+        'clamp((p + 2.0 / n - 2.0 * sqrt(p * (1 - p) / n + 1.0 / n ^ 2)) / (1 + 4.0 / n), 0, 1)'
+    """
+    square = round(z**2, 4)
+    spread = f"{z} * sqrt({share} * (1 - {share}) / {size} + {square / 4} / {size} ^ 2)"
     return f"clamp(({share} + {square / 2} / {size} {side} {spread}) / (1 + {square} / {size}), 0, 1)"
 
 
 def _seconds(window: str, config: Config) -> int:
-    known = {duration(it): it for it in (config.day_window_s, config.days_window_s, config.fast_window_s)}
-    return known.get(window, max(known.values()))  # a variable may become any of them
+    windows = (config.day_window_s, config.days_window_s, config.week_window_s, config.fast_window_s)
+    # A board's variable may become any window but the longest.
+    return {duration(it): it for it in windows}.get(window, config.days_window_s)

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 
 from ragtrace_dashboards.alerts import VALUE, alerts
 from ragtrace_dashboards.config import PROVISIONED_UID, duration
-from ragtrace_dashboards.drift import baseline_rules, window_rules
+from ragtrace_dashboards.drift import wander_rules, window_rules
+from ragtrace_dashboards.drift_rule.baselines import baseline_rules
+from ragtrace_dashboards.drift_rule.culprit import culprit_rules
 from ragtrace_dashboards.expressions import METRIC, WORKFLOW
+from ragtrace_dashboards.shares import share_baseline_rules, share_rules
 from ragtrace_dashboards.yaml_text import yaml_text
 
 if TYPE_CHECKING:
@@ -23,7 +26,8 @@ if TYPE_CHECKING:
 RECORDING = "rules/ragtrace-recording.yaml"
 ALERT_RULES = "rules/ragtrace-alerts.yaml"
 BASELINE_GROUP, WINDOW_GROUP, ALERT_GROUP = "ragtrace-baseline", "ragtrace-windows", "ragtrace-alerts"
-GROUPS = (BASELINE_GROUP, WINDOW_GROUP, ALERT_GROUP)
+SHARE_BASELINE_GROUP, SHARE_GROUP = "ragtrace-share-baseline", "ragtrace-shares"
+GROUPS = (BASELINE_GROUP, SHARE_BASELINE_GROUP, WINDOW_GROUP, SHARE_GROUP, ALERT_GROUP)
 """Groups of rules, in the order in which they need each other."""
 ALERTING = "grafana/alerting/ragtrace.yaml"
 DATASOURCES = "grafana/datasources/ragtrace.yaml"
@@ -35,8 +39,10 @@ _LOOK_BACK_S = 600  # an instant query is asked at the end of it; Grafana wants 
 def prometheus_files(config: Config) -> dict[str, str]:
     """Return the text of each rule file by its path."""
     groups = [
-        _group(BASELINE_GROUP, config.baseline_interval_s, baseline_rules(config)),
-        _group(WINDOW_GROUP, config.scrape_s, window_rules(config)),
+        _group(BASELINE_GROUP, config.baseline_interval_s, [*baseline_rules(config), *wander_rules(config)]),
+        _group(SHARE_BASELINE_GROUP, config.baseline_interval_s, share_baseline_rules(config)),
+        _group(WINDOW_GROUP, config.scrape_s, [*window_rules(config), *culprit_rules(config)]),
+        _group(SHARE_GROUP, config.scrape_s, share_rules(config)),
     ]
     rules = [_prometheus_rule(alert, config) for alert in alerts(config)]
     return {
@@ -126,7 +132,7 @@ def _grafana_rule(alert: Alert, config: Config) -> JsonObject:
     if alert.keep_firing_s:
         rule["keepFiringFor"] = duration(alert.keep_firing_s)
     return rule | {
-        "annotations": _annotations(alert, config, value),
+        "annotations": _annotations(alert, config, value, details=alert.hint),
         "labels": {"severity": alert.severity},
         "isPaused": False,
     }

@@ -8,6 +8,7 @@ const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? 
 try {
   for (const { query, png, width, height } of JSON.parse(jobs)) {
     const page = await browser.newPage({ viewport: { width, height: height ?? 1000 }, timezoneId: 'UTC', locale: 'en-GB' });
+    await page.clock.setFixedTime(1000 * new URLSearchParams(query).get('to')); // for "21 days ago"
     // A panel that fails leaves a picture with a hole: the run fails.
     const failed = (text) => {
       console.error(text.slice(0, 600));

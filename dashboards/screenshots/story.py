@@ -2,33 +2,44 @@
 
 Names, labels and boundaries are those of `ragtrace.semconv.METRICS`. Two workflows share one scorer. In the last 40
 hours the search of the workflow "docs" finds less: recall falls, faithfulness follows, runs without any passage
-appear, the e-detector warns after four hours and alarms after twelve. Samples come every hour, in the
-last eight days every ten minutes.
+and refusals appear, and people rate worse. The mix of questions and the judge are as before. The e-detector warns
+after four hours and alarms after twelve. Samples come every hour, in the last eight days every ten minutes.
 """
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dashboards.screenshots.opinions import opinions
+from dashboards.screenshots.scene import (
+    CHANGE,
+    END,
+    RUNS_AN_HOUR,
+    WORKFLOWS,
+    busy,
+    falling,
+    label,
+    wave,
+    whose,
+    workflow_of,
+)
 from ragtrace import semconv
+from ragtrace.stats.intervals import Sums, mean_interval
 from tests.dashboards.month import _ATTRIBUTES, _SUMS, DAY, DAYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-END = 1_780_002_000 // 7_200 * 7_200
-CHANGE = END - 40 * 3_600
+    from dashboards.screenshots.scene import Labels, Reading
+
 FINE_S, COARSE_S = 600, 3_600
-WORKFLOWS = {"support": 0.6, "docs": 0.4}
-RUNS_AN_HOUR = 90.0
 SAMPLED = 0.5
 WEIGHT = 1 / SAMPLED
-FAIL_BELOW = 0.8
 DISTRIBUTED = ("faithfulness", "context_recall", "harm_at_k")  # 25 series each: more would be half a gigabyte
 # Share of low scores before and after the change, the second for "docs" alone.
 BAD = {
@@ -37,20 +48,15 @@ BAD = {
     "ra_nwg_at_k": (0.2, 0.34), "proc_at_k": (0.12, 0.38), "pct_proc_at_k": (0.16, 0.17),
     "pool_recall4_at_k": (0.1, 0.4), "precision4_at_k": (0.25, 0.3), "mrr": (0.2, 0.27), "ndcg_at_k": (0.18, 0.26),
 }  # fmt: skip
+VERDICT_SHARES = {
+    "ok": (0.80, 0.52), "not_retrieved": (0.03, 0.24), "lost_in_rerank": (0.03, 0.03),
+    "cut_from_prompt": (0.01, 0.01), "insufficient_but_answered": (0.02, 0.05), "unsupported": (0.05, 0.05),
+    "contradicted": (0.01, 0.01), "rightly_refused": (0.02, 0.06), "wrongly_refused": (0.01, 0.01),
+    "undetermined": (0.02, 0.02),
+}  # fmt: skip
+"""Share of each verdict before and after the change, the second for "docs" alone."""
+
 _LOW, _HIGH = (0.25, 0.5, 0.6, 0.67), (1.0, 1.0, 1.0, 0.8)
-
-Labels = dict[str, str]
-Reading = Callable[[int], float]
-
-
-def busy(at: int) -> float:
-    """Traffic of a time of day beside the day's mean."""
-    return 1 + 0.6 * math.sin(2 * math.pi * (at % DAY / DAY - 0.35))
-
-
-def wave(at: int, low: float, high: float) -> float:
-    """A value between two that follows the traffic, with a little of its own."""
-    return low + (high - low) * (busy(at) - 0.4) / 1.2 * (0.92 + 0.16 * random.Random(at).random())
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,7 @@ class Story:
                 for (metric, workflow), drawn in scores.items():
                     if it.kind == "histogram" and metric not in DISTRIBUTED:
                         continue
-                    yield from self._of_scores(it, _whose(metric, workflow), drawn)
+                    yield from self._of_scores(it, whose(metric, workflow), drawn)
             elif it.kind == "histogram":
                 yield from self._histogram(it)
             else:
@@ -102,23 +108,22 @@ class Story:
                 yield from self._lines(f"{it.prometheus}_bucket", it, own | {"le": _le(bound)}, below)
             yield from self._lines(f"{it.prometheus}_sum", it, own, itertools.accumulate(map(sum, drawn)))
             yield from self._lines(f"{it.prometheus}_count", it, own, itertools.accumulate(map(len, drawn)))
-        else:
-            yield from self._lines(
-                it.prometheus, it, own, self._last_hour(it.name, drawn, is_up=own[_METRIC] != "harm_at_k")
-            )
+        elif it.name in _ESTIMATES and own[_METRIC] in _ESTIMATED.get(_ESTIMATES[it.name][0], BAD):
+            first = _FIRST_JUDGE if semconv.FIRST_JUDGE_MODEL in it.attributes else {}
+            yield from self._lines(it.prometheus, it, own | first, self._estimate(it.name, drawn))
 
-    def _last_hour(self, name: str, drawn: list[list[float]], *, is_up: bool) -> Iterator[float]:
-        for place, at in enumerate(self.times):
-            first = next(i for i in range(place, -1, -1) if i == 0 or self.times[i - 1] <= at - 3_600)
-            xs = [x for part in drawn[first : place + 1] for x in part] or [1.0]
-            mean = sum(xs) / len(xs)
-            half = 1.96 * math.sqrt(max(sum((x - mean) ** 2 for x in xs), 0.05)) / len(xs)
-            share = sum(x >= FAIL_BELOW for x in (xs if is_up else (1 - x for x in xs))) / len(xs)
-            yield {
-                semconv.WINDOW_MEAN: mean,
-                semconv.WINDOW_LOW: mean - half,
-                semconv.WINDOW_HIGH: mean + half,
-            }.get(name, share)
+    def _estimate(self, name: str, drawn: list[list[float]]) -> Iterator[float]:
+        """Yield mean, low or high of the last scores: of an hour, of a day, of three hours from two judges."""
+        length_s, part = _ESTIMATES[name]
+        counts, sums, squares = (
+            [0.0, *itertools.accumulate(sum(x**power for x in xs) for xs in drawn)] for power in (0, 1, 2)
+        )
+        for place, at in enumerate(self.times, 1):
+            first = bisect.bisect_right(self.times, at - length_s)
+            n, wx, wx2 = (it[place] - it[first] for it in (counts, sums, squares))
+            # A new kind of questions comes and goes; it is not what makes the scores fall.
+            moved = 0.006 * math.sin(at / DAY) if length_s == DAY else 0.0
+            yield getattr(mean_interval(Sums(n, wx, n, wx, wx2)), part) + moved if n else 1.0
 
     def _histogram(self, it: semconv.Instrument) -> Iterator[str]:
         for own, middle, an_hour in _MIDDLES[it.name]:
@@ -132,7 +137,7 @@ class Story:
             yield from self._lines(f"{it.prometheus}_count", it, own, itertools.accumulate(steps))
 
     def _plain(self, it: semconv.Instrument) -> Iterator[str]:
-        for own, reading in _READINGS[it.name]:
+        for own, reading in _READINGS.get(it.name, []):
             values = map(reading, self.times)
             if it.kind.endswith("counter"):  # the reading is a rate an hour
                 values = itertools.accumulate(reading(at) * (at - before) / 3_600 for before, at in self._pairs())
@@ -149,24 +154,18 @@ class Story:
             yield f"{name}{{{labels}}} {value:.10g} {at}\n"
 
 
-def _label(attribute: str, value: str) -> Labels:
-    return {semconv.prometheus_name(attribute, ""): value}
-
-
-def _whose(metric: str, workflow: str) -> Labels:
-    # As in life a metric that is no set's has neither K nor labelled passages.
-    k, scale, universe = ("5", "1-5", "pool") if metric.endswith("_at_k") else ("", "", "")
-    found = {
-        semconv.GEN_AI_EVALUATION_NAME: metric, semconv.GEN_AI_WORKFLOW_NAME: workflow, semconv.K: k,
-        semconv.LABEL_SCALE: scale, semconv.UNIVERSE: universe,
-    }  # fmt: skip
-    return {semconv.prometheus_name(key, ""): value for key, value in found.items()}
-
-
 def _le(bound: float) -> str:
     return "+Inf" if bound == math.inf else f"{bound:g}"
 
 
+_ESTIMATES = {
+    semconv.WINDOW_MEAN: (3_600, "mean"), semconv.WINDOW_LOW: (3_600, "low"), semconv.WINDOW_HIGH: (3_600, "high"),
+    semconv.ADJUSTED_MEAN: (DAY, "mean"), semconv.ADJUSTED_LOW: (DAY, "low"), semconv.ADJUSTED_HIGH: (DAY, "high"),
+    semconv.COMBINED_MEAN: (10_800, "mean"), semconv.COMBINED_LOW: (10_800, "low"),
+    semconv.COMBINED_HIGH: (10_800, "high"),
+}  # fmt: skip
+_ESTIMATED = {DAY: DISTRIBUTED, 10_800: ("faithfulness",)}
+_FIRST_JUDGE = label(semconv.FIRST_JUDGE_MODEL, "overlap")
 _METRIC = semconv.prometheus_name(semconv.GEN_AI_EVALUATION_NAME, "")
 
 
@@ -176,18 +175,17 @@ def _lognormal(bound: float, middle: float, spread: float = 0.6) -> float:
     return 0.5 * (1 + math.erf(math.log(bound / middle) / (spread * math.sqrt(2)))) if bound < math.inf else 1.0
 
 
-def _workflow(name: str) -> Labels:
-    return _label(semconv.GEN_AI_WORKFLOW_NAME, name)
-
-
 def _detectors(calm: Reading, faithfulness: Reading) -> list[tuple[Labels, Reading]]:
     """One reading for each watched metric of "docs"; of the metrics faithfulness alone changes."""
     return [
-        (_whose(metric, "docs") | _label(semconv.DETECTOR, "e_detector"), reading)
+        (whose(metric, "docs") | label(semconv.DETECTOR, "e_detector"), reading)
         for metric, reading in (
             ("faithfulness", faithfulness), ("answer_relevancy", calm), ("context_precision", calm),
         )
     ]  # fmt: skip
+
+
+_FAILING = {"faithfulness": 1.6, "answer_relevancy": 1.0, "context_precision": 0.6}
 
 
 def _results() -> Iterator[tuple[Labels, Reading]]:
@@ -203,24 +201,58 @@ def _results() -> Iterator[tuple[Labels, Reading]]:
                 semconv.GEN_AI_WORKFLOW_NAME: "docs",
             }  # fmt: skip
             labels = {semconv.prometheus_name(key, ""): value for key, value in own.items()}
-            yield labels, lambda at, share=share: share * drawn * busy(at)
+            rate = share * drawn * (1.0 if outcome != "error" else _FAILING[metric])
+            yield labels, lambda at, rate=rate: rate * busy(at)
+
+
+def _due() -> Iterator[tuple[str, Labels, Reading]]:
+    """An hour's due runs of each metric, and those without a score; "docs" refuses more after the change."""
+    for metric, workflow in itertools.product(BAD, WORKFLOWS):
+        own, runs = whose(metric, workflow), WEIGHT * RUNS_AN_HOUR * SAMPLED * WORKFLOWS[workflow]
+        lost = {"abstained": (0.03, 0.11), "no_contexts": (0.01, 0.07), "judge_timeout": (0.012, 0.012)}
+        yield semconv.SCORE_DUE_W, own, lambda at, runs=runs: runs * busy(at)
+        yield semconv.SCORE_DUE_W2, own, lambda at, runs=runs: WEIGHT * runs * busy(at)
+        for reason, shares in lost.items():
+            about = own | label(semconv.REASON, reason)
+            about |= label(semconv.OUTCOME, "error" if reason.startswith("judge") else "na")
+            yield semconv.SCORE_MISSING_W, about, falling(runs, shares, workflow)
+
+
+def _verdicts() -> Iterator[tuple[str, Labels, Reading]]:
+    """An hour's runs by verdict; after the change the search of "docs" does not find the needed passages."""
+    for (verdict, shares), workflow in itertools.product(VERDICT_SHARES.items(), WORKFLOWS):
+        about = workflow_of(workflow) | label(semconv.DIAGNOSIS_VERDICT, verdict)
+        runs = RUNS_AN_HOUR * SAMPLED * WORKFLOWS[workflow]
+        for name, each in (
+            (semconv.DIAGNOSIS_N, 1.0),
+            (semconv.DIAGNOSIS_W, WEIGHT),
+            (semconv.DIAGNOSIS_W2, WEIGHT**2),
+        ):
+            yield name, about, falling(each * runs, shares, workflow)
+
+
+def _named(found: Iterator[tuple[str, Labels, Reading]]) -> dict[str, list[tuple[Labels, Reading]]]:
+    by_name: dict[str, list[tuple[Labels, Reading]]] = {}
+    for name, own, reading in found:
+        by_name.setdefault(name, []).append((own, reading))
+    return by_name
 
 
 def _by(attribute: str, rates: dict[str, float], other: str = "", **fixed: str) -> list[tuple[Labels, Reading]]:
     """Counters an hour for each value of an attribute; `other` is an attribute that stays empty."""
-    none = _label(other, "") if other else {}
+    none = label(other, "") if other else {}
     return [
-        (_label(attribute, value) | none | fixed, lambda at, rate=rate: rate * busy(at))
+        (label(attribute, value) | none | fixed, lambda at, rate=rate: rate * busy(at))
         for value, rate in rates.items()
     ]
 
 
 def _decision(name: str, reason: str, rate: float) -> tuple[Labels, Reading]:
-    return _label(semconv.DECISION, name) | _label(semconv.REASON, reason), lambda at: rate * busy(at)
+    return label(semconv.DECISION, name) | label(semconv.REASON, reason), lambda at: rate * busy(at)
 
 
 def _state(name: str, reason: str, reading: Reading) -> tuple[Labels, Reading]:
-    return _label(semconv.STATE, name) | _label(semconv.REASON, reason), reading
+    return label(semconv.STATE, name) | label(semconv.REASON, reason), reading
 
 
 def _spent(at: int) -> float:
@@ -248,16 +280,16 @@ _READINGS: dict[str, list[tuple[Labels, Reading]]] = {
     semconv.BASELINE_SD: _detectors(lambda _: 0.197, lambda _: 0.188),
     semconv.BASELINE_N: _detectors(lambda _: 500.0, lambda _: 500.0),
     semconv.BASELINE_FROZEN_TIME: _detectors(lambda _: float(END - 21 * DAY), lambda _: float(END - 21 * DAY)),
-    semconv.COVERAGE_RATIO: [(_workflow(name), lambda at: 1.01 - wave(at, 0.02, 0.05)) for name in WORKFLOWS],
-    semconv.WEIGHT_CAPPED: [(_workflow("support"), lambda at: 0.3 * busy(at))],
+    semconv.COVERAGE_RATIO: [(workflow_of(name), lambda at: 1.01 - wave(at, 0.02, 0.05)) for name in WORKFLOWS],
+    semconv.WEIGHT_CAPPED: [(workflow_of("support"), lambda at: 0.3 * busy(at))],
     semconv.CANARY_GAP: [({}, lambda at: 0.02 + 0.02 * random.Random(at // 21_600).random())],
     semconv.RETRIEVAL_EMPTY: [
-        (_workflow("support"), lambda at: 0.4 * busy(at)),
-        (_workflow("docs"), lambda at: (_DOCS_EMPTY if at > CHANGE else 0.3) * busy(at)),
+        (workflow_of("support"), lambda at: 0.4 * busy(at)),
+        (workflow_of("docs"), lambda at: (_DOCS_EMPTY if at > CHANGE else 0.3) * busy(at)),
     ],
     semconv.BUDGET_REMAINING: [
-        (_label(semconv.UNIT, "USD"), lambda at: 20 * (1 - _spent(at))),
-        (_label(semconv.UNIT, "token"), lambda at: 2e7 * (1 - _spent(at))),
+        (label(semconv.UNIT, "USD"), lambda at: 20 * (1 - _spent(at))),
+        (label(semconv.UNIT, "token"), lambda at: 3e7 * (1 - 0.8 * _spent(at))),
     ],
     semconv.BREAKER_STATE: [({}, lambda _: 0.0)],
     semconv.LEDGER: [
@@ -272,12 +304,12 @@ _READINGS: dict[str, list[tuple[Labels, Reading]]] = {
         _decision("skipped", "not_sampled", RUNS_AN_HOUR * (1 - SAMPLED)),
     ],
     semconv.EVALUATION_COST_METRIC: [
-        (_workflow(name), lambda at, share=share: 0.55 * share * busy(at)) for name, share in WORKFLOWS.items()
+        (workflow_of(name), lambda at, share=share: 0.55 * share * busy(at)) for name, share in WORKFLOWS.items()
     ],
     semconv.JUDGE_CALLS: _by(semconv.OUTCOME, {"ok": 260.0, "error": 5.0}),
     semconv.JUDGE_TOKENS: _by(semconv.GEN_AI_TOKEN_TYPE, {"input": 410_000.0, "output": 36_000.0}),
     **{
-        name: [(_label(semconv.GEN_AI_OPERATION_NAME, "chat"), lambda at, n=n: n * 1.4 * RUNS_AN_HOUR * busy(at))]
+        name: [(label(semconv.GEN_AI_OPERATION_NAME, "chat"), lambda at, n=n: n * 1.4 * RUNS_AN_HOUR * busy(at))]
         for name, n in (
             (semconv.CLIENT_INPUT_TOKENS, 2_600.0),
             (semconv.CLIENT_OUTPUT_TOKENS, 310.0),
@@ -291,30 +323,42 @@ _READINGS: dict[str, list[tuple[Labels, Reading]]] = {
     semconv.QUEUE_OLDEST: [({}, lambda at: wave(at, 3, 38))],
     semconv.EVALUATION_LAST_TIME: [({}, lambda at: at - 23.0)],
     semconv.INTERNAL_LOSSES: [({}, lambda _: 0.0)],
+    **_named(_due()),
+    **_named(_verdicts()),
+    **opinions(),
 }
-_FINE: Labels = _label(semconv.ERROR_TYPE, "")
-_CHAT: Labels = _FINE | _label(semconv.GEN_AI_OPERATION_NAME, "chat")
-_EMBEDDING: Labels = _FINE | _label(semconv.GEN_AI_OPERATION_NAME, "embeddings")
+_FINE: Labels = label(semconv.ERROR_TYPE, "")
+
+
+def _timed(
+    low: float, high: float, an_hour: float, own: Labels | None = None
+) -> list[tuple[Labels, Reading, float]]:
+    """Times by workflow; a busier one is slower, so that its line can be told apart."""
+    return [
+        (
+            workflow_of(name) | (own or {}),
+            lambda at, share=share: wave(at, low * share, high * share),
+            an_hour * share,
+        )
+        for name, share in WORKFLOWS.items()
+    ]
+
+
+_CHAT: Labels = _FINE | label(semconv.GEN_AI_OPERATION_NAME, "chat")
+_EMBEDDING: Labels = _FINE | label(semconv.GEN_AI_OPERATION_NAME, "embeddings")
 _MIDDLES: dict[str, list[tuple[Labels, Reading, float]]] = {
-    semconv.EVALUATION_DURATION: [
-        (_workflow(name), lambda at: wave(at, 3.5, 6.5), RUNS_AN_HOUR * SAMPLED * share)
-        for name, share in WORKFLOWS.items()
-    ],
-    semconv.EVALUATION_LAG: [
-        (_workflow(name), lambda at: wave(at, 6, 24), RUNS_AN_HOUR * SAMPLED * share)
-        for name, share in WORKFLOWS.items()
-    ],
+    semconv.EVALUATION_DURATION: _timed(7.5, 11, RUNS_AN_HOUR * SAMPLED),
+    semconv.EVALUATION_LAG: _timed(10, 40, RUNS_AN_HOUR * SAMPLED),
     semconv.CLIENT_OPERATION_DURATION: [(_FINE, lambda at: wave(at, 0.05, 0.11), RUNS_AN_HOUR)],
     semconv.CLIENT_INFERENCE_DURATION: [(_CHAT, lambda at: wave(at, 1.2, 2.4), 1.4 * RUNS_AN_HOUR)],
     semconv.CLIENT_EMBEDDINGS_DURATION: [(_EMBEDDING, lambda at: wave(at, 0.02, 0.05), RUNS_AN_HOUR)],
     semconv.RERANK_DURATION: [(_FINE, lambda at: wave(at, 0.15, 0.4), RUNS_AN_HOUR)],
     semconv.CLIENT_TOKEN_USAGE: [
-        (_CHAT | _label(semconv.GEN_AI_TOKEN_TYPE, kind), lambda _, tokens=tokens: tokens, 1.4 * RUNS_AN_HOUR)
+        (_CHAT | label(semconv.GEN_AI_TOKEN_TYPE, kind), lambda _, tokens=tokens: tokens, 1.4 * RUNS_AN_HOUR)
         for kind, tokens in (("input", 2_600.0), ("output", 310.0))
     ],
     semconv.INVOKE_WORKFLOW_DURATION: [
-        *((_workflow(name) | _FINE, lambda at: wave(at, 2.6, 4.6), RUNS_AN_HOUR * share)
-          for name, share in WORKFLOWS.items()),
-        (_workflow("docs") | _label(semconv.ERROR_TYPE, "Timeout"), lambda _: 31.0, 0.9),
+        *_timed(5.2, 9.2, RUNS_AN_HOUR, _FINE),
+        (workflow_of("docs") | label(semconv.ERROR_TYPE, "Timeout"), lambda _: 31.0, 0.9),
     ],
 }  # fmt: skip

@@ -14,6 +14,9 @@ import promql_parser as pp
 from grafana_foundation_sdk.models import units
 
 from ragtrace import semconv
+from ragtrace_dashboards.config import Config
+from ragtrace_dashboards.drift import wander_rules, window_rules
+from ragtrace_dashboards.drift_rule.variances import THRESHOLD
 from ragtrace_dashboards.expressions import HELD, IDENTITY
 from tests.dashboards.promql import asked, filled, variables
 
@@ -24,6 +27,9 @@ Board = dict[str, Any]
 UNITS = {value for name, value in vars(units).items() if isinstance(value, str) and not name.startswith("_")}
 FOREIGN = {"target_info": {"job", "service_version", "service_name"}}
 SERIES = {it.prometheus: it for it in semconv.METRICS}
+RECORDED = {it["record"] for it in (*window_rules(Config()), *wander_rules(Config()))}
+OF_ALL_JOBS = {it for it in RECORDED if it.startswith(f"{THRESHOLD}:")}
+"""Recorded series of the whole Prometheus, without any label."""
 
 
 def panels(board: Board) -> list[Board]:
@@ -149,7 +155,7 @@ def target_job(board):
         if 'job=~"$job"' not in expr:
             yield f"{where}: no job matcher"
         for name, matchers, _ in found.selectors:
-            if "job" not in matchers:
+            if "job" not in matchers and name not in OF_ALL_JOBS:
                 yield f"{where}: {name} without job"
 
 
@@ -237,11 +243,27 @@ def no_value_text(board):
 _BAND = "a band of a few hundredths is flat between 0 and 1"
 NO_RATIO = {
     ("ragtrace-investigate", 21): "z has no ends",
+    **{("ragtrace-investigate", number): "a drop and its errors are a few hundredths" for number in range(91, 95)},
     ("ragtrace-overview", 21): _BAND,
     ("ragtrace-investigate", 11): _BAND,
+    ("ragtrace-investigate", 26): _BAND,
     ("ragtrace-retrieval", 21): _BAND,
     ("ragtrace-retrieval", 31): _BAND,
 }
+
+
+def _shown(legend: str) -> str:
+    return legend.replace("{{ragtrace_unit}}", "token").replace("{{", "").replace("}}", "")
+
+
+def patterns_meet_a_legend(board):
+    for panel in panels(board):
+        legends = [_shown(it["legendFormat"]) for it in panel["targets"] if "legendFormat" in it]
+        for it in panel["fieldConfig"]["overrides"] if legends else ():
+            matcher = it["matcher"]
+            pattern = matcher["options"][1:-1]
+            if matcher["id"] == "byRegexp" and not any(re.search(pattern, legend) for legend in legends):
+                yield f"panel {panel['id']}: no legend has /{pattern}/"
 
 
 def ratios_from_0_to_1(board):
@@ -268,8 +290,8 @@ def templated_datasources(board):
 def known_metrics(board):
     for where, _, found in parsed(board):
         for name, _, _ in found.selectors:
-            if name not in FOREIGN and instrument(name) is None:
-                yield f"{where}: {name} is no metric of semconv"
+            if name not in FOREIGN and name not in RECORDED and instrument(name) is None:
+                yield f"{where}: {name} is no metric of semconv and no recorded one"
 
 
 def known_labels(board):
@@ -339,7 +361,7 @@ def variables_exist_and_are_used(board):
 
 OWN = (
     stable_uid, schema_version, unique_panel_ids, grid_without_overlap, repeats_alone_in_their_line,
-    telling_description, no_value_text, ratios_from_0_to_1, templated_datasources, known_metrics, known_labels,
+    telling_description, no_value_text, patterns_meet_a_legend, ratios_from_0_to_1, templated_datasources, known_metrics, known_labels,
     nothing_is_averaged_that_differs, no_pie, no_exact_bucket, variables_exist_and_are_used,
 )  # fmt: skip
 
@@ -356,6 +378,8 @@ def labels(series: str) -> set[str]:
     """The labels a series may have."""
     if series in FOREIGN:
         return FOREIGN[series]
+    if series in RECORDED:
+        return set() if series in OF_ALL_JOBS else set(IDENTITY)
     found = instrument(series)
     names = {semconv.prometheus_name(it, "") for it in found.attributes} if found else set()
     return names | {"job"} | ({"le"} if series.endswith("_bucket") else set())

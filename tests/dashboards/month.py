@@ -32,7 +32,7 @@ _ATTRIBUTES = {
     semconv.OUTCOME: "error", semconv.DECISION: "sampled", semconv.DETECTOR: "e_detector", semconv.SITE: "recorder",
     semconv.GEN_AI_OPERATION_NAME: "retrieval", semconv.GEN_AI_DATA_SOURCE_ID: "faq",
     semconv.GEN_AI_TOKEN_MODALITY: "unknown", semconv.GEN_AI_PROVIDER_NAME: "openai", semconv.ERROR_TYPE: "Timeout",
-    semconv.GEN_AI_RESPONSE_MODEL: "m-1", semconv.GEN_AI_TOKEN_TYPE: "input", semconv.K: "5",
+    semconv.GEN_AI_RESPONSE_MODEL: "m-1", semconv.GEN_AI_TOKEN_TYPE: "input", semconv.K: "5", semconv.FEEDBACK_LABEL: "bad",
 }  # fmt: skip
 _SUMS = {
     semconv.SCORE_N: lambda _x, _w: 1.0,
@@ -43,6 +43,15 @@ _SUMS = {
     semconv.SCORE_W2X2: lambda x, w: (w * x) ** 2,
     semconv.SCORE_LOW_W: lambda x, w: w * (x < 0.8),
 }
+# Every fourth score more is due and missing: a fifth of all.
+_DUE = {
+    semconv.SCORE_DUE_W: 1.25 * WEIGHT,
+    semconv.SCORE_DUE_W2: 1.25 * WEIGHT**2,
+    semconv.SCORE_MISSING_W: 0.25 * WEIGHT,
+}
+_VERDICTS = ("ok", "lost_in_rerank", "wrongly_refused")
+_DISTRIBUTED = ("faithfulness", "harm_at_k")
+_NUMBERS = {semconv.BASELINE_N, semconv.FEEDBACK_AGREEMENT_N}
 _TIMES = {semconv.EVALUATION_LAST_TIME, semconv.DRIFT_CHANGE_TIME, semconv.BASELINE_FROZEN_TIME}
 
 
@@ -77,10 +86,13 @@ class Month:
 
     def mean(self, metric: str, since: int, until: int) -> float:
         """Plain mean of the scores drawn in (since, until]."""
-        found = [
-            x for at, xs in zip(self.times, self.scores[metric], strict=True) if since < at <= until for x in xs
-        ]
+        found = self.within(metric, since, until)
         return sum(found) / len(found)
+
+    def within(self, metric: str, since: int, until: int) -> list[float]:
+        """The scores drawn in (since, until]."""
+        drawn = zip(self.times, self.scores[metric], strict=True)
+        return [x for at, xs in drawn if since < at <= until for x in xs]
 
     def text(self) -> Iterator[str]:
         """Yield the lines of all instruments."""
@@ -90,10 +102,16 @@ class Month:
             yield f"# TYPE {base} {kind}\n"
             if it.name in _SUMS:
                 yield from self._sums(it)
+            elif it.name in _DUE:
+                yield from self._due(it)
             elif it.kind == "histogram":
-                yield from self._histogram(it)
+                for metric in _DISTRIBUTED if it.name == semconv.EVALUATION_SCORE else _DISTRIBUTED[:1]:
+                    yield from self._histogram(it, metric)
             else:
-                yield from self._plain(it, is_counter=kind == "counter")
+                for verdict in _VERDICTS if semconv.DIAGNOSIS_VERDICT in it.attributes else ("",):
+                    yield from self._plain(it, is_counter=kind == "counter", verdict=verdict)
+                if it.name == semconv.FEEDBACK:
+                    yield from self._plain(it, is_counter=True, metric="feedback")
         yield "# EOF\n"
 
     def _sums(self, it: semconv.Instrument) -> Iterator[str]:
@@ -103,35 +121,56 @@ class Month:
                 total += sum(_SUMS[it.name](x, w) for x, w in pairs)
                 yield f"{name} {total!r} {at}\n"
 
-    def _plain(self, it: semconv.Instrument, *, is_counter: bool) -> Iterator[str]:
+    def _due(self, it: semconv.Instrument) -> Iterator[str]:
+        for metric in METRICS:
+            total = 0.0
+            for at, xs in zip(self.times, self.scores[metric], strict=True):
+                total += _DUE[it.name] * len(xs)
+                yield f"{it.prometheus}{_labels(it, metric, reason='abstained')} {total!r} {at}\n"
+
+    def _plain(
+        self, it: semconv.Instrument, *, is_counter: bool, verdict: str = "", metric: str = "faithfulness"
+    ) -> Iterator[str]:
         # A frozen baseline of what is scored here would be preferred to the month's own.
         workflow = "elsewhere" if it.name.startswith("ragtrace.baseline.") else ""
-        name = f"{it.prometheus}{_labels(it, workflow=workflow)}"
+        name = f"{it.prometheus}{_labels(it, metric, workflow=workflow, verdict=verdict)}"
         for place, at in enumerate(self.times):
             is_time = it.name in _TIMES
-            value = at - 60 if is_time else place if is_counter else 500 if it.name == semconv.BASELINE_N else 0.9
+            value = at - 60 if is_time else place if is_counter else 500 if it.name in _NUMBERS else 0.9
             yield f"{name} {value} {at}\n"
 
-    def _histogram(self, it: semconv.Instrument) -> Iterator[str]:
+    def _histogram(self, it: semconv.Instrument, metric: str) -> Iterator[str]:
         bounds = [*(f"{bound:g}" for bound in it.boundaries), "+Inf"]
         for rank, bound in enumerate(bounds):
             for place, at in enumerate(self.times):
                 count = place * 10 * (rank + 1) // len(bounds)
-                yield f"{it.prometheus}_bucket{_labels(it, le=bound)} {count} {at}\n"
+                yield f"{it.prometheus}_bucket{_labels(it, metric, le=bound)} {count} {at}\n"
         for part in ("sum", "count"):
             for place, at in enumerate(self.times):
-                yield f"{it.prometheus}_{part}{_labels(it)} {place * 10} {at}\n"
+                yield f"{it.prometheus}_{part}{_labels(it, metric)} {place * 10} {at}\n"
 
 
 def _score(rng: random.Random, bad: float) -> float:
     return rng.choice((0.25, 0.5, 0.6, 0.67)) if rng.random() < bad else rng.choice((1.0, 1.0, 1.0, 0.8))
 
 
-def _labels(it: semconv.Instrument, metric: str = "faithfulness", le: str = "", workflow: str = "") -> str:
-    found = {semconv.prometheus_name(key, ""): _ATTRIBUTES.get(key, metric) for key in it.attributes}
+def _labels(
+    it: semconv.Instrument,
+    metric: str = "faithfulness",
+    le: str = "",
+    workflow: str = "",
+    verdict: str = "",
+    reason: str = "",
+) -> str:
+    others = {
+        semconv.GEN_AI_WORKFLOW_NAME: workflow,
+        semconv.DIAGNOSIS_VERDICT: verdict,
+        semconv.REASON: reason,
+        semconv.OUTCOME: "na" if reason else "",
+    }
+    chosen = _ATTRIBUTES | {key: value for key, value in others.items() if value}
+    found = {semconv.prometheus_name(key, ""): chosen.get(key, metric) for key in it.attributes}
     if not metric.endswith("_at_k"):
         found.pop("ragtrace_k", None)  # as in life: a metric without K has no such label
-    if workflow:
-        found[semconv.prometheus_name(semconv.GEN_AI_WORKFLOW_NAME, "")] = workflow
     pairs = {"job": "rag-app", **found} | ({"le": le} if le else {})
     return "{" + ",".join(f'{key}="{value}"' for key, value in pairs.items()) + "}"

@@ -209,7 +209,8 @@ def test_prometheus_keeps_what_baselines_and_exemplars_need():
     found = flags("prometheus")
     days = int(found["storage.tsdb.retention.time"].removesuffix("d"))
     kept_s = (days - 1) * 86_400
-    assert kept_s >= CONFIG.baseline_memory_s > CONFIG.baseline_rest_s == CONFIG.baseline_s + CONFIG.days_window_s
+    assert kept_s >= CONFIG.baseline_memory_s + CONFIG.wander_rest_s >= CONFIG.wander_s + CONFIG.wander_rest_s
+    assert CONFIG.baseline_memory_s > CONFIG.baseline_rest_s == CONFIG.baseline_s + CONFIG.week_window_s
     assert found["enable-feature"] == "exemplar-storage"
     hours = int(TEMPO["compactor"]["compaction"]["block_retention"].removesuffix("h"))
     assert hours == days * 24, "an exemplar's trace should be there as long as the exemplar"

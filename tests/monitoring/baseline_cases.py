@@ -20,7 +20,11 @@ DOWN = replace(Config(), metrics=(*Config().metrics, Watched(name="contradicted_
 
 
 def baseline_cases() -> list[Case]:
-    return [*_cut_offs(), *_scales(), *_judges(), *_accepted(), *_accepted_better(), *_frozen(), *_processes()]
+    return [*_cut_offs(), *_scales(), *_judges()]
+
+
+def frozen_cases() -> list[Case]:
+    return [*_accepted(), *_accepted_better(), *_frozen(), *_processes()]
 
 
 def down_cases() -> list[Case]:
@@ -111,7 +115,7 @@ def _accepted() -> Iterator[Case]:
     """A drop fires, its level is accepted, and a further drop from there fires again."""
     unjudged = {name: value for name, value in labels("").items() if name not in JUDGE}
     for job, alert, named, means in (
-        ("accepted at last", QUALITY, labels(""), (0.92, 0.85, 0.75)),
+        ("accepted at last", QUALITY, labels(""), (0.92, 0.80, 0.70)),
         ("more harm is accepted", HARM, labels("", METRIC_OF[HARM], ragtrace_k="5"), (0.1, 0.2, 0.3)),
         (
             "no judge at all",

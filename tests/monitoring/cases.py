@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from ragtrace_dashboards.config import Config
 from tests.monitoring.promtool import FORMS, Form, firing, run
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
-    from ragtrace_dashboards.config import Config
 
 Kind = Literal["", "low n", "silence", "judge change"]
 
@@ -66,4 +66,5 @@ def run_cases(
     ]
     if form == "prometheus":
         checks += [it for case in chosen for it in case.also]
-    run(folder, series, checks, only=only, step_min=step_min, form=form, config=config)
+    alone = replace(config or Config(), family=1)  # each service is judged as if no other were watched
+    run(folder, series, checks, only=only, step_min=step_min, form=form, config=alone)

@@ -39,7 +39,7 @@ def _blind() -> Iterator[Case]:
         return Case(job, scores(labels(job), *phases), {BLIND: [(hour, count)]}, kind=kind)
 
     yield case("enough", 0, Scores(168, 200))
-    yield case("20 a day", 1, Scores(168, 20), kind="low n")
+    yield case("15 a day", 1, Scores(168, 15), kind="low n")
     yield case("few of many carry it", 1, Scores(168, 200, w2=25.0), kind="low n")
     yield case("a metric that stopped", 1, Scores(84, 200), Scores(84, 0), kind="silence")
     yield case("new: it learns", 0, Scores(60, 20), hour=58)
@@ -71,10 +71,10 @@ def _judges() -> Iterator[Case]:
     # Two judges side by side, or in turns: each is looked at for itself.
     for job, b, low, blind in (
         ("a mild one hides a strict one", Scores(168, 200, low=0.3), 1, 0),
-        ("two of 40 a day", Scores(168, 40), 0, 2),
+        ("two of 15 a day", Scores(168, 15), 0, 2),
         ("ten a day by a strict one", Scores(168, 9, low=1.0), 0, 1),
     ):
-        a = Scores(168, 40 if blind == 2 else 200, low=0.05)
+        a = Scores(168, 15 if blind == 2 else 200, low=0.05)
         yield Case(job, by(job, "a", 0, a) + by(job, "b", 0, b), {LOW: [(160, low)], BLIND: [(160, blind)]})
     # One score by another judge has changed the measurement: the number does not count.
     yield Case(

@@ -204,6 +204,20 @@ def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def stepped(config: Config, step_s: int) -> Config:
+    """Return a configuration for evaluations so many seconds apart.
+
+    The last evaluation must still be seen, a block must hold two samples, and each reading counts for a step.
+    """
+    return replace(
+        config,
+        gate_s=max(config.gate_s, step_s + 300),
+        block_s=max(config.block_s, step_s),
+        fast_block_s=max(config.fast_block_s, step_s),
+        baseline_interval_s=max(config.baseline_interval_s, step_s),
+    )
+
+
 def run(
     folder: Path,
     series: Sequence[dict[str, str]],
@@ -227,9 +241,7 @@ def run(
         form: whose alerts.
         config: what they are generated from, None = the default.
     """
-    # The firing alert of the last evaluation must still be seen by the gate.
-    config = config or Config()
-    config = replace(config, gate_s=max(config.gate_s, step_min * 60 + 300))
+    config = stepped(config or Config(), step_min * 60)
     rules = rule_files(form, config)
     group = rules[ALERT_RULES]["groups"][0]
     group["rules"] = [rule for rule in group["rules"] if rule["alert"] in only]

@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
 
 from ragtrace import semconv
 from ragtrace_dashboards.alerts import alerts
-from ragtrace_dashboards.config import Config
-from ragtrace_dashboards.drift import DRIFT_ALERTS
+from ragtrace_dashboards.config import DRIFT_ALERTS, Config
 from ragtrace_dashboards.expressions import SERIES, label
-from tests.monitoring.baseline_cases import DOWN, baseline_cases, down_cases
+from tests.monitoring.baseline_cases import DOWN, baseline_cases, down_cases, frozen_cases
 from tests.monitoring.cases import run_cases
-from tests.monitoring.drift_cases import CHANGED, QUALITY, drift_cases, labels, long_cases
+from tests.monitoring.drift_cases import CHANGED, QUALITY, drift_cases, labels, long_cases, wander_cases
 from tests.monitoring.level_cases import BLIND, LOW, level_cases
 from tests.monitoring.operation_cases import BUDGET, CANARY, EMPTY, ERRORS, LAG, SILENT, drawn, operation_cases
-from tests.monitoring.promtool import COARSE, FORMS, QUARTER, Scores, counter, firing, gauge, run, scores
+from tests.monitoring.promtool import (
+    COARSE,
+    FORMS,
+    QUARTER,
+    Scores,
+    baseline,
+    counter,
+    expecting,
+    firing,
+    gauge,
+    run,
+    scores,
+)
+from tests.monitoring.share_cases import MISSING, share_cases, verdicts
 
 pytestmark = pytest.mark.slow
 
 SETS = {
     "drift": (drift_cases, COARSE),
     "long": (long_cases, COARSE),
+    "wander": (wander_cases, COARSE),
     "baseline": (baseline_cases, COARSE),
+    "frozen": (frozen_cases, COARSE),
     "level": (level_cases, COARSE),
     "operation": (operation_cases, QUARTER),
+    "share": (share_cases, COARSE),
 }
-NUMBERED = {*DRIFT_ALERTS, LOW, BLIND, EMPTY, ERRORS, LAG}
+NUMBERED = {*DRIFT_ALERTS, LOW, BLIND, EMPTY, ERRORS, LAG, MISSING}
 APPLIES = {
     "low n": {*NUMBERED, CHANGED},
     "silence": {*NUMBERED, CHANGED, SILENT, BUDGET, CANARY},
@@ -51,6 +67,40 @@ def test_cases(tmp_path, name, form):
 @pytest.mark.parametrize("form", FORMS)
 def test_a_watched_metric_of_which_less_is_better(tmp_path, form):
     run_cases(tmp_path, down_cases(), form, only=DRIFT_ALERTS, step_min=COARSE, config=DOWN)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_six_hours_see_four_bad_ones(tmp_path, form):
+    """The day's window takes them for spread between hours."""
+    job, begin = "four bad hours", 3 * 24
+    named = labels(job)
+    series = scores(named, Scores(begin, 5_000), Scores(4, 5_000, 0.70), Scores(20, 5_000), step_min=QUARTER)
+    series += baseline(named, (5 * 24 * COARSE // QUARTER, 0.92))
+    checks = [firing(QUALITY, begin + hour, count, job) for hour, count in ((0, 0), (4.5, 1), (12, 0), (22, 0))]
+    if form == "prometheus":
+        z = f'ragtrace:drift_z:%s{{job="{job}"}} > bool scalar(ragtrace:drift_threshold:%s)'
+        for arm, value in (("fast", 1), ("day", 0)):
+            checks.append(expecting(f"max({z % (arm, arm)})", begin + 4.5, [{"labels": "{}", "value": value}]))
+    run(tmp_path, series, checks, only=[QUALITY], form=form)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_more_series_are_watched_the_more_a_drop_must_be(tmp_path, form):
+    """The same drop fires alone, and not as one of thirty."""
+    begin, drop = 6 * 24, Scores(48, 5_000, {"prometheus": 0.871, "grafana": 0.835}[form])
+    for folder, others, count in (("alone", 0, 1), ("of thirty", 29, 0)):
+        series = []
+        for workflow in range(others + 1):
+            named = labels("shop") | {"gen_ai_workflow_name": f"w{workflow}"}
+            series += scores(named, Scores(begin, 5_000), Scores(48, 5_000) if workflow else drop)
+            series += baseline(named, (9 * 24, 0.92))
+        checks = [firing(QUALITY, begin, 0, "shop"), firing(QUALITY, begin + 36, count, "shop")]
+        if form == "prometheus":
+            limit = "round(ragtrace:drift_threshold:day ^ 2 - 3.65 ^ 2, 0.01)"
+            family = round(2 * math.log(others + 1), 2)
+            checks.append(expecting(limit, begin, [{"labels": "{}", "value": family}]))
+        (tmp_path / folder).mkdir()
+        run(tmp_path / folder, series, checks, only=[QUALITY], step_min=COARSE, form=form)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -108,7 +158,63 @@ def test_the_message_names_mean_and_baseline(tmp_path):
         assert text in got
     found = re.search(r"lies ([0-9.]+) standard errors.*Mean of 1d: ([0-9.]+)\. Baseline: ([0-9.]+)\.", got)
     assert found is not None, got
-    # z = (.92 - .02 - .60) / sqrt(.04 (1 / 200 + 1 / 800)) = 19.0
-    assert float(found[1]) == pytest.approx(19.0, abs=0.4)
+    # z = (.92 - .60 - 1 / 200) / sqrt(.04 (1 / 200 + 1 / 800) + 1.5 * .01^2) = 15.75
+    assert float(found[1]) == pytest.approx(15.75, abs=0.4)
     assert float(found[2]) == pytest.approx(0.600, abs=0.002)
     assert float(found[3]) == pytest.approx(0.920, abs=0.002)
+
+
+def told(folder, series, hours, alert=QUALITY):
+    """Return the texts of one alert at an hour, as promtool prints what it got instead of nothing."""
+    asked = {"eval_time": f"{round(hours * 60)}m", "alertname": alert, "exp_alerts": []}
+    with pytest.raises(AssertionError) as found:
+        run(folder, series, [], [asked], only={alert}, step_min=COARSE)
+    return str(found.value)
+
+
+WELL = {"ok": 0.85, "unsupported": 0.10, "lost_in_rerank": 0.05}
+GROWN = re.compile(
+    r"The verdict that grew most within (\w+) is (\w+), from ([\d.]+)% of the runs before to ([\d.]+)% now"
+)
+
+
+@pytest.mark.parametrize(
+    ("after", "hours", "mean", "window"),
+    [
+        ({"ok": 0.65, "unsupported": 0.08, "lost_in_rerank": 0.25, "undetermined": 0.02}, 30, 0.60, "1d"),
+        ({"ok": 0.65, "unsupported": 0.12, "lost_in_rerank": 0.23}, 8, 0.55, "6h"),
+    ],
+    ids=["a day", "six hours"],
+)
+def test_the_message_names_the_verdict_that_grew_most_in_the_window_of_the_alert(
+    tmp_path, after, hours, mean, window
+):
+    before, per_day = 4 * 24, 200 if window == "1d" else 400
+    series = scores(labels("shop"), Scores(before, per_day), Scores(hours, per_day, mean))
+    if window == "6h":  # among a day of many good scores, six bad hours of few are seen by the fast arm alone
+        series = scores(labels("shop"), Scores(before, 4_000), Scores(hours, 400, mean))
+    series += verdicts("shop", (before, per_day, WELL), (hours, per_day, after))
+    series += verdicts("another shop", (before + hours, per_day, {"ok": 0.5, "contradicted": 0.5}))
+    ((got_window, verdict, share, now),) = GROWN.findall(told(tmp_path, series, before + hours))
+    assert (got_window, verdict) == (window, "lost_in_rerank")
+    assert float(share) == pytest.approx(5.0, abs=0.2)
+    assert float(now) == pytest.approx(100 * after["lost_in_rerank"], abs=0.3)
+
+
+def test_the_message_names_no_verdict_where_none_surely_grew(tmp_path):
+    series = scores(labels("shop"), Scores(4 * 24, 200), Scores(30, 200, 0.6))
+    assert "verdict" not in told(tmp_path, series, 5 * 24)
+    after = {"ok": 0.83, "unsupported": 0.11, "lost_in_rerank": 0.06}
+    series += verdicts("shop", (4 * 24, 200, WELL), (30, 200, after))
+    assert "verdict" not in told(tmp_path, series, 5 * 24)
+
+
+def test_the_shares_before_rest_in_an_incident(tmp_path):
+    """Nine days into a drop a baseline that rolls on would call half of it usual."""
+    before, lasts = 16 * 24, 9 * 24
+    series = scores(labels("shop"), Scores(before, 200), Scores(lasts, 200, 0.80))
+    after = {"ok": 0.60, "unsupported": 0.10, "lost_in_rerank": 0.30}
+    series += verdicts("shop", (before, 200, WELL), (lasts, 200, after))
+    ((_, verdict, share, now),) = GROWN.findall(told(tmp_path, series, before + lasts))
+    assert (verdict, float(now)) == ("lost_in_rerank", pytest.approx(30.0, abs=0.3))
+    assert float(share) == pytest.approx(5.0, abs=1.0)

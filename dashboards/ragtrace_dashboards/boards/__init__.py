@@ -23,6 +23,7 @@ SCHEMA_VERSION = 42
 TAG = "ragtrace"
 
 OMITTED: Final = {
+    semconv.DIAGNOSIS_N: "the effective number of diagnosed runs decides how sure a share is",
     semconv.CLIENT_TOKEN_USAGE: "the former name of the token counters, for one more release",
     semconv.PASS_RATIO: "shares of single processes cannot be averaged; boards compute the share from sums",
 }
@@ -85,7 +86,7 @@ def all_boards(config: Config) -> list[Board]:
         Board(
             uid=INVESTIGATE,
             title="Investigate a drop",
-            description="Six questions about one metric, in the order of the runbook.",
+            description="Seven questions about one metric, in the order of the runbook.",
             rows=investigate.rows(config),
             variables=[*before, _metric(), *behind],
         ),

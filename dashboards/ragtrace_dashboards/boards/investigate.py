@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace import semconv
-from ragtrace_dashboards.boards import operations, scores
+from ragtrace_dashboards.boards import failures, operations, other_means, scores
+from ragtrace_dashboards.boards.drift_panels import drop_trends, z_trend
 from ragtrace_dashboards.boards.panels import Panel, Query, Row, by_name
 from ragtrace_dashboards.config import PANELS
 from ragtrace_dashboards.expressions import (
@@ -42,9 +43,13 @@ def rows(config: Config) -> list[Row]:
         Row(20, "2. Is it real?", _real(config)),
         Row(30, "3. Did the measuring change?", _measuring(config)),
         Row(40, "4. Where? By $slice", _where(config)),
-        Row(50, "5. Which answers?", _answers()),
-        Row(60, "6. Did the application change?", _application()),
-    ]
+        Row(70, "5. Where answers fail", [
+            failures.verdicts_over_time(number=71, width=12, height=11),
+            failures.verdicts_before_and_now(config, number=PANELS["verdicts"][1], width=12, height=11),
+        ]),
+        Row(50, "6. Which answers?", _answers(config)),
+        Row(60, "7. Did the application change?", _application()),
+    ]  # fmt: skip
 
 
 def _what(config: Config) -> list[Panel]:
@@ -55,8 +60,9 @@ def _what(config: Config) -> list[Panel]:
             title="$metric with its 95 % band",
             description="Mean over the window and the baseline at the picture's right edge. A vertical mark is a "
             "release or an alarm: a drop that begins at one has its cause there. Lengthen the window if the band "
-            "is wider than the drop; it is drawn for one workflow, K and judge, chosen above. Where a baseline is "
-            "frozen or accepted it has a line too: alerts take that.",
+            "is wider than the drop; it is drawn for one workflow, K and judge, chosen above. The paler band "
+            "holds the mean of all runs, whatever the missing ones scored. Where a baseline is frozen or "
+            "accepted it has a line too: alerts take that.",
             has_frozen=True,
             width=16,
             height=10,
@@ -87,7 +93,7 @@ def _latest(name: str) -> str:
 
 def _real(config: Config) -> list[Panel]:
     return [
-        scores.z_trend(config, number=PANELS["z"][1], width=12),
+        z_trend(config, scores.WHICH, number=PANELS["z"][1], width=12),
         Panel(
             number=22,
             title="Detectors in the process",
@@ -111,6 +117,8 @@ def _real(config: Config) -> list[Panel]:
             height=6,
         ),
         _baseline(),
+        other_means.same_questions(number=26, width=24),
+        *drop_trends(config, scores.WHICH, first_number=91),
     ]
 
 
@@ -163,6 +171,7 @@ def _measuring(config: Config) -> list[Panel]:
         operations.canary_gap(config, number=33, width=8),
         operations.sampled_share(number=34, width=12),
         operations.coverage(number=35, width=12),
+        failures.without_a_score(number=PANELS["missing"][1], width=24),
     ]
 
 
@@ -178,10 +187,10 @@ def _where(config: Config) -> list[Panel]:
     ]
 
 
-def _answers() -> list[Panel]:
+def _answers(config: Config) -> list[Panel]:
     return [
         scores.distribution(number=51, width=12),
-        scores.quantiles(number=52, width=12),
+        scores.quantiles(config, number=52, width=12),
         scores.bad_answers(
             f'{{ event.{semconv.GEN_AI_EVALUATION_SCORE_LABEL} = "fail" && '
             f'event.{semconv.GEN_AI_EVALUATION_NAME} =~ "($metric).*" }}',

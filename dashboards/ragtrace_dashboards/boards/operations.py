@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from ragtrace import semconv
-from ragtrace_dashboards.boards.panels import Heading, Panel, Query, by_pattern
-from ragtrace_dashboards.expressions import JOB, METRIC, SERIES, WORKFLOW, gauge_by, label, legend_of, summed
+from ragtrace_dashboards.boards.panels import NO_LEGEND, Heading, Panel, Query, by_pattern
+from ragtrace_dashboards.expressions import JOB, METRIC, SERIES, WORKFLOW, gauge_by, label, legend_of, on, summed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 MODEL = label(semconv.JUDGE_MODEL)
 OUTCOME = label(semconv.OUTCOME)
 REASON = label(semconv.REASON)
+NO_ANCHORS = "no anchors: see ragtrace anchors freeze"
 BREAKER_STATES = (("closed", "green"), ("half open", "orange"), ("open", "red"))
+ANCHOR_STATES = (("learning", "blue"), ("ok", "green"), ("warning", "orange"), ("alarm", "red"))
 
 
 def latency(name: str, *, by: Sequence[str] = (WORKFLOW,), where: str = JOB, **heading: Unpack[Heading]) -> Panel:
@@ -58,6 +60,7 @@ class Look(Heading, total=False):
     states: Sequence[tuple[str, str]]
     overrides: Sequence[JsonObject]
     custom: Mapping[str, Json]
+    nothing: str
 
 
 def gauge(name: str, *, by: Sequence[str] = ("job",), how: str = "max", **look: Unpack[Look]) -> Panel:
@@ -87,20 +90,21 @@ def age(**place: Unpack[Place]) -> Panel:
 
 
 def judge_errors(**place: Unpack[Place]) -> Panel:
-    """Return the share of results that are errors, by reason."""
+    """Return the share of each judge's results that are errors, by reason."""
     name = SERIES[semconv.EVALUATIONS]
-    failed = summed(name, "1h", (METRIC, REASON), f'{JOB},{OUTCOME}="error"')
-    tried = summed(name, "1h", (METRIC,), f'{JOB},{OUTCOME}=~"ok|error"')
-    share = f"{failed} / on ({METRIC}) group_left () ({tried} > 0)"
+    by = (METRIC, MODEL)
+    failed = summed(name, "1h", (*by, REASON), f'{JOB},{OUTCOME}="error"')
+    tried = summed(name, "1h", by, f'{JOB},{OUTCOME}=~"ok|error"')
+    share = f"{failed} / {on(by)} group_left () ({tried} > 0)"
     return Panel(
         title="Failed evaluations",
-        description="Share of results that are errors, by reason. The answers that fail are not a random sample: "
-        "above a few per cent the means are biased. judge_refused and judge_invalid: look at the prompt or the "
-        "model; judge_timeout and judge_rate_limited: at limits and the budget.",
+        description="Share of each judge's results that are errors, by reason. The answers that fail are not a "
+        "random sample: above a few per cent the means are biased. judge_refused and judge_invalid: look at the "
+        "prompt or the model; judge_timeout and judge_rate_limited: at limits and the budget.",
         unit="percentunit",
         low=0,
         high=1,
-        queries=[Query(share, legend=legend_of(METRIC, REASON))],
+        queries=[Query(share, legend=legend_of(METRIC, REASON, MODEL))],
         **place,
     )
 
@@ -223,5 +227,34 @@ def canary_gap(config: Config, **place: Unpack[Place]) -> Panel:
         by=(MODEL,),
         steps=[(0.0, "green"), (config.canary_gap, "red")],
         custom={"axisSoftMax": 1.5 * config.canary_gap, "thresholdsStyle": {"mode": "line"}},
+        **place,
+    )
+
+
+def judge_change(**place: Unpack[Place]) -> Panel:
+    """Return how far the judge is from its own earlier scores of the same runs, with the interval."""
+    by = (METRIC, label(semconv.K), MODEL, label(semconv.JUDGE_VERSION))
+    names = {"change": semconv.ANCHOR_MEAN, "low": semconv.ANCHOR_LOW, "high": semconv.ANCHOR_HIGH}
+    legend = legend_of(*by)
+    lines = [Query(gauge_by("avg", name, by), legend=f"{shown} {legend}") for shown, name in names.items()]
+    return Panel(
+        title="Change of the judge on the same runs",
+        description="Mean score of the anchors now minus their reference, with its 95 % interval. An interval that "
+        "leaves 0 is a judge that changed behind the same name: a drop of that size is no drop of the answers.",
+        decimals=3,
+        queries=[*lines, Query(gauge_by("max", semconv.ANCHOR_N, by), legend=f"runs {legend}")],
+        overrides=[
+            by_pattern("^(low|high) ", custom_lineWidth=0.5, custom_hideFrom=NO_LEGEND),
+            by_pattern(
+                "^runs ",
+                unit="short",
+                decimals=0,
+                min=0,
+                custom_axisPlacement="right",
+                custom_lineWidth=1,
+                custom_lineStyle={"dash": [2, 6], "fill": "dash"},
+            ),
+        ],
+        nothing=NO_ANCHORS,
         **place,
     )

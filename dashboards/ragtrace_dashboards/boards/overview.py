@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace import semconv
-from ragtrace_dashboards.boards import operations, scores
-from ragtrace_dashboards.boards.panels import NO_LEGEND, Panel, Query, Row, by_pattern
-from ragtrace_dashboards.config import PANELS
+from ragtrace_dashboards.boards import failures, operations, other_means, people, scores
+from ragtrace_dashboards.boards.panels import Panel, Query, Row, band
+from ragtrace_dashboards.config import PANELS, duration
 from ragtrace_dashboards.expressions import CHOSEN, SERIES, WORKFLOW, Sample, label, legend_of, summed
 
 if TYPE_CHECKING:
@@ -24,19 +24,21 @@ def rows(config: Config) -> list[Row]:
         Row(10, "Is quality OK?", _now(config)),
         Row(20, "Trends", _trends(config)),
         Row(30, "Distribution", [
-            scores.distribution(number=31, width=12), scores.quantiles(number=32, width=12),
+            scores.distribution(number=31, repeat="metric", width=24),
+            scores.quantiles(config, number=32, repeat="metric", width=24, height=9),
         ]),
         Row(40, "Retrieval", _retrieval()),
         Row(50, "Slices by $slice", [scores.by_slice(number=51)]),
         Row(60, "Cost and latency", _cost()),
         Row(70, "Can the board see? Health of the scorer", _health()),
         Row(80, "Traces", [_traces()]),
+        Row(90, "What people say", people.panels()),
     ]  # fmt: skip
 
 
 def _now(config: Config) -> list[Panel]:
     return [
-        scores.means(config, number=PANELS["quality"][1], height=10),
+        scores.means(config, number=PANELS["quality"][1]),
         scores.drift_state(number=12, width=12, height=5),
         operations.budget(number=13, kind="stat", width=6, height=5),
         operations.age(number=14, width=6, height=5),
@@ -50,47 +52,60 @@ def _trends(config: Config) -> list[Panel]:
             number=21,
             title="$metric",
             description="Weighted mean over the window, its 95 % band and the baseline at the picture's right "
-            "edge. Act when the band leaves the baseline, not when the line does. Several workflows, K or judges "
-            "have a line each and no band: choose one above.",
+            "edge. The paler band holds the mean of all runs, whatever the missing ones scored. Act when "
+            "the band leaves the baseline, not when the line does. Several workflows, K or judges have a line each "
+            "and no band: choose one above.",
             repeat="metric",
             width=24,
+            height=9,
         ),
         scores.low_share(number=PANELS["low_share"][1], repeat="metric", width=24),
         _windows(),
-        _passes(),
+        other_means.both_judges(number=27, width=8, height=9),
+        _passes(config),
+        failures.verdicts_over_time(number=25, width=12, height=10),
+        failures.share_without_a_score(number=26, width=12, height=10),
     ]
 
 
 def _windows() -> Panel:
-    gauges = {"mean": semconv.WINDOW_MEAN, "low": semconv.WINDOW_LOW, "high": semconv.WINDOW_HIGH}
+    mean = f"{SERIES[semconv.WINDOW_MEAN]}{{{CHOSEN}}}"
+    ends = {scores.LOWER: semconv.WINDOW_LOW, scores.UPPER: semconv.WINDOW_HIGH}
     return Panel(
         number=22,
         title="The last hour as each process sees it",
         description="Mean and interval that the scorer computes itself, also of metrics that can be negative and "
-        "have no sums. Use it for those and for a first look after a release; it is too short for a verdict.",
+        "have no sums. Use it for those and for a first look after a release; it is too short for a verdict. "
+        "Choose one metric and workflow for the 95 % band.",
         decimals=3,
         queries=[
-            Query(
-                f"{SERIES[name]}{{{CHOSEN}}}",
-                legend=f"{shown} {scores.EACH} {legend_of(MODEL, 'instance')}",
-            )
-            for shown, name in gauges.items()
+            Query(mean, legend=f"{scores.EACH} {legend_of(MODEL, 'instance')}"),
+            *(
+                Query(f"{SERIES[name]}{{{CHOSEN}}} and on () (count({mean}) == 1)", legend=shown, name=shown[:5])
+                for shown, name in ends.items()
+            ),
         ],
-        overrides=[by_pattern("^(low|high) ", custom_lineWidth=0.5, custom_hideFrom=NO_LEGEND)],
+        overrides=band(scores.LOWER, scores.UPPER),
+        width=8,
+        height=9,
     )
 
 
-def _passes() -> Panel:
-    hour = Sample(window="1h")
+def _passes(config: Config) -> Panel:
+    recent = Sample(window=duration(config.fast_window_s))
     return Panel(
         number=23,
-        title="Share that passes, last hour",
-        description="Weighted share of the last hour's scores on the good side of the metric's threshold. Compare "
-        "it with the promise made to users; the low-score alert watches the same share over days.",
+        title=f"Share that passes, last {recent.window}",
+        description=f"Weighted share of the last scores on the good side of the metric's threshold, from "
+        f"{config.min_n_eff} effective scores on. Compare it with the promise made to users. With so few it moves "
+        "by tenths: the panel above has the share over the window, with its band.",
         unit="percentunit",
         low=0,
         high=1,
-        queries=[Query(f"1 - {hour.low_share}", legend=scores.EACH)],
+        queries=[Query(f"1 - {recent.low_share} and ({recent.n_eff}) >= {config.min_n_eff}", legend=scores.EACH)],
+        width=8,
+        height=9,
+        nothing=f"fewer than {config.min_n_eff} effective scores in {recent.window}",
     )
 
 
@@ -103,6 +118,7 @@ def _retrieval() -> list[Panel]:
             description="Share of what an answer needs that retrieval brought, by K. A fall here explains a fall "
             "of faithfulness and is mended in the index, the embedding or the filters.",
             width=8,
+            height=10,
         ),
         scores.several(
             SETS,
@@ -111,8 +127,9 @@ def _retrieval() -> list[Panel]:
             description="RA-nWG, PROC (what the pool allowed) and %PROC (what the reranker made of it). PROC down: "
             "retrieval. %PROC down: reranking. Follow the link to Retrieval and reranking.",
             width=8,
+            height=10,
         ),
-        scores.empty_share(number=43, width=8),
+        scores.empty_share(number=43, width=8, height=10),
         scores.pool_size(number=44, width=24),
     ]
 

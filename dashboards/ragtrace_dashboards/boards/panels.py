@@ -100,6 +100,7 @@ class Panel:
         repeat: variable for whose every value the panel is drawn once.
         interval: smallest step of a series, as ``15m``; empty = Grafana's.
         decimals: digits shown, None = Grafana's.
+        nothing: text shown where the queries give nothing.
     """
 
     number: int
@@ -121,6 +122,7 @@ class Panel:
     repeat: str = ""
     interval: str = ""
     decimals: int | None = None
+    nothing: str = NO_VALUE
 
     def json(self, x: int, y: int) -> JsonObject:
         """Return the panel with its place in the grid."""
@@ -149,7 +151,7 @@ class Panel:
             "color": {"mode": "thresholds" if is_judged else "palette-classic"},
             "custom": {**_CUSTOM.get(self.kind, {}), **self.custom},
             "mappings": _mappings(self.states),
-            "noValue": NO_VALUE,
+            "noValue": self.nothing,
             "thresholds": thresholds(self.steps or [(0.0, "text")]),
             "unit": self.unit,
         }
@@ -242,14 +244,14 @@ def by_pattern(pattern: str, **properties: Json) -> JsonObject:
     return _override({"id": "byRegexp", "options": f"/{pattern}/"}, properties)
 
 
-def band(low: str, high: str) -> list[JsonObject]:
+def band(low: str, high: str, *, color: str = "blue", opacity: int = 15) -> list[JsonObject]:
     """Return the overrides that fill between two series of these legends, without their lines."""
     plain: JsonObject = {
         "custom_lineWidth": 0,
         "custom_hideFrom": NO_LEGEND,
-        "color": {"fixedColor": "blue", "mode": "fixed"},
+        "color": {"fixedColor": color, "mode": "fixed"},
     }
-    return [by_name(low, **plain), by_name(high, **plain, custom_fillOpacity=15, custom_fillBelowTo=low)]
+    return [by_name(low, **plain), by_name(high, **plain, custom_fillOpacity=opacity, custom_fillBelowTo=low)]
 
 
 def thresholds(steps: Sequence[tuple[float, str]]) -> JsonObject:

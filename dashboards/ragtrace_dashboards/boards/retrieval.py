@@ -44,6 +44,7 @@ def _pool() -> list[Panel]:
             description="The best that any selection could have made of the candidates. Down: mend retrieval "
             "(index, embedding, filters, candidates asked for); a reranker cannot.",
             width=8,
+            height=9,
         ),
         scores.several(
             ("pool_recall4_at_k", "n_recall4_at_k", "n_recall5_at_k", "context_recall"),
@@ -52,8 +53,9 @@ def _pool() -> list[Panel]:
             description="Share of the passages graded 4 and 5 that came back, in the pool and after selection. "
             "Pool high and delivered low is the reranker; both low is retrieval.",
             width=8,
+            height=9,
         ),
-        scores.pool_size(number=13, width=8),
+        scores.pool_size(number=13, width=8, height=9),
     ]
 
 

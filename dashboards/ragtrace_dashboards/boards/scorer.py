@@ -215,4 +215,19 @@ def _cost() -> list[Panel]:
 
 
 def _canaries(config: Config) -> list[Panel]:
-    return [operations.canary_gap(config, number=PANELS["canary_gap"][1], width=24)]
+    return [
+        operations.canary_gap(config, number=PANELS["canary_gap"][1], width=24),
+        operations.judge_change(number=62, width=16),
+        operations.gauge(
+            semconv.ANCHOR_STATE,
+            number=63,
+            title="Judge beside its reference",
+            description="Alarm: the judge scores the same runs differently than when they were frozen, behind "
+            "the same version. Learning: no reference yet, or scores too old. Nothing here: freeze anchors.",
+            by=(METRIC, MODEL),
+            kind="stat",
+            states=operations.ANCHOR_STATES,
+            width=8,
+            nothing=operations.NO_ANCHORS,
+        ),
+    ]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from ragtrace import semconv
+from ragtrace_dashboards.boards.drift_panels import table_columns
 from ragtrace_dashboards.boards.panels import Panel, Query, Search, band, by_name, by_pattern, by_query, thresholds
 from ragtrace_dashboards.config import duration
 from ragtrace_dashboards.expressions import (
@@ -21,6 +21,7 @@ from ragtrace_dashboards.expressions import (
     SERIES,
     SERVED,
     UNIVERSE,
+    WHOSE,
     WORKFLOW,
     Sample,
     baseline_of,
@@ -28,12 +29,13 @@ from ragtrace_dashboards.expressions import (
     gauge_by,
     label,
     legend_of,
+    low_share_bound,
     of,
+    on,
     summed,
     where_alone,
-    wilson,
-    z_score,
 )
+from ragtrace_dashboards.missing import Missing, whatever_is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from ragtrace_dashboards.yaml_text import JsonObject
 
 LOWER, UPPER = "lower 95 %", "upper 95 %"
+LEAST, MOST = "at least, whatever is missing", "at most, whatever is missing"
 WHICH = legend_of(WORKFLOW, CUTOFF, LABEL_SCALE, UNIVERSE, JUDGE_VERSION)
 """Legend that tells the series of one metric apart."""
 
@@ -61,26 +64,36 @@ SLICES = {
 NOT_A_NUMBER = by_pattern("^(K|label scale|universe|workflow|model|judge .*)$", unit="string", noValue="-")
 """Override of a table's labels: K 5 would be shown as 5.000, and one that a series lacks as lost data."""
 
-Z_STEPS = ((0.0, "green"), (2.0, "yellow"), (3.0, "red"))
+_WIDTHS = {
+    "workflow": 90, "mean": 65, LOWER: 90, UPPER: 92, "baseline": 75, "drop": 60, "fires above": 92, "z": 45,
+    "effective n": 90, "missing": 74, "at least": 70, "at most": 70, "K": 36, "label scale": 88, "universe": 74,
+    "judge model": 98, "judge version": 106, "job": 74,
+}  # fmt: skip
+"""Widths of columns in pixels, so that every heading can be read; the metric has the rest."""
+
+Z_STEPS = ((0.0, "green"), (2.5, "yellow"), (3.5, "red"))
 _DASHED: JsonObject = {"dash": [8, 6], "fill": "dash"}
 
 
 def trend(config: Config, *, where: str = CHOSEN_K, has_frozen: bool = False, **heading: Unpack[Heading]) -> Panel:
     """Return mean and baseline over time, the frozen one as well, and the 95 % band where there is one series."""
-    sample = Sample(window="$window", where=where)
+    sample, missing = Sample(window="$window", where=where), Missing(window="$window")
     base = baseline_of(sample, config, is_fixed=True)
     frozen = Query(_frozen(config, where), legend=f"frozen baseline {WHICH}", name="frozen")
     return Panel(
         decimals=3,  # no ends: between 0 and 1 a band of a few hundredths is flat
         queries=[
             Query(sample.mean, legend=WHICH, name="mean"),  # the title names the metric
-            Query(where_alone(bound(sample, base, "-"), sample), legend=LOWER, name="lower"),
-            Query(where_alone(bound(sample, base, "+"), sample), legend=UPPER, name="upper"),
+            Query(where_alone(bound(sample, "-"), sample), legend=LOWER, name="lower"),
+            Query(where_alone(bound(sample, "+"), sample), legend=UPPER, name="upper"),
+            Query(where_alone(whatever_is_missing(sample, missing, "-"), sample), legend=LEAST, name="least"),
+            Query(where_alone(whatever_is_missing(sample, missing, "+"), sample), legend=MOST, name="most"),
             Query(base.mean, legend=f"baseline {WHICH}", name="baseline"),
             *([frozen] if has_frozen else []),
         ],
         overrides=[
             *band(LOWER, UPPER),
+            *band(LEAST, MOST, color="text", opacity=6),
             by_pattern("^baseline ", custom_lineStyle=_DASHED, custom_lineWidth=1),
             *([by_pattern("^frozen baseline ", custom_lineWidth=1)] if has_frozen else []),
         ],
@@ -97,19 +110,19 @@ def _frozen(config: Config, where: str) -> str:
 
 
 def low_share(**place: Unpack[Place]) -> Panel:
-    """Return the share of failing scores with its Wilson band."""
+    """Return the share of failing scores with its 95 % band."""
     sample = Sample(window="$window", where=CHOSEN_K)
     return Panel(
-        title="Share below the threshold",
-        description="Weighted share of answers on the failing side of the metric's threshold, with Wilson's 95 % "
+        title="Share on the failing side",
+        description="Weighted share of answers on the failing side of the metric's threshold, with its 95 % "
         "band. A share that rises while the mean holds means few but bad answers: read them below.",
         unit="percentunit",
         low=0,
         high=1,
         queries=[
             Query(sample.low_share, legend=EACH, name="share"),
-            Query(where_alone(wilson(sample, "-"), sample), legend=LOWER, name="lower"),
-            Query(where_alone(wilson(sample, "+"), sample), legend=UPPER, name="upper"),
+            Query(where_alone(low_share_bound(sample, "-"), sample), legend=LOWER, name="lower"),
+            Query(where_alone(low_share_bound(sample, "+"), sample), legend=UPPER, name="upper"),
         ],
         overrides=band(LOWER, UPPER),
         **place,
@@ -126,31 +139,42 @@ def means(
 ) -> Panel:
     """Return a table, a line for all that is not averaged: mean, interval, effective size, baseline, z of a day."""
     sample = Sample(window=duration(config.day_window_s), by=by)
-    base = baseline_of(sample, config)
+    base, missing = baseline_of(sample, config), Missing(window=sample.window)
     columns = {
         "mean": ("mean", sample.mean),
-        "low": (LOWER, bound(sample, base, "-")),
-        "high": (UPPER, bound(sample, base, "+")),
-        "n": ("effective n", sample.n_eff),
+        "low": (LOWER, bound(sample, "-")),
+        "high": (UPPER, bound(sample, "+")),
         "base": ("baseline", base.mean),
-        "z": ("z", z_both(sample, config, config.tolerance)),
+        **table_columns(config, by=by, where=sample.where),
+        "n": ("effective n", sample.n_eff),
+        "missing": ("missing", _missing_share(sample, missing)),
+        "least": ("at least", whatever_is_missing(sample, missing, "-")),
+        "most": ("at most", whatever_is_missing(sample, missing, "+")),
     }
     names = {f"Value #{ref}": shown for ref, (shown, _) in columns.items()}
     # Grafana fills variables in values of a transformation and not in keys: "$slice" would order nothing.
     labels = {METRIC: "metric", LABEL_SCALE: "label scale"} | {key: shown for shown, key in SLICES.items()}
-    order = {key: at for at, key in enumerate(("job", METRIC, *SLICES.values(), LABEL_SCALE, *names))}
+    behind = (CUTOFF, LABEL_SCALE, UNIVERSE, JUDGE_MODEL, JUDGE_VERSION, "job")
+    before = (METRIC, *(it for it in SLICES.values() if it not in behind))
+    order = {key: at for at, key in enumerate((*before, *names, *behind))}
     return Panel(
         number=number,
         title=title,
         description=f"The last {duration(config.day_window_s)}. A mean is as good as its interval: below "
-        f"{config.min_n_eff} effective scores do not act on it. z above {config.z:g} is a drop beyond the "
-        f"tolerance of {config.tolerance:g}: open Investigate a drop.",
+        f"{config.min_n_eff} effective scores do not act on it. The drop is how far it lies on the bad side of "
+        "the baseline, and z the drop in standard errors. They come from the number of scores, the spread "
+        "between hours and the service's own wander. If a drop is above the one that fires, open Investigate a "
+        "drop. Missing is the share without a score. At least, at most: bounds of the mean of all runs, whatever "
+        "those scored.",
         kind="table",
         decimals=3,
         queries=[Query(expr, name=ref, shape="table") for ref, (_, expr) in columns.items()],
         transformations=one_table("Time", order=order, names=names | labels),
         overrides=[
+            by_name("metric", custom_minWidth=132),
+            *(by_name(name, custom_width=width) for name, width in _WIDTHS.items()),
             by_name("effective n", decimals=0),
+            by_name("missing", unit="percentunit", decimals=1),
             NOT_A_NUMBER,
             by_name("z", decimals=1, color={"mode": "thresholds"}, custom_cellOptions={"type": "color-text"},
                     thresholds=thresholds(Z_STEPS)),
@@ -158,6 +182,11 @@ def means(
         width=24,
         height=height,
     )  # fmt: skip
+
+
+def _missing_share(sample: Sample, missing: Missing) -> str:
+    """Return the share without a score with the labels of the mean, so that both stand in one line."""
+    return f"0 * {sample.sum(semconv.SCORE_W)} + {on(WHOSE)} group_left () {missing.share}"
 
 
 def one_table(*hidden: str, names: Mapping[str, str], order: Mapping[str, int] | None = None) -> list[JsonObject]:
@@ -170,57 +199,17 @@ def one_table(*hidden: str, names: Mapping[str, str], order: Mapping[str, int] |
     return [{"id": "merge", "options": {}}, {"id": "organize", "options": options}]
 
 
-def z_both(sample: Sample, config: Config, tolerance: float, *, is_fixed: bool = False) -> str:
-    """Return z on the bad side of the baseline, whichever side that is for a metric."""
-    down = "|".join(config.lower_is_better)
-    ups = replace(sample, where=f'{sample.where},{METRIC}!~"{down}"')
-    downs = replace(sample, where=f'{sample.where},{METRIC}=~"{down}"')
-    shown = z_score(ups, baseline_of(ups, config, is_fixed=is_fixed), tolerance)
-    other = z_score(downs, baseline_of(downs, config, is_fixed=is_fixed), tolerance, is_down=True)
-    return f"{shown} or {other}"
-
-
-def z_trend(config: Config, **place: Unpack[Place]) -> Panel:
-    """Return z over time for each window of rule F."""
-    arms = {
-        config.day_window_s: config.tolerance,
-        config.days_window_s: config.tolerance,
-        config.fast_window_s: config.fast_tolerance,
-    }
-    queries = [
-        Query(
-            z_both(Sample(window=duration(seconds), where=CHOSEN_K), config, tolerance),
-            legend=f"{duration(seconds)} {WHICH}",
-        )
-        for seconds, tolerance in arms.items()
-    ]
-    return Panel(
-        title="z: how far below the baseline",
-        description="Standard errors beyond the tolerance, each point against the "
-        f"{duration(config.baseline_s)} before it. The alert fires above {config.z:g} with a tolerance of "
-        f"{config.tolerance:g}, in the {duration(config.fast_window_s)} window above {config.fast_z:g} with "
-        f"{config.fast_tolerance:g}. A short peak in one window alone is noise; all three rising is a drop. "
-        "Where a baseline is frozen, alerts compare with that one instead.",
-        decimals=1,
-        interval="1h" if config.baseline_s >= 86_400 else "",  # 14 days are read for each point
-        steps=[(0.0, "green"), (config.z, "orange"), (config.fast_z, "red")],
-        custom={"thresholdsStyle": {"mode": "line"}},
-        queries=queries,
-        **place,
-    )
-
-
 def n_eff(config: Config, **place: Unpack[Place]) -> Panel:
     """Return the effective sample size over time."""
     sample = Sample(window="$window", where=CHOSEN_K)
     return Panel(
         title="Effective scores in the window",
-        description=f"Scores after the price of unequal weights. Below {config.min_n_eff} no drift alert can fire: "
-        "raise the sampling rate or the judge's budget, or look at a longer window.",
+        description=f"Scores after the price of unequal weights. Below {config.min_n_eff}, the dashed line, no "
+        "drift alert can fire: raise the sampling rate or the judge's budget, or look at a longer window.",
         unit="short",
         low=0,
-        steps=[(0.0, "red"), (config.min_n_eff, "green")],
-        custom={"thresholdsStyle": {"mode": "line"}},
+        steps=[(0.0, "green"), (config.min_n_eff, "red")],  # the colour of the line at the limit
+        custom={"thresholdsStyle": {"mode": "dashed"}},
         queries=[
             Query(sample.n_eff, legend=f"effective {WHICH}"),
             Query(sample.sum(semconv.SCORE_N), legend=f"scored {WHICH}"),
@@ -233,10 +222,10 @@ def distribution(*, where: str = CHOSEN, **place: Unpack[Place]) -> Panel:
     """Return the heatmap of scores, unweighted, with an exemplar a bucket."""
     bucket = f"{SERIES[semconv.EVALUATION_SCORE]}_bucket"
     return Panel(
-        title="Distribution of scores",
-        description="Unweighted scores as they came, forced ones too. Most at 1 and a few at 0 is usual; a cloud "
-        "that moves down is a change of everything, a new dark line low down is one kind of question. A point is a "
-        "trace: click it to read the answer.",
+        title="Distribution of $metric",
+        description="Unweighted scores as they came, forced ones and those of every judge too. Most at 1 and a "
+        "few at 0 is usual; a cloud that moves down is a change of everything, a new dark line low down is one "
+        "kind of question. A point is a trace: click it to read the answer.",
         kind="heatmap",
         queries=[
             Query(
@@ -250,19 +239,25 @@ def distribution(*, where: str = CHOSEN, **place: Unpack[Place]) -> Panel:
     )
 
 
-def quantiles(*, where: str = CHOSEN, **place: Unpack[Place]) -> Panel:
-    """Return low quantiles of the scores, with exemplars."""
-    bucket = f"{SERIES[semconv.EVALUATION_SCORE]}_bucket"
-    rate = f"sum by (le, {', '.join(IDENTITY)}) (increase({bucket}{{{where}}}[$window]))"
+def quantiles(config: Config, *, where: str = CHOSEN, **place: Unpack[Place]) -> Panel:
+    """Return the middle and the bad tenth of the scores, with exemplars."""
+    bucket, down = f"{SERIES[semconv.EVALUATION_SCORE]}_bucket", "|".join(config.lower_is_better)
+
+    def quantile(q: float, matcher: str = "") -> str:
+        rate = f"sum by (le, {', '.join(IDENTITY)}) (increase({bucket}{{{where}{matcher}}}[$window]))"
+        return f"histogram_quantile({q}, {rate})"
+
     return Panel(
-        title="Low scores and their traces",
-        description="The tenth and the fiftieth of a hundred answers, unweighted, from buckets of .05. Diamonds "
-        "are single answers: open the lowest ones in Tempo and read what was retrieved.",
+        title="$metric: the bad tenth, and its traces",
+        description="The worst tenth of the answers begins at this score: the tenth of a hundred, or the ninetieth "
+        "where less is better. Beside it the middle one. Unweighted, from buckets of .05. Diamonds are single "
+        "answers: open bad ones in Tempo and read what was retrieved.",
         low=0,
         high=1,
         queries=[
-            Query(f"histogram_quantile(0.1, {rate})", legend=f"p10 {EACH}", has_exemplars=True),
-            Query(f"histogram_quantile(0.5, {rate})", legend=f"p50 {EACH}"),
+            Query(quantile(0.1, f',{METRIC}!~"{down}"'), legend=f"p10 {WHICH}", has_exemplars=True),
+            Query(quantile(0.9, f',{METRIC}=~"{down}"'), legend=f"p90 {WHICH}", has_exemplars=True),
+            Query(quantile(0.5), legend=f"p50 {WHICH}"),
         ],
         **place,
     )
@@ -274,11 +269,19 @@ def by_slice(*, number: int) -> Panel:
     sample = Sample(window="$window", where=where)
     return Panel(
         title="$slice_value",
-        description="The weighted mean of one slice; all have the same axis. A drop in one slice alone points at "
-        "what that slice has of its own: its model, its prompt, its corpus. To compare workflows choose all above.",
+        description="The weighted mean of one slice, on the same axis as the others. Where one line is left, it "
+        "has its 95 % band: a slice of few runs moves without a cause. A drop in one slice alone points at what "
+        "that slice has of its own: its model, its prompt, its corpus. To compare workflows choose all above.",
         low=0,
         high=1,
-        queries=[Query(sample.mean, legend=EACH)],
+        queries=[
+            Query(sample.mean, legend=EACH, name="mean"),
+            *(
+                Query(f"({bound(sample, side)}) and on () (count({sample.mean}) == 1)", legend=shown, name=name)
+                for shown, name, side in ((LOWER, "lower", "-"), (UPPER, "upper", "+"))
+            ),
+        ],
+        overrides=band(LOWER, UPPER),
         repeat="slice_value",
         width=24,
         height=7,

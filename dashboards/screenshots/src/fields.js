@@ -13,7 +13,11 @@ import { firstValueFrom } from 'rxjs';
 const STANDARD = ['unit', 'decimals', 'min', 'max', 'noValue', 'displayName', 'color', 'mappings', 'thresholds', 'links'];
 
 standardTransformersRegistry.setInit(() =>
-  [standardTransformers.mergeTransformer, standardTransformers.organizeFieldsTransformer].map((it) => ({
+  [
+    standardTransformers.mergeTransformer,
+    standardTransformers.organizeFieldsTransformer,
+    standardTransformers.sortByTransformer,
+  ].map((it) => ({
     id: it.id,
     name: it.name,
     transformation: () => it,

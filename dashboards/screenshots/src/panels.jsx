@@ -46,7 +46,7 @@ function Stat(props) {
           graphMode={options.graphMode}
           textMode={options.textMode}
           justifyMode={options.justifyMode}
-          wideLayout={options.wideLayout}
+          disableWideLayout={!options.wideLayout}
         />
       )}
     </Repeated>

@@ -1,0 +1,1 @@
+"""Rates of the alerts in simulated worlds."""

@@ -1,0 +1,165 @@
+"""The recorded culprit is that of `ragtrace.stats.culprit`, over drops and anchors of many kinds, in promtool."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+import pytest
+import yaml
+
+from ragtrace import semconv
+from ragtrace.stats import culprit as decision
+from ragtrace.stats.anchors import JudgeChange
+from ragtrace.stats.culprit import Drop, culprit
+from ragtrace_dashboards.config import Config, Watched
+from ragtrace_dashboards.drift_rule import culprit as rules
+from ragtrace_dashboards.drift_rule.culprit import CULPRIT, culprit_rules
+from ragtrace_dashboards.expressions import SERIES, label
+from tests.monitoring.drift_cases import QUALITY, labels
+from tests.monitoring.promtool import COARSE, JUDGE, Scores, gauge, run, scores, tool
+
+CONFIG = Config(metrics=(Watched(name="faithfulness"), Watched(name="hallucination", direction="down")))
+
+
+@dataclass(frozen=True)
+class Case:
+    job: str
+    metric: str
+    drop: Drop
+    judge: JudgeChange | None
+
+    @property
+    def word(self):
+        return culprit(self.drop, self.judge, is_down=self.metric == "hallucination")
+
+
+def cases():
+    """Return 240 cases, most of them near an edge of the decision."""
+    rng, found = np.random.default_rng(11), []
+    for number in range(240):
+        day = float(rng.choice([-0.01, 0.03, 0.07, 0.1, 0.16]) + rng.normal(0, 0.01))
+        fast = day + float(rng.choice([0.0, 0.05, 0.1]))
+        drop = Drop(
+            day=day, day_error=float(rng.uniform(0.005, 0.02)), fast=fast, fast_error=float(rng.uniform(0.01, 0.03)),
+            rise=float(rng.normal(0.0, 0.03)), rise_error=0.03,
+        )  # fmt: skip
+        metric = "hallucination" if number % 4 == 0 else "faithfulness"
+        error = float(rng.choice([0.001, 0.01, 0.03]))
+        part = float(rng.choice([0.0, 0.5, 1.0, -0.5])) * drop.value + float(rng.normal(0, error))
+        mean = part if metric == "hallucination" else -part
+        judge = JudgeChange(mean=mean, low=mean - 1.96 * error, high=mean + 1.96 * error, n=200)
+        found.append(Case(f"job{number}", metric, drop, None if number % 10 == 3 else judge))
+    return found
+
+
+def labelled(name, case, **labels):
+    given = {"job": case.job, "gen_ai_evaluation_name": case.metric} | labels
+    shown = ",".join(f'{key}="{value}"' for key, value in given.items())
+    return f"{name}{{{shown}}}"
+
+
+def series_of(case):
+    whose = {
+        "gen_ai_workflow_name": "support", label(semconv.JUDGE_MODEL): "m", label(semconv.JUDGE_VERSION): "v"
+    }  # fmt: skip
+    judge = {name: value for name, value in whose.items() if name != "gen_ai_workflow_name"}
+    drop = case.drop
+    values = {
+        "ragtrace:drift_drop:day": drop.day,
+        "ragtrace:drift_drop:fast": drop.fast,
+        "ragtrace:drift_variance:day": drop.day_error**2,
+        "ragtrace:drift_variance:fast": drop.fast_error**2,
+        "ragtrace:culprit_rise": drop.rise,
+        "ragtrace:culprit_rise_error": drop.rise_error,
+    }
+    found = {labelled(name, case, **whose): value for name, value in values.items()}
+    if case.judge is not None:
+        gauges = {semconv.ANCHOR_MEAN: "mean", semconv.ANCHOR_LOW: "low", semconv.ANCHOR_HIGH: "high"}
+        # Two scorers export the same anchors.
+        for instance in "ab":
+            found |= {
+                labelled(SERIES[name], case, **judge, instance=instance): getattr(case.judge, field)
+                for name, field in gauges.items()
+            }
+    return [{"series": name, "values": f"{value:.17g}x3"} for name, value in found.items()]
+
+
+@pytest.mark.slow
+def test_promql_names_the_same_culprit(tmp_path):
+    promtool = tool("promtool")
+    chosen = cases()
+    given = {"ragtrace:culprit_rise", "ragtrace:culprit_rise_error"}
+    made = [it for it in culprit_rules(CONFIG) if it["record"] not in given]
+    (tmp_path / "rules.yaml").write_text(
+        yaml.safe_dump({"groups": [{"name": "culprit", "interval": "1m", "rules": made}]})
+    )
+    expected = [
+        {
+            "expr": f'{CULPRIT}{{job="{case.job}"}}',
+            "eval_time": "2m",
+            "exp_samples": [
+                {
+                    "labels": labelled(
+                        CULPRIT,
+                        case,
+                        gen_ai_workflow_name="support",
+                        ragtrace_judge_model="m",
+                        ragtrace_judge_version="v",
+                        culprit=case.word,
+                    ),
+                    "value": 1,
+                }
+            ]
+            if case.drop.value > 0
+            else [],
+        }
+        for case in chosen
+    ]
+    test = {
+        "interval": "1m",
+        "input_series": [it for case in chosen for it in series_of(case)],
+        "promql_expr_test": expected,
+    }
+    text = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [test]}
+    (tmp_path / "tests.yaml").write_text(yaml.safe_dump(text))
+    done = subprocess.run(
+        [promtool, "test", "rules", "tests.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"[:4_000]
+    counts = {word: sum(case.word == word for case in chosen) for word in get_args(decision.Culprit)}
+    assert min(counts.values()) >= 20, f"every word is tried: {counts}"
+
+
+def test_the_numbers_are_those_of_the_decision():
+    ours = (rules.JUDGE_ERRORS, rules.SYSTEM_ERRORS, rules.FEW_ERRORS, rules.MANY_ERRORS, rules.GROWING_ERRORS)
+    theirs = (decision.JUDGE_ERRORS, decision.SYSTEM_ERRORS, *decision.YOUNG_ERRORS, decision.GROWING_ERRORS)
+    assert ours == theirs
+    shares = (rules.LEAST_PART, rules.LEAST_SHARE, rules.MOST_HIDDEN)
+    assert shares == (decision.LEAST_PART, decision.LEAST_SHARE, decision.MOST_HIDDEN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (-0.31, "Culprit: judge. Of the drop, the judge's part is 0.310."),
+        (-0.15, "Culprit: both. Of the drop, the judge's part is 0.150."),
+        (0.0, "Culprit: system. Of the drop, the judge's part is 0.000."),
+        (None, "Culprit: unknown."),
+    ],
+)
+def test_the_alert_names_the_culprit(tmp_path, change, said):
+    """A mean that falls by .32 for thirty hours, over the whole chain of rules."""
+    series = scores(labels("shop"), Scores(4 * 24, 200), Scores(30, 200, 0.6))
+    if change is not None:
+        whose = {"job": "shop", "gen_ai_evaluation_name": "faithfulness", **JUDGE}
+        given = {semconv.ANCHOR_MEAN: 0.0, semconv.ANCHOR_LOW: -0.02, semconv.ANCHOR_HIGH: 0.02}
+        series += [gauge(SERIES[name], whose, (6 * 24, change + beside)) for name, beside in given.items()]
+    alert = {"eval_time": f"{5 * 24 * 60}m", "alertname": QUALITY, "exp_alerts": []}
+    with pytest.raises(AssertionError) as told:  # promtool prints what it got instead of nothing
+        run(tmp_path, series, [], [alert], only={QUALITY}, step_min=COARSE)
+    assert said in str(told.value)
+    assert 'culprit="' not in str(told.value), "a label that changes would make a new alert"

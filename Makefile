@@ -40,7 +40,7 @@ rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1)
 $(call install,$(1),$(2))
 endef
 
-.PHONY: api changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-peers test-beside check format wheel bench bench-cost bench-overhead soak docs lock clean help
+.PHONY: api changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-peers test-beside check format wheel bench bench-alerts bench-cost bench-overhead soak docs lock clean help
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -136,6 +136,9 @@ bench: $(READY) ## cost of capture, judge and set metrics, as ratios in one run
 
 bench-overhead: $(READY) ## what capture adds to a run, beside the peers in environments of their own (15 min); AGAINST=COMMIT too
 	$(BIN)/python -m benchmarks.overhead --memory $(if $(AGAINST),--against $(AGAINST))
+
+bench-alerts: $(READY) ## false alarms and delays of the drift alerts in every simulated world (10 min)
+	$(BIN)/python -m benchmarks.alerts.worlds
 
 bench-cost: $(READY) ## calls and tokens of judging one sample, beside the figures of other systems
 	$(BIN)/python -m benchmarks.judging.cost

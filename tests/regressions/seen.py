@@ -53,12 +53,12 @@ class Seen:
 
     @property
     def spans(self) -> list[ReadableSpan]:
-        ragtrace.flush(5)  # spans are written by the pipeline's thread
+        ragtrace.flush(30)  # spans are written by the pipeline's thread
         return list(self.exporter.get_finished_spans())
 
     @property
     def open(self) -> list[str]:
-        ragtrace.flush(5)
+        ragtrace.flush(30)
         return sorted(self._open.names.values())
 
     @property
@@ -90,7 +90,7 @@ class Seen:
         ]
 
     def clear(self) -> None:
-        ragtrace.flush(5)
+        ragtrace.flush(30)
         self.exporter.clear()
 
     def wire_bytes(self) -> int:

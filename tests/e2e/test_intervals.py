@@ -15,12 +15,11 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.id_generator import IdGenerator
 
 import ragtrace
 from ragtrace import semconv
 from ragtrace.stats.intervals import cluster_sums, clustered_interval
-from tests.process.observing import providers
+from tests.process.observing import SeededIds, providers
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -38,19 +37,6 @@ SUMS = (
     semconv.SCORE_N, semconv.SCORE_W, semconv.SCORE_WX, semconv.SCORE_W2, semconv.SCORE_W2X, semconv.SCORE_W2X2,
 )  # fmt: skip
 GAUGES = (semconv.WINDOW_MEAN, semconv.WINDOW_LOW, semconv.WINDOW_HIGH)
-
-
-class Ids(IdGenerator):
-    """Trace ids of a seed, so that the same runs are drawn each time."""
-
-    def __init__(self, seed: int) -> None:
-        self._traces, self._spans = random.Random(seed), random.Random(seed)
-
-    def generate_trace_id(self) -> int:
-        return self._traces.getrandbits(128)
-
-    def generate_span_id(self) -> int:
-        return self._spans.getrandbits(64)
 
 
 @dataclass
@@ -87,7 +73,7 @@ def workflows(request):
     found, chance, reader = defaultdict(Workflow), random.Random(3), InMemoryMetricReader()
     made = providers(
         meter_provider=MeterProvider([reader], shutdown_on_exit=False),
-        tracer_provider=TracerProvider(id_generator=Ids(8), shutdown_on_exit=False),
+        tracer_provider=TracerProvider(id_generator=SeededIds(8), shutdown_on_exit=False),
     )
     sink = Scored(found, request.param)
     ragtrace.configure(sample_rate=RATE, judge="overlap", metrics=["faithfulness"], sinks=sink, **made)

@@ -14,7 +14,6 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.id_generator import IdGenerator
 
 import ragtrace
 from ragtrace import semconv
@@ -24,7 +23,7 @@ from ragtrace_dashboards.expressions import SERIES
 from tests.monitoring.drift_cases import ANSWERED, QUALITY
 from tests.monitoring.promtool import COARSE, FORMS, counter, firing, run
 from tests.monitoring.share_cases import MISSING
-from tests.process.observing import providers
+from tests.process.observing import SeededIds, providers
 
 pytestmark = pytest.mark.slow
 
@@ -42,19 +41,6 @@ SUMS = (
     semconv.SCORE_MISSING_W,
 )  # fmt: skip
 Labels = tuple[tuple[str, object], ...]
-
-
-class Ids(IdGenerator):
-    """Trace ids of a seed, so that the same runs are drawn each time, whatever scores beside them."""
-
-    def __init__(self, seed):
-        self._traces, self._spans = random.Random(seed), random.Random(seed)
-
-    def generate_trace_id(self):
-        return self._traces.getrandbits(128)
-
-    def generate_span_id(self):
-        return self._spans.getrandbits(64)
 
 
 @dataclass
@@ -87,7 +73,7 @@ def served(kinds, seed):
     reader = InMemoryMetricReader()
     made = providers(
         meter_provider=MeterProvider([reader], shutdown_on_exit=False),
-        tracer_provider=TracerProvider(id_generator=Ids(seed), shutdown_on_exit=False),
+        tracer_provider=TracerProvider(id_generator=SeededIds(seed), shutdown_on_exit=False),
     )
     ragtrace.configure(sample_rate=0.5, judge="overlap", metrics=["faithfulness", "no_answer"], **made)
     try:

@@ -20,13 +20,13 @@ def start(server):
     reader = InMemoryMetricReader()
 
     def configure(**settings):
-        given = {"metrics": ["faithfulness"], **settings}
+        made = providers(meter_provider=MeterProvider([reader]))
+        given = {"metrics": ["faithfulness"], **made, **settings}
         ragtrace.configure(
             judge="openai:m",
             judge_base_url=server.url,
             judge_api_key="k",
             sample_rate=1.0,
-            **providers(meter_provider=MeterProvider([reader])),
             **given,
         )
         return reader

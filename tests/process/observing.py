@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.id_generator import IdGenerator
 
 import ragtrace
 from ragtrace.queues.spool import Spool
@@ -26,6 +28,19 @@ def ask(times=1, question="Where is the lab?", answer="The lab is in Oslo.", **a
         with ragtrace.query(question, **about) as run:
             run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
             run.answered(answer)
+
+
+class SeededIds(IdGenerator):
+    """Trace ids of a seed, so that the same runs are drawn each time, whatever scores beside them."""
+
+    def __init__(self, seed):
+        self._traces, self._spans = random.Random(seed), random.Random(seed)
+
+    def generate_trace_id(self):
+        return self._traces.getrandbits(128)
+
+    def generate_span_id(self):
+        return self._spans.getrandbits(64)
 
 
 def providers(**given):

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
 
 import ragtrace
 from ragtrace.errors import ConfigError
@@ -14,7 +15,7 @@ from ragtrace.model import Passage, Pool, RagRecord
 from ragtrace.queues import Unit
 from ragtrace.sampling.second import is_drawn_again
 from ragtrace.service import current
-from tests.process.observing import points, until
+from tests.process.observing import SeededIds, points, until
 from tests.unit.judges.openai.judge_server import Answer, Request, completion, refusal
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 RUNS = 500
+SEED = 2
 RATES = {"0": 0.4, "0.8": 0.15, "none": 0.4}
 CITATIONS = "citation_f1"
 COMBINED = "ragtrace.evaluation.score.combined"
@@ -72,7 +74,11 @@ def judged(request: Request) -> Answer:
 def test_the_combined_mean_is_that_of_all_runs(server: JudgeServer, start: Callable[..., object]) -> None:
     server.always = judged
     reader = start(
-        first_judge="overlap", judge_rates=RATES, metrics=["faithfulness", "answer_similarity", "citations"]
+        first_judge="overlap",
+        judge_rates=RATES,
+        metrics=["faithfulness", "answer_similarity", "citations"],
+        # A 95 % interval misses for 1 draw in 20: one of a seed. `stats/test_two_phase.py` counts misses over many.
+        tracer_provider=TracerProvider(id_generator=SeededIds(SEED)),
     )
     ids = ask_all()
     assert ragtrace.flush(60)

@@ -23,17 +23,38 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 HOUR_S, DAY_S = 3_600.0, 86_400.0
+ANCHORS, ROUND_S = 60, 120
 GOOD, VAGUE, WRONG = "The lab is in Oslo.", "The lab is roughly in Oslo.", "The lab is in Bergen."
 CONTEXT = "Our lab stands in Oslo."
 
 
-class Judge:
-    """Supports an answer that names Oslo; the strict one supports no vague answer."""
+class Clock:
+    """The wall clock and the host's uptime, which a test sets forward: evidence of a drop has to span an hour."""
 
-    def __init__(self) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ahead_s = 0.0
+        wall, since_boot = time.time, time.clock_gettime
+        monkeypatch.setattr(time, "time", lambda: wall() + self.ahead_s)
+        monkeypatch.setattr(time, "clock_gettime", lambda which: since_boot(which) + self.ahead_s)
+
+
+class Judge:
+    """Supports an answer that names Oslo; the strict one supports no vague answer.
+
+    Attributes:
+        until_round: calls up to the end of a round of the anchors. With each the clock goes on to the next anchor, so
+            that a round takes as long by the clock on a slow machine as on a fast one.
+    """
+
+    def __init__(self, clock: Clock) -> None:
         self.is_strict = False
+        self.until_round = 0
+        self._clock = clock
 
     def __call__(self, request: Request) -> Answer:
+        if self.until_round:
+            self.until_round -= 1
+            self._clock.ahead_s += ROUND_S / ANCHORS
         text = request.body["messages"][-1]["content"]
         answer = next(it for it in (VAGUE, WRONG, GOOD) if it in text)
         is_bad = answer == WRONG or (answer == VAGUE and self.is_strict)
@@ -50,18 +71,9 @@ class Judge:
         return Answer(200, completion(reply))
 
 
-class Clock:
-    """The wall clock, which a test sets forward: evidence of a drop has to span an hour."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.ahead_s = 0.0
-        real = time.time
-        monkeypatch.setattr(time, "time", lambda: real() + self.ahead_s)
-
-
 @pytest.fixture
-def judge(judge_server: JudgeServer) -> Judge:
-    found = Judge()
+def judge(judge_server: JudgeServer, clock: Clock) -> Judge:
+    found = Judge(clock)
     judge_server.always = found
     return found
 
@@ -73,12 +85,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def service(
-    judge_server: JudgeServer, judge: Judge, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    judge_server: JudgeServer, judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[InMemoryMetricReader]:
     """A configured service with a store, and 60 anchors that the command froze."""
-    del judge, clock
+    del judge
     limits = {"JUDGE_RPM": "0", "JUDGE_TPM": "0", "CONTENT": "full", "JUDGE_API_KEY": "k", "CANARY_EVERY_S": "0"}
-    limits |= {"ANCHORS_EVERY_S": "12", "JUDGE": "openai:m", "JUDGE_BASE_URL": judge_server.url}
+    limits |= {"ANCHORS_EVERY_S": str(ROUND_S), "JUDGE": "openai:m", "JUDGE_BASE_URL": judge_server.url}
     limits |= {"STORE": str(tmp_path / "store"), "METRICS": "faithfulness"}
     for name, value in limits.items():
         monkeypatch.setenv(f"RAGTRACE_{name}", value)
@@ -87,8 +99,8 @@ def service(
         sample_rate=1.0, drift_baseline=100, meter_provider=MeterProvider([reader], shutdown_on_exit=False)
     )
     runs = tmp_path / "runs.jsonl"
-    runs.write_text("".join(_line(number) for number in range(60)))
-    assert main(["anchors", "freeze", "--file", str(runs), "--n", "60", "--repeats", "2"]) == 0
+    runs.write_text("".join(_line(number) for number in range(ANCHORS)))
+    assert main(["anchors", "freeze", "--file", str(runs), "--n", str(ANCHORS), "--repeats", "2"]) == 0
     yield reader
     ragtrace.shutdown(10)
 
@@ -113,17 +125,19 @@ def serve(first: int, n: int, *, is_bad: bool = False) -> None:
     assert ragtrace.flush(60)
 
 
-def gauge(reader: InMemoryMetricReader, name: str) -> list[tuple[float, dict[str, Any]]]:
+def gauges(reader: InMemoryMetricReader, *names: str) -> dict[str, list[tuple[float, dict[str, Any]]]]:
+    """Return the points of some gauges, all of one collection."""
     data = reader.get_metrics_data()
     assert data is not None
-    return [
-        (point.value, dict(point.attributes))
-        for resource in data.resource_metrics
-        for scope in resource.scope_metrics
-        for metric in scope.metrics
-        if metric.name == name
-        for point in metric.data.data_points
-    ]
+    found: dict[str, list[tuple[float, dict[str, Any]]]] = {name: [] for name in names}
+    for resource in data.resource_metrics:
+        for scope in resource.scope_metrics:
+            for metric in scope.metrics:
+                if metric.name in found:
+                    found[metric.name] += [
+                        (point.value, dict(point.attributes)) for point in metric.data.data_points
+                    ]
+    return found
 
 
 def wait_for(said: str, caplog: pytest.LogCaptureFixture, timeout_s: float = 60.0) -> str:
@@ -137,14 +151,27 @@ def wait_for(said: str, caplog: pytest.LogCaptureFixture, timeout_s: float = 60.
     raise AssertionError(f"{said!r} was not said: {[it.getMessage() for it in caplog.records]}")
 
 
-def wait_for_all_anchors(reader: InMemoryMetricReader, timeout_s: float = 90.0) -> None:
-    """Wait for a whole round: after the clock was put forward, older scores no longer count."""
+def a_whole_round(judge: Judge, timeout_s: float = 90.0) -> None:
+    """Have every anchor scored by the judge of now: in the middle of a round some scores are those of before."""
+    judge.until_round = ANCHORS
+    ends = time.monotonic() + timeout_s
+    while judge.until_round:
+        assert time.monotonic() < ends, f"{judge.until_round} anchors are left"
+        time.sleep(0.05)
+
+
+def anchors_of(reader: InMemoryMetricReader, timeout_s: float = 60.0) -> tuple[float, float, dict[str, Any]]:
+    """Wait until all anchors have a fresh score; return their state, their mean and its labels."""
+    names = (semconv.ANCHOR_N, semconv.ANCHOR_STATE, semconv.ANCHOR_MEAN)
     ends = time.monotonic() + timeout_s
     while time.monotonic() < ends:
-        if [n for n, _ in gauge(reader, semconv.ANCHOR_N)] == [60]:
-            return
+        found = gauges(reader, *names)
+        if [n for n, _ in found[semconv.ANCHOR_N]] == [ANCHORS]:
+            ((state, labels),) = found[semconv.ANCHOR_STATE]
+            ((mean, _),) = found[semconv.ANCHOR_MEAN]
+            return state, mean, labels
         time.sleep(0.2)
-    raise AssertionError(f"anchors with a fresh score: {gauge(reader, semconv.ANCHOR_N)}")
+    raise AssertionError(f"anchors with a fresh score: {gauges(reader, *names)}")
 
 
 def a_normal_day(clock: Clock) -> None:
@@ -164,28 +191,29 @@ def test_a_judge_that_became_stricter_behind_the_same_name(
     caplog.set_level(logging.INFO, "ragtrace")
     a_normal_day(clock)
     judge.is_strict = True
+    a_whole_round(judge)
     wait_for("judge drift: faithfulness of openai:m changed by -0.", caplog)
     a_bad_day(clock, is_bad=False)
+    a_whole_round(judge)
     wait_for("drift culprit: faithfulness of rag: judge; its mean fell by 0.3", caplog)
-    wait_for_all_anchors(service)
-    ((state, labels),) = gauge(service, semconv.ANCHOR_STATE)
-    ((mean, _),) = gauge(service, semconv.ANCHOR_MEAN)
+    state, mean, labels = anchors_of(service)
     assert (state, labels[semconv.JUDGE_MODEL]) == (3, "openai:m")
     assert mean == pytest.approx(-0.33, abs=0.05)
-    judges = {labels[semconv.JUDGE_VERSION] for _, labels in gauge(service, semconv.SCORE_N)}
-    assert judges == {labels[semconv.JUDGE_VERSION]}, "nobody could see it by the version"
+    scores = gauges(service, semconv.SCORE_N)[semconv.SCORE_N]
+    assert {about[semconv.JUDGE_VERSION] for _, about in scores} == {labels[semconv.JUDGE_VERSION]}, (
+        "nobody could see it by the version"
+    )
 
 
 def test_an_application_that_became_worse(
-    service: InMemoryMetricReader, clock: Clock, caplog: pytest.LogCaptureFixture
+    service: InMemoryMetricReader, judge: Judge, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "ragtrace")
     a_normal_day(clock)
     a_bad_day(clock, is_bad=True)
+    a_whole_round(judge)
     wait_for("drift culprit: faithfulness of rag: system; its mean fell by 0.3", caplog)
-    wait_for_all_anchors(service)
-    ((state, _),) = gauge(service, semconv.ANCHOR_STATE)
-    assert state == 1
-    assert gauge(service, semconv.ANCHOR_MEAN)[0][0] == 0.0
+    state, mean, _ = anchors_of(service)
+    assert (state, mean) == (1, 0.0)
     assert not [record for record in caplog.records if "judge drift" in record.getMessage()]
     assert current().anchors is not None

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 def asked(path):
     try:
-        with urllib.request.urlopen(current().health.url + path, timeout=5) as reply:  # noqa: S310 - our own
+        with urllib.request.urlopen(current().health.url + path, timeout=30) as reply:  # noqa: S310 - our own
             return reply.status, json.load(reply)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
@@ -45,12 +45,12 @@ def test_units_that_never_end_are_a_reason_not_to_be_ready(server, start, monkey
 
 def test_a_unit_of_many_calls_makes_progress_with_each(server, start, monkeypatch):
     """Its calls together take longer than one may; a service that scores such units was called stuck."""
-    monkeypatch.setattr(health, "longest_quiet_s", lambda timeout_s, **_: 0.6)
+    monkeypatch.setattr(health, "longest_quiet_s", lambda timeout_s, **_: 2.0)
     calls = []
 
     def slow(_):
         calls.append(asked("/readyz")[0])
-        time.sleep(0.3)
+        time.sleep(0.4)
         return Answer(200, completion({"grades": [{"id": 1, "grade": 4}]}))
 
     server.always = slow

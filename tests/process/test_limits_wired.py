@@ -79,11 +79,11 @@ def test_a_judge_that_refuses_the_key_is_asked_once_and_then_held(server, start)
     reader = start()
     for _ in range(20):
         ask()
+    until(lambda: list(points(reader, "ragtrace.judge.breaker.state").values()) == [2.0])
     until(lambda: current().queue.size == 20)
     time.sleep(0.5)
     assert len(server.requests) <= 8  # those that were under way when the first refusal came
     assert current().ledger.pending == 20
-    assert list(points(reader, "ragtrace.judge.breaker.state").values()) == [2.0]
 
 
 def test_what_a_score_costs_is_told_where_the_price_is_known(server, start):

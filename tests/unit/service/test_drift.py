@@ -37,6 +37,22 @@ HOUR = 3_600.0
 JUDGE = JudgeInfo(model="small")
 
 
+@pytest.fixture
+def clock(monkeypatch):
+    class Clock:
+        now = 1_000.0
+
+        def monotonic(self):
+            return self.now
+
+        def time(self):
+            return self.now
+
+    made = Clock()
+    monkeypatch.setattr(module, "time", made)
+    return made
+
+
 def score(
     value,
     *,
@@ -176,13 +192,13 @@ def test_turns_of_a_session_are_one_score_an_hour_after_the_first():
     assert of(monitor).statistic == pytest.approx(lonely.statistic)
 
 
-def test_a_session_is_counted_also_when_nothing_comes_after_it(monkeypatch):
-    monkeypatch.setattr(module, "REFRESH_S", 0.0)
+def test_a_session_is_counted_also_when_nothing_comes_after_it(clock):
     monitor = DriftMonitor(OUTPUTS, baseline=2, frozen=lambda: [frozen(0.9)])
-    monitor.observe([score(0.5, at=time.time() - HOUR + 0.2)], "rag", in_session(1))
+    monitor.observe([score(0.5, at=clock.now)], "rag", in_session(1))
+    clock.now += HOUR - 60.0
     monitor.refresh()
     assert of(monitor).seen == 0
-    time.sleep(0.3)
+    clock.now += 61.0
     monitor.refresh()
     assert of(monitor).seen == 1
 
@@ -297,22 +313,6 @@ def test_a_series_too_many_is_counted_once_and_the_others_go_on(monkeypatch):
 
 
 # -- frozen baselines --
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    class Clock:
-        now = 1_000.0
-
-        def monotonic(self):
-            return self.now
-
-        def time(self):
-            return self.now
-
-    made = Clock()
-    monkeypatch.setattr(module, "time", made)
-    return made
 
 
 def test_a_frozen_baseline_is_exported_before_the_first_score_and_nothing_is_learnt():

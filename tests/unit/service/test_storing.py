@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-import time
+import threading
 
 import pytest
 
@@ -97,8 +97,8 @@ def test_feedback_waits_in_memory_while_another_holds_the_file(made, tmp_path, m
 
 
 def test_feedback_on_a_run_that_was_not_drawn_is_found_by_its_user_and_session(tmp_path, monkeypatch):
-    process = Pipeline.process
-    monkeypatch.setattr(Pipeline, "process", lambda *given: (time.sleep(0.2), process(*given)))  # after feedback
+    process, is_rated = Pipeline.process, threading.Event()
+    monkeypatch.setattr(Pipeline, "process", lambda *given: (is_rated.wait(30), process(*given)))  # after feedback
     path = tmp_path / "s"
     ragtrace.configure(store=str(path), sample_rate=0.0, redact=lambda text: text.replace("Ada", "[name]"))
     try:
@@ -109,6 +109,7 @@ def test_feedback_on_a_run_that_was_not_drawn_is_found_by_its_user_and_session(t
         for trace in traces:
             assert ragtrace.feedback(trace, 0.0, rater="Ada")
         assert ragtrace.feedback(TRACE, 1.0, user="Ada", session="of another process")
+        is_rated.set()
         storing = Storing.of(Settings.resolve({"store": str(path)}, {}))
         assert storing.flush(30)
         storing.close(5.0)

@@ -29,14 +29,14 @@ FORMS = {
 
 
 def seconds(answer: str, context: str) -> float:
-    """Return the CPU time of one audit, the shortest of two."""
+    """Return the CPU time of one audit in this thread, the shortest of two."""
     pool = Pool(stage="used", passages=(Passage(id="a", text=context, rank=1),))
     record = RagRecord(id="1", query="Where?", answer=answer, pools=(pool,))
     times = []
     for _ in range(2):
-        start = time.process_time()
+        start = time.thread_time()
         asyncio.run(OverlapJudge().audit(record))
-        times.append(time.process_time() - start)
+        times.append(time.thread_time() - start)
     return min(times)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from ragtrace.errors import JudgeError
+from ragtrace.judges.offline.reading import is_blank
 from ragtrace.model import ERROR_REASONS, MetricResult, Scale
 
 if TYPE_CHECKING:
@@ -155,6 +156,8 @@ def result(name: str, outcome: Outcome, details: Mapping[str, object] | None = N
 def answer_lacking(record: RagRecord) -> str | None:
     """Return why an answer cannot be evaluated; None where it can.
 
+    LlamaIndex's "Empty Response" is no answer, as a blank one.
+
     Example:
         >>> from ragtrace.model import RagRecord
         >>> answer_lacking(RagRecord(id="1", answer=" ")), answer_lacking(RagRecord(id="1", is_answer_given=False))
@@ -166,7 +169,7 @@ def answer_lacking(record: RagRecord) -> str | None:
         return "partial_run"
     if not record.is_answer_given:
         return "missing_input:answer"
-    return None if record.answer.strip() else "no_answer"
+    return "no_answer" if is_blank(record.answer) else None
 
 
 def claims_lacking(audit: Audit) -> str | None:

@@ -34,7 +34,13 @@ from llama_index_instrumentation import get_dispatcher
 from pydantic import BaseModel
 
 from integrations.llamaindex.tests.parts import Best, Faq, Given, Llm, checked, engine, nodes
+from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges.llm.scripted import ScriptedChat
+from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.base import answer_lacking
+from ragtrace.metrics.eval_context import EvalContext
+from ragtrace.metrics.evaluate import evaluate
+from ragtrace.metrics.registry import select
 from tests.kept import ANSWER, ids, kinds
 
 
@@ -207,6 +213,30 @@ def test_an_answer_is_expected(keeper, ask, answer):
     ask()
     record = keeper.only.record
     assert (record.answer, record.is_answer_expected) == (answer, True)
+
+
+async def scored(record, judge):
+    results = await evaluate(select(["no_answer", "faithfulness", "diagnosis"]), EvalContext(record, judge=judge))
+    return {it.key: it for it in results}
+
+
+@pytest.mark.parametrize("judge", [OverlapJudge(), LLMJudge(ScriptedChat([]))], ids=["offline", "not asked"])
+@pytest.mark.parametrize(
+    ("made", "verdict"),
+    [(lambda: engine(Given([])), "rightly_refused"), (lambda: engine(Faq(), llm=Llm(says="")), "undetermined")],
+    ids=["nothing retrieved", "the model said nothing"],
+)
+async def test_an_empty_response_is_no_answer(keeper, judge, made, verdict):
+    assert str(await made().aquery("Where is the lab?")) == "Empty Response"
+    found = await scored(keeper.only.record, judge)
+    assert found["answered"].value == 0.0
+    assert found["faithfulness"].value is None
+    assert (found["diagnosis"].details["attempted"], found["diagnosis"].details["verdict"]) == (False, verdict)
+
+
+async def test_an_answer_about_empty_responses_is_one(keeper):
+    await engine(Faq(), llm=Llm(says="Empty Response bodies have the status 204.")).aquery("What is a 204?")
+    assert (await scored(keeper.only.record, OverlapJudge()))["answered"].value == 1.0
 
 
 def test_nodes_that_a_synthesizer_is_given_are_a_question(keeper):

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from ragtrace.judges.offline.specifics import Known
     from ragtrace.model import RagRecord
 
-REVISION = "2"  # raised when other claims or specifics are found
+REVISION = "3"  # raised when other attempts, claims or specifics are found
 MAX_SENTENCES = 200
 MAX_CONTEXT_CHARS = 400_000
 SHORTEST_CLAIM_TERMS = 2  # "1.", "Sure!", "Yes." claim nothing; counting them cost .04 AUROC on MTRAG
 WHOLE = "whole answers"  # the heading of refusals that need no expression
+EMPTY_RESPONSE = "Empty Response"  # LlamaIndex's text where nothing was retrieved, or the model said nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,16 @@ def read_answer(record: RagRecord) -> ReadAnswer:
     return ReadAnswer(attempted, "", tuple(claims), len(parts) > MAX_SENTENCES)
 
 
+def is_blank(answer: str) -> bool:
+    """Return whether an answer is empty, or the text that LlamaIndex writes for an empty one.
+
+    Example:
+        >>> is_blank(" "), is_blank("Empty Response"), is_blank("An empty response means no match.")
+        (True, True, False)
+    """
+    return answer.strip() in {"", EMPTY_RESPONSE}
+
+
 def is_attempt(answer: str) -> bool:
     """Return whether an answer tries to answer.
 
@@ -88,11 +99,13 @@ def is_attempt(answer: str) -> bool:
         >>> is_attempt("Das weiß ich leider nicht."), is_attempt("申し訳ありませんが、わかりません。")
         (False, False)
     """
+    if is_blank(answer):
+        return False
     said = filter(None, map(claim_in, sentences(answer)))
     parts = [clause for sentence in said for clause in _turn().split(sentence) if clause.strip()]
     claiming = [part for part in parts if stems(part)]
     if not claiming:
-        return bool(answer.strip()) and not _refusal().search(answer)
+        return not _refusal().search(answer)
     return any(not _refusal().search(part) and not part.rstrip().endswith(("?", "\uff1f")) for part in claiming)
 
 

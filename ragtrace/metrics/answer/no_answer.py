@@ -19,9 +19,9 @@ _EDGES = " .!?\"'\u3002\uff01\u0964"
 async def no_answer(ctx: EvalContext) -> list[MetricResult]:
     """1.0 for an attempt, right or wrong; 0.0 for an answer that declines or is blank.
 
-    Higher is better. A blank answer and a known phrase, in any of 28 languages, are decided without a call. A run
-    that did not end as ``answered`` is ``na partial_run``, a line of a record file without an answer ``na
-    missing_input:answer``.
+    Higher is better. A blank answer, LlamaIndex's "Empty Response" and a known phrase, in any of 28 languages, are
+    decided without a call. A run that did not end as ``answered`` is ``na partial_run``, a line of a record file
+    without an answer ``na missing_input:answer``.
 
     Example:
         >>> import asyncio
@@ -35,7 +35,7 @@ async def no_answer(ctx: EvalContext) -> list[MetricResult]:
     if lacking is not None and lacking != "no_answer":
         return METRIC.spec.every(lacking)
     bare = ctx.record.answer.strip().strip(_EDGES).replace("’", "'").lower()
-    if not bare or bare in table("refusals.txt")[WHOLE]:
+    if lacking or not bare or bare in table("refusals.txt")[WHOLE]:
         return [result(NAME, 0.0, {"attempted": False, "short_circuit": True})]
     attempted = (await ctx.audit()).attempted
     return [result(NAME, float(attempted), {"attempted": attempted, "short_circuit": False})]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
+from ragtrace.judges.offline.reading import is_blank
 from ragtrace.metrics.base import CoroutineMetric
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def by_query(
 
 def answers_of(runs: Iterable[RagRecord]) -> list[str]:
     """Return the answers that are compared: of runs that ended as ``answered``, without blank ones."""
-    return [run.answer for run in runs if run.outcome == "answered" and run.answer.strip()]
+    return [run.answer for run in runs if run.outcome == "answered" and not is_blank(run.answer)]
 
 
 def over_runs(spec: MetricSpec) -> CoroutineMetric:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ragtrace.errors import JudgeError, JudgeUnsupported
 from ragtrace.judges.base import Audit, Grades
+from ragtrace.judges.offline.reading import is_blank
 from ragtrace.judges.scales import are_grades
 from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Output, answer_lacking, result
 from ragtrace.metrics.diagnosis.needed import PassageGrades, followed
@@ -119,7 +120,7 @@ class _JudgeVerdicts:
     async def of(cls, ctx: EvalContext) -> _JudgeVerdicts:
         """Read what was asked; ask for the audit of an answer where nobody did."""
         verdicts = cls()
-        if not ctx.record.answer.strip() and ctx.kept("audit") is None:
+        if is_blank(ctx.record.answer) and ctx.kept("audit") is None:
             return verdicts
         try:
             verdicts.audit = await ctx.audit()
@@ -173,7 +174,7 @@ class _JudgeVerdicts:
         return _tri(self.is_sufficient)
 
     def _attempted(self, ctx: EvalContext) -> Known:
-        if not ctx.record.answer.strip():
+        if is_blank(ctx.record.answer):
             return "no"
         if self.audit is not None:
             return _tri(self.audit.attempted)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 import typer
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from ragtrace.model import RagRecord
     from ragtrace.model.codec import ScoreJson
     from ragtrace.stores.sqlite import SqliteStore
+    from ragtrace.stores.tables import Row
 
 FIRST_METRICS = ("faithfulness", "hallucination", "faithfulness_1to5", "answer_relevancy")
 _READABLE = 140
@@ -38,7 +41,9 @@ def command(
     metric: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Rank by this score. Default: faithfulness, else the first one there is."
+            metavar="NAME",
+            help="Rank by this score, or by people's ratings: feedback. Default: faithfulness, else the first one "
+            "there is.",
         ),
     ] = None,
 ) -> int:
@@ -59,11 +64,25 @@ def command(
 
 
 def _of_store(store: SqliteStore, metric: str, most: int) -> Ranking[str]:
-    rows = (row for row in store.rows(metric=metric) if row["source"] != "human" and row["value"] is not None)
-    latest = {row["trace_id"]: row["value"] for row in sorted(rows, key=itemgetter("scored_at"))}
+    """Rank the latest scores; the mean ratings of people where there is no score."""
+    rows = [row for row in store.rows(metric=metric) if row["value"] is not None]
+    judged = [row for row in rows if row["source"] != "human"]
+    latest = {row["trace_id"]: row["value"] for row in sorted(judged, key=itemgetter("scored_at"))}
+    if not latest:
+        return _of_people(rows, metric, most)
     found = Ranking[str](metric, most)
     for trace_id, value in latest.items():
         found.add(value, trace_id)
+    return found
+
+
+def _of_people(rows: Iterable[Row], metric: str, most: int) -> Ranking[str]:
+    ratings: defaultdict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        ratings[row["trace_id"]].append(row["value"])
+    found = Ranking[str](metric, most, is_by_people=True)
+    for trace_id, values in ratings.items():
+        found.add(fmean(values), trace_id)
     return found
 
 
@@ -74,18 +93,24 @@ class Ranking(Generic[T]):
     Attributes:
         metric: the key of the score.
         most: how many are kept.
+        is_by_people: the values are ratings of people, from 0 (bad) to 1 (good) whatever the metric.
         count: values seen.
     """
 
     metric: str
     most: int
+    is_by_people: bool = False
     count: int = 0
     _kept: list[tuple[float, int, T]] = field(default_factory=list)
     _output: Output | None = None
 
     def __post_init__(self) -> None:
+        from ragtrace.metrics.base import Output
         from ragtrace.metrics.registry import output
 
+        if self.is_by_people:
+            self._output = Output(name=self.metric, threshold=None)
+            return
         try:
             self._output = output(self.metric)
         except ConfigError:  # an own metric that is not installed here: higher counts as better
@@ -176,7 +201,8 @@ def _print(console: Console, source: str, found: Ranking[T], shown: list[tuple[f
     if not shown:
         console.print(f"Each of {found.count} answers has the best {found.metric}.")
         return
-    console.print(f"{len(shown)} worst of {found.count} answers by {found.metric} ({better} is better)\n")
+    ranked = f"people's ratings ({found.metric}, " if found.is_by_people else f"{found.metric} ("
+    console.print(f"{len(shown)} worst of {found.count} answers by {ranked}{better} is better)\n")
     for value, answer in shown:
         for line in answer_lines(value, answer, min(console.width, _READABLE)):
             console.print(line)

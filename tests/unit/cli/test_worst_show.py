@@ -100,6 +100,47 @@ def test_the_worst_traces_of_a_store(store, shown, monkeypatch):
     assert shown("worst").splitlines()[:4] == lines[:4]
 
 
+def test_the_answers_that_people_rated_worst(store, shown, tmp_path):
+    rated = [(TRACES[0], "ada", 1.0), (TRACES[1], "ada", 0.0), (TRACES[1], "bo", 0.5), (TRACES[2], "bo", 0.75)]
+    unscored = "d4" * 16
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text(
+        "".join(
+            json.dumps({"trace_id": trace, "rater": rater, "value": value}) + "\n"
+            for trace, rater, value in [*rated, (unscored, "ada", 0.5)]
+        )
+    )
+    assert main(["feedback", str(labels), "--store", str(store)]) == 0
+    shown("worst", store)  # empties what was printed
+    assert shown("worst", store, "--metric", "feedback").splitlines() == [
+        "3 worst of 4 answers by people's ratings (feedback, higher is better)",
+        "",
+        f"0.25  trace {TRACES[1]}  (no texts were kept)",
+        f"0.50  trace {unscored}  (no texts were kept)",
+        f"0.75  trace {TRACES[2]}  How do I cancel?",
+        f"      contradicted (0.00): {FEE}",
+        "",
+        f"The whole answer: ragtrace show {store} {TRACES[1]}",
+    ]
+    assert "feedback" in shown("show", store, unscored)
+
+
+def test_ratings_of_a_metric_rank_where_no_judge_scored_it(store, shown, tmp_path):
+    rated = [(TRACES[0], "hallucination", 1.0), (TRACES[1], "hallucination", 0.0), (TRACES[1], "faithfulness", 0.0)]
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text(
+        "".join(
+            json.dumps({"trace_id": trace, "metric": metric, "value": value}) + "\n"
+            for trace, metric, value in rated
+        )
+    )
+    assert main(["feedback", str(labels), "--store", str(store)]) == 0
+    text = shown("worst", store, "--metric", "hallucination")
+    assert "1 worst of 2 answers by people's ratings (hallucination, higher is better)" in text
+    assert f"0.00  trace {TRACES[1]}" in text
+    assert "2 worst of 3 answers by faithfulness" in shown("worst", store, "--metric", "faithfulness")
+
+
 def test_one_answer_of_a_file_whole(scored, shown):
     text = shown("show", scored, "1")
     assert text.splitlines() == [

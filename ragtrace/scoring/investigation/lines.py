@@ -83,7 +83,7 @@ def lines(found: Investigation) -> Iterator[str]:
 
 
 def report(found: Investigation, texts_of: Callable[[str], list[str]], show: str) -> Iterator[str]:
-    """Yield `lines`, then three examples and a next step.
+    """Yield `lines`, then the share of each verdict, three examples and a next step.
 
     Args:
         found: the investigation.
@@ -91,6 +91,7 @@ def report(found: Investigation, texts_of: Callable[[str], list[str]], show: str
         show: the command that shows a trace, without the id of the trace.
     """
     yield from lines(found)
+    yield from _headed("Verdicts", _shares(found))
     if not found.is_fallen:
         return
     rows = []
@@ -162,6 +163,19 @@ def _stage(found: Investigation) -> list[str]:
         f"{_STAGES[grown.stage]}: {grown.verdict} grew from {shares} of the runs ({change.value:+.1%}{bounds})",
         f"   ({MEANINGS[grown.verdict]})",
     ]
+
+
+def _shares(found: Investigation) -> list[str]:
+    if not found.shares:
+        return []
+    rows = [f"  {'':<25}   before      n   window      n   change"]
+    for it in found.shares:
+        mark = "*" if it.is_changed else " "
+        shares = f"{it.before:>9.1%} {it.n_before:>6} {it.window:>8.1%} {it.n_window:>6}"
+        rows.append(f"{mark} {it.verdict:<25}{shares}   {it.difference:+.1%} ({it.low:+.1%} to {it.high:+.1%})")
+    if any(it.is_changed for it in found.shares):
+        rows.append("* its share changed: the 95 % interval of the change leaves 0 out")
+    return rows
 
 
 def _where(found: Investigation) -> list[str]:

@@ -20,6 +20,7 @@ from ragtrace.scoring.investigation.comparison import (
     there,
     worse_of,
 )
+from ragtrace.scoring.investigation.verdicts import verdict_shares
 from ragtrace.stats.change.mean import TwoPeriods, adjusted, change_place, mean_change
 from ragtrace.stats.change.slices import FALSE_DISCOVERY_RATE, LEAST_CLUSTERS, Slice, explain
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ragtrace.model.score import Direction
     from ragtrace.scoring.investigation.comparison import MetricChange
     from ragtrace.scoring.investigation.runs import RunScore, Source
+    from ragtrace.scoring.investigation.verdicts import VerdictShare
     from ragtrace.scoring.offline.scored_row import Maker
     from ragtrace.stats.change.mean import Change, Mask, Worse
     from ragtrace.stats.change.slices import Explained
@@ -83,6 +85,7 @@ class Investigation:
         explained: the change and the slices that explain it.
         verdict: the verdict whose share grew most; None where none is shown to have grown.
         has_verdicts: whether the runs have verdicts.
+        shares: the share of each verdict in both periods; empty where the runs have none.
         has_facts: whether the runs of both periods have the facts of schema version 3, such as tags.
         examples: bad runs of the window, those of the first slice and of the verdict first.
         also: other metrics that fell, by name; only where the metric was chosen here.
@@ -102,6 +105,7 @@ class Investigation:
     examples: tuple[Example, ...]
     also: tuple[str, ...] = ()
     others: tuple[Maker, ...] = ()
+    shares: tuple[VerdictShare, ...] = ()
 
     @property
     def change(self) -> Change:
@@ -224,6 +228,7 @@ def _explained(
         examples=_examples(runs, scores, worse, first, verdict.verdict if verdict else None),
         also=also,
         others=found.others,
+        shares=verdict_shares(runs, scores) if has_verdicts else (),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 
+import numpy as np
 import pytest
 
 from ragtrace.model import JudgeInfo, Passage, Pool
@@ -12,8 +13,11 @@ from ragtrace.model.diagnosis import FAILURES
 from ragtrace.scoring.investigation.alarm import investigate_alarm
 from ragtrace.scoring.investigation.comparison import NoMetric, Period, TooFewScores
 from ragtrace.scoring.investigation.lines import MEANINGS, lines, report
-from ragtrace.scoring.investigation.runs import StoreSource
+from ragtrace.scoring.investigation.runs import RunScore, StoreSource
 from ragtrace.scoring.investigation.search import investigate
+from ragtrace.scoring.investigation.verdicts import NO_VERDICT, verdict_shares
+from ragtrace.scoring.offline.scored_row import Maker
+from ragtrace.stats.change.mean import TwoPeriods
 from ragtrace.stores import Policy
 from ragtrace.stores.sqlite import SqliteStore
 from tests.scored import numbered, score_of
@@ -114,6 +118,59 @@ def test_the_lines_name_what_was_found_and_fit_a_terminal(store, wall):
     ):
         assert part in text
     assert found.examples[0].trace_id in text
+
+
+def test_the_share_of_each_verdict_is_listed_and_the_changed_ones_are_marked(store, wall):
+    fallen(store, wall)
+    found = investigate(StoreSource(store), DAYS, metric="faithfulness")
+    rows = [line[10:] for line in report(found, lambda _: [], "show") if line[12:].startswith(("lost_in", "ok"))]
+    assert [row.split()[:6] for row in rows] == [
+        ["*", "lost_in_rerank", "0.0%", "0", "25.0%", "48"],
+        ["*", "ok", "100.0%", "560", "75.0%", "144"],
+    ]
+    assert [it.verdict for it in found.shares] == ["lost_in_rerank", "ok"]
+    assert found.shares[0].window == pytest.approx(found.verdict.change.window.mean)
+
+
+def test_verdicts_are_listed_where_the_mean_stays_and_no_run_without_one_is_hidden(store, wall):
+    traffic = Traffic(store, wall)
+    for hours in range(47, 0, -1):
+        for n, verdict in ((6, "cut_from_prompt" if hours > 12 else "unsupported"), (13, "ok"), (1, None)):
+            traffic.add(hours, n, verdict=verdict)
+    found = investigate(StoreSource(store), DAYS, metric="faithfulness")
+    assert not found.is_fallen
+    marked = {it.verdict: it.is_changed for it in found.shares}
+    assert marked == {"cut_from_prompt": True, "unsupported": True, "ok": False, NO_VERDICT: False}
+    text = "\n".join(report(found, lambda _: [], "show"))
+    assert "* unsupported" in text
+    assert "no verdict                    5.0%" in text
+    assert sum(it.before for it in found.shares) == pytest.approx(1.0)
+
+
+def test_runs_without_verdicts_have_no_table(store, wall):
+    fallen(store, wall, verdicts=False)
+    found = investigate(StoreSource(store), DAYS, metric="faithfulness")
+    assert "Verdicts" not in "\n".join(report(found, lambda _: [], "show"))
+
+
+def test_a_session_is_one_piece_of_evidence_for_a_share():
+    def shares(turns):
+        runs = [
+            RunScore(
+                trace_id="t", at=0.0, value=1.0, weight=2.0, cluster=str(n), maker=Maker(),
+                verdict="ok" if n % 10 else "unsupported",
+            )
+            for n in range(100) for _ in range(turns)
+        ]  # fmt: skip
+        clusters = np.array([int(run.cluster) for run in runs])
+        ones = np.ones(len(runs))
+        scores = TwoPeriods(values=ones, weights=2.0 * ones, clusters=clusters, is_window=clusters >= 50)
+        return verdict_shares(runs, scores)
+
+    once, often = shares(1), shares(5)
+    assert [it.n_window for it in often] == [5 * it.n_window for it in once] == [25, 225]
+    for one, other in zip(once, often, strict=True):
+        assert (other.low, other.high) == pytest.approx((one.low, one.high))
 
 
 def test_every_failure_has_a_meaning_for_people():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from contextlib import nullcontext
 from functools import partial
@@ -14,11 +15,16 @@ import typer
 from ragtrace.cli.io.answers import file_answers, find_line, is_store, source_of, stored_answer
 from ragtrace.cli.io.arguments import AsJson, Source, Store, Workflow
 from ragtrace.cli.io.jsonl_reader import JSON_ESCAPES
+from ragtrace.cli.io.label_ids import LabelIds
 from ragtrace.cli.io.say import say
 from ragtrace.cli.io.stored import MOMENT, moment, opened_store, store_path
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ragtrace.model import RagRecord
+    from ragtrace.model.codec import ScoreJson
     from ragtrace.scoring.investigation.comparison import Period
     from ragtrace.scoring.investigation.runs import ScoredSource
     from ragtrace.scoring.investigation.search import Investigation
@@ -71,12 +77,15 @@ def command(
     if source is not None and store is not None:
         raise ConfigError("investigate: give the store once: STORE or --store STORE")
     name = str(store_path(store, "investigate")) if store is not None else source_of(source)
+    label_ids = LabelIds()
     with opened_store(Path(name)) if is_store(name) else nullcontext() as opened:
         if opened is not None:
             period = _period(since or "24h", until, before, time.time())
             found = investigate(StoreSource(opened, workflow=workflow), period, metric=metric)
+            if found.has_verdicts:
+                label_ids.add_stored(opened, since=period.before, until=period.until, workflow=workflow)
         else:
-            scored = ScoredSource(((it.record, it.scores) for it in file_answers(name)), workflow=workflow)
+            scored = ScoredSource(_read(name, workflow, label_ids), workflow=workflow)
             found = _of_file(scored, name, (since, until, before), metric)
         if as_json:
             say(json.dumps(found.to_json(), ensure_ascii=False, indent=2).translate(JSON_ESCAPES))
@@ -85,7 +94,18 @@ def command(
             show = f"ragtrace show {shown}{'' if opened is not None else ' --id'}"
             for line in report(found, partial(_texts, name, opened), show):
                 say(line)
+    if warning := label_ids.warning():
+        say(f"ragtrace: warning: {warning}", file=sys.stderr)
     return 0 if found.is_fallen else NOT_FALLEN
+
+
+def _read(
+    name: str, workflow: str | None, label_ids: LabelIds
+) -> Iterator[tuple[RagRecord, Mapping[str, ScoreJson]]]:
+    for answer in file_answers(name):
+        if workflow is None or answer.record.workflow == workflow:
+            label_ids.add(answer.record)
+        yield answer.record, answer.scores
 
 
 def _of_file(

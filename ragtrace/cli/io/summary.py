@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ragtrace.cli.io.label_ids import LabelIds
 from ragtrace.cli.io.verdicts import VerdictShares
 from ragtrace.errors import ConfigError, nearest
 from ragtrace.metrics.consistency.runs import query_key
@@ -94,6 +95,7 @@ class Summary:
         self.columns: dict[str, dict[Maker, SummaryColumn]] = {}
         self.ratios: dict[str, dict[Maker, Ratio]] = {}
         self.verdicts = VerdictShares()
+        self.label_ids = LabelIds()
         self.lines = 0
         self.before: int | None = None  # lines of an earlier run, when one is resumed
         self.broken = 0
@@ -105,6 +107,8 @@ class Summary:
         known = None if record is None else unit_of(record) or query_key(record)
         unit = hash(self.lines if known is None else known)
         self.verdicts.add(scores, unit)
+        if record is not None:
+            self.label_ids.add(record)
         for key, score in scores.items():
             self.columns.setdefault(key, {}).setdefault(_kind(score), SummaryColumn()).add(score, unit)
             if key.partition("@")[0] == _TOP:
@@ -148,10 +152,11 @@ class Summary:
         return [(label_of(key, kind, found), column) for kind, column in found.items()]
 
     def warnings(self) -> list[str]:
-        """Return warnings of mixed or other judges, missing scores and unknown fields."""
+        """Return warnings of mixed or other judges, missing scores, ids of labels and unknown fields."""
         keys = dict.fromkeys((*self.columns, *self.asked))
         found = [warning for key in keys for warning in self._warnings(key)]
-        return [*found, *self._of_one_unit(), *self._passed_over()]
+        of_labels = filter(None, [self.label_ids.warning()])
+        return [*found, *of_labels, *self._of_one_unit(), *self._passed_over()]
 
     def _of_one_unit(self) -> Iterator[str]:
         """Say why the intervals are the whole scale where all lines belong together."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import random
@@ -10,6 +11,12 @@ import time
 import pytest
 
 from ragtrace.cli.main import main
+from ragtrace.judges.offline.judge import OverlapJudge
+from ragtrace.metrics.eval_context import EvalContext
+from ragtrace.metrics.evaluate import evaluate
+from ragtrace.metrics.registry import select
+from ragtrace.model import Labels, Passage, Pool, Score, ScoreKey
+from ragtrace.model.codec import record_to_json, score_to_json
 from ragtrace.stores import Policy
 from ragtrace.stores.sqlite import SqliteStore
 from tests.scored import numbered, score_of
@@ -142,6 +149,79 @@ def test_wrong_and_too_few_are_one_line(tmp_path, capsys, options, said):
 def test_a_file_without_times_cannot_be_split(tmp_path, capsys):
     assert main(["investigate", str(scored_file(tmp_path, times=False))]) == 2
     assert "no times" in capsys.readouterr().err
+
+
+def labelled(n, id_of_passage):
+    passage = Passage(id=id_of_passage(n), text=f"Order {n} is cancelled in Settings.", rank=1)
+    return numbered(
+        n + 1, query=f"How do I cancel order {n}?", answer=passage.text, labels=Labels(grades={f"doc-{n}": 5}),
+        pools=(Pool(stage="retrieved", passages=(passage,)),), started=1e9 + 60 * n, ended=1e9 + 60 * n,
+    )  # fmt: skip
+
+
+def really_scored(record):
+    context = EvalContext(record, judge=OverlapJudge())
+    return asyncio.run(evaluate(select(["faithfulness", "diagnosis"]), context))
+
+
+IDS = {
+    "another kind": lambda n: f"{n}#0",
+    "one in common": lambda n: f"doc-{n}" if n == 70 else f"{n}#0",
+}
+
+
+@pytest.mark.parametrize("kind", IDS)
+@pytest.mark.parametrize("has_content", [True, False])
+def test_a_store_whose_labels_match_no_passage_says_so(tmp_path, capsys, kind, has_content):
+    path, now = tmp_path / "store.sqlite", time.time()
+    wall = [now]
+    kept = SqliteStore(path, Policy(has_content=has_content, payload_share=1.0), wall=lambda: wall[0])
+    for n in range(80):
+        wall[0] = now - (80 - n) * 48 * HOUR / 80
+        record = labelled(n, IDS[kind])
+        kept.emit(
+            record,
+            [
+                Score(
+                    key=ScoreKey(trace_id=record.trace_id, span_id=record.span_id, metric=it.key, version="v"),
+                    result=it,
+                    scored_at=wall[0],
+                )
+                for it in really_scored(record)
+            ],
+        )
+    kept.close()
+    assert main(["investigate", str(path), "--metric", "faithfulness"]) == 3
+    out, told = capsys.readouterr()
+    assert "not_retrieved" in out
+    if kind == "one in common":
+        assert told == ""
+    elif has_content:
+        assert (
+            "warning: the labels' ids match no passage id of any pool (a label: 'doc-0', a passage: '0#0')" in told
+        )
+    else:
+        assert "warning: no passage that the labels call needed stood in any pool" in told
+    assert told.count("\n") == (kind == "another kind")
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_a_file_whose_labels_match_no_passage_says_so(tmp_path, capsys, kind):
+    path = tmp_path / "scored.jsonl"
+    records = [labelled(n, IDS[kind]) for n in range(80)]
+    path.write_text(
+        "".join(
+            json.dumps({**record_to_json(it), "scores": {r.key: score_to_json(r) for r in really_scored(it)}})
+            + "\n"
+            for it in records
+        )
+    )
+    assert main(["investigate", str(path), "--metric", "faithfulness", "--json"]) == 3
+    out, told = capsys.readouterr()
+    assert json.loads(out)["shares"]
+    assert ("(a label: 'doc-0', a passage: '0#0')" in told) == (kind == "another kind")
+    assert main(["investigate", str(path), "--workflow", "nobody"]) == 2
+    assert "warning" not in capsys.readouterr().err
 
 
 def test_two_stores_are_refused(store, capsys):

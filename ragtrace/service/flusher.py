@@ -168,14 +168,18 @@ class Flusher:
 
     def _are_leftovers_published(self, deadline: float) -> bool:
         """Wait until the scorer's thread has published what ended processes left in the store."""
-        if self._outbox is None or not self._outbox.has_leftovers():
+        if self._outbox is None or not self._has_leftovers(self._outbox):
             return True
         self._begin()
-        while self._outbox.has_leftovers():
+        while self._has_leftovers(self._outbox):
             if time.monotonic() >= deadline:
                 return False
             time.sleep(_LOOK_EVERY_S)
         return True
+
+    def _has_leftovers(self, outbox: ScoreOutbox) -> bool:
+        """Return whether left scores wait to be claimed, or are claimed and not published yet."""
+        return outbox.has_leftovers() or self._handler.is_republishing
 
     def _left(self, *, is_exported: bool) -> str:
         """Return in words what a shutdown lost, and what it did not."""

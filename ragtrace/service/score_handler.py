@@ -68,6 +68,7 @@ class ScoreHandler:
         self._limiter = limiter
         self._combined = combined
         self._has_said_no_metric = False
+        self._is_republishing = False
 
     async def handle(self, job: Job) -> Outcome:
         """Score a unit and return its outcome, with a callback that publishes its scores once they are written."""
@@ -179,6 +180,11 @@ class ScoreHandler:
         known = [cost for cost in costs if cost is not None]
         return sum(known) if known and len(known) == len(costs) else None
 
+    @property
+    def is_republishing(self) -> bool:
+        """True while scores that a process left are claimed and published; any thread may ask."""
+        return self._is_republishing
+
     def republish(self, *, is_ending: bool = False) -> int:
         """Publish scores that a process wrote and did not live to deliver; return of how many traces.
 
@@ -189,8 +195,15 @@ class ScoreHandler:
         """
         if self._outbox is None:
             return 0
+        self._is_republishing = True
         try:
-            found = self._outbox.leftovers(abandoned_s=0.0 if is_ending else _ABANDONED_S)
+            return self._republish(self._outbox, abandoned_s=0.0 if is_ending else _ABANDONED_S)
+        finally:
+            self._is_republishing = False
+
+    def _republish(self, outbox: ScoreOutbox, *, abandoned_s: float) -> int:
+        try:
+            found = outbox.leftovers(abandoned_s=abandoned_s)
         except Exception as error:  # the file: it is looked at again
             record_internal_error("ragtrace.service.republish", error)
             return 0
@@ -198,7 +211,7 @@ class ScoreHandler:
             if pending.scores:  # of a newer ragtrace none may be readable
                 self.publish(_unit_of(pending), pending.scores, 0, pending.entry)
             else:
-                self._outbox.published(pending.entry)
+                outbox.published(pending.entry)
         return len(found)
 
     def resend(self, *, older_s: float | None = None) -> int:

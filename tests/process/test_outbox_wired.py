@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 import urllib.request
 
 import pytest
 
 import ragtrace
 from ragtrace.service import current, score_outbox
+from ragtrace.service.score_handler import ScoreHandler
 from ragtrace.stores.base import OutboxEntry
 from ragtrace.stores.outbox import COUNT, EVENT
 from ragtrace.stores.owner import Owner
@@ -145,6 +147,24 @@ def test_of_what_is_half_delivered_the_other_half_is_sent(start, receiver, tmp_p
     assert exported(tmp_path) == [1, 1]
     assert keys(receiver) == [f"{2:032x}:{2:016x}:faithfulness:v"]
     assert evaluations(receiver) == 1
+
+
+def test_a_flush_waits_for_claimed_scores_to_be_published(start, receiver, tmp_path, monkeypatch):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{closed_port()}")
+    start()
+    ask(3)
+    ragtrace.shutdown(2)
+    assert exported(tmp_path) == [0] * 6
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.endpoint)
+    monkeypatch.setenv("OTEL_BLRP_SCHEDULE_DELAY", "60000")
+    publish = ScoreHandler.publish
+    monkeypatch.setattr(
+        ScoreHandler, "publish", lambda *given: (time.sleep(0.3), publish(*given))
+    )  # a busy machine
+    start()
+    assert ragtrace.flush(60)
+    assert exported(tmp_path) == [1] * 6
+    assert len(keys(receiver)) == len(set(keys(receiver))) == 6
 
 
 def test_without_a_scrape_counts_stay_owed_and_a_scrape_takes_them(start, tmp_path, monkeypatch):

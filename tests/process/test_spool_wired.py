@@ -158,7 +158,7 @@ def test_a_spool_that_overflows_in_a_spike_keeps_the_mean(path):
     """The first half of the answers is right, the second half wrong, and the spool holds about one in five."""
     configure(path, scorer="worker", metrics=["faithfulness"], spool_bytes=120_000)
     ask(400)
-    ask(400, answer="The lab is in Rome.")
+    ask(400, answer="Penguins rule Madrid.")
     assert ragtrace.flush(30)
     ragtrace.shutdown(5)
     kept = accounts(path)
@@ -170,5 +170,6 @@ def test_a_spool_that_overflows_in_a_spike_keeps_the_mean(path):
     sums = [sum(points(reader, name).values()) for name in (semconv.SCORE_N, semconv.SCORE_W, semconv.SCORE_WX)]
     n, w, wx = sums
     assert n == kept.pending
-    assert w == pytest.approx(800, rel=0.1)  # the kept ones stand for all
-    assert wx / w == pytest.approx(0.5, abs=0.15)  # 4 standard errors; 0 where the oldest were evicted
+    # Six and four standard errors of the draws, measured in 150 runs as 33 and .036.
+    assert w == pytest.approx(800, abs=200)  # the kept ones stand for all
+    assert wx / w == pytest.approx(0.5, abs=0.15)  # 0 where the oldest were evicted

@@ -179,7 +179,7 @@ def test_10_any_function_may_raise(running: tuple[InMemorySpanExporter, Ragtrace
     # Whole again: what a broken account left pending stays so, but new work is scored.
     before = ended()
     assert answer(handler) == expected
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while ended() <= before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert ended() > before
@@ -207,7 +207,7 @@ def verdict(function: FunctionType, exporter: InMemorySpanExporter, expected: st
     return "counted" if is_counted else "silent"
 
 
-def eventually(holds: Callable[[], bool], limit_s: float = 5.0) -> bool:
+def eventually(holds: Callable[[], bool], limit_s: float = 20.0) -> bool:
     """Whether something holds within a while: on a busy machine a thread counts later than it fails."""
     deadline = time.monotonic() + limit_s
     while not (found := holds()) and time.monotonic() < deadline:

@@ -142,7 +142,7 @@ def test_a_service_that_was_shut_down_is_collected(start):
     ask()
     ragtrace.flush(10)
     ragtrace.shutdown(10)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while service() is not None and time.monotonic() < deadline:
         gc.collect()
         time.sleep(0.02)
@@ -179,7 +179,7 @@ def test_what_we_call_may_call_us(start, caplog):
     try:
         service = start(sinks=[Asks()])
         ask()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while (not asked or service.ledger.pending) and time.monotonic() < deadline:
             time.sleep(0.01)
         logging.getLogger("ragtrace").warning("something")

@@ -14,6 +14,7 @@ from ragtrace.sinks.outbox import Attempt, Outbox
 
 OK = Attempt(is_delivered=True)
 AGAIN = Attempt(may_repeat=True)
+LATE_S = 30.0  # of a busy machine; what is waited for in error lasts longer
 
 
 class Other:
@@ -29,7 +30,7 @@ class Other:
     def __call__(self, batch: Any) -> Attempt:
         self.batches.append(list(batch))
         self.entered.set()
-        assert self.gate.wait(20)
+        assert self.gate.wait(2 * LATE_S)
         return self.script.pop(0) if self.script else OK
 
     @property
@@ -75,7 +76,7 @@ def test_offering_never_waits_and_what_does_not_fit_is_counted(make, request) ->
     assert other.entered.wait(30)
     started = time.monotonic()
     outbox.offer(range(2, 12))
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < LATE_S
     assert lost_at(f"{request.node.name}.full") == 5
     other.gate.set()
     assert not outbox.flush(10), "something was lost"
@@ -136,12 +137,12 @@ def test_flush_keeps_its_deadline_and_ends_a_wait_between_attempts(make) -> None
     assert other.entered.wait(30)
     started = time.monotonic()
     assert outbox.flush(10), "the second attempt is made at once, the others soon"
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < LATE_S
     other.gate.clear()
     outbox.offer(["b"])
     started = time.monotonic()
     assert not outbox.flush(0.2)
-    assert 0.15 < time.monotonic() - started < 5
+    assert 0.15 < time.monotonic() - started < LATE_S
     other.gate.set()
     assert outbox.close(30)
 
@@ -165,10 +166,10 @@ def test_close_keeps_its_deadline_and_counts_what_is_left_once(make, request) ->
     assert other.entered.wait(30)
     started = time.monotonic()
     assert not outbox.close(0.2)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < LATE_S
     assert lost_at(f"{request.node.name}.closed") == 10
     other.gate.set()
-    outbox._thread.join(5)
+    outbox._thread.join(LATE_S)
     assert not outbox._thread.is_alive()
     assert len(other.batches) == 1, "nothing is sent behind the deadline"
     assert lost_at(f"{request.node.name}.closed") == 10
@@ -182,7 +183,7 @@ def test_close_while_the_other_side_is_away_ends_in_time(make, request) -> None:
     started = time.monotonic()
     assert not outbox.close(0.3)
     assert time.monotonic() - started < 5
-    outbox._thread.join(5)
+    outbox._thread.join(LATE_S)
     total = lost_at(f"{request.node.name}.closed") + lost_at(f"{request.node.name}.unreachable")
     assert total == 6, "each item once"
 
@@ -192,10 +193,10 @@ def test_the_wait_that_is_asked_for_is_kept_within_the_limit(make) -> None:
     outbox = make(other, backoff_s=0.001, longest_wait_s=0.4)
     started = time.monotonic()
     outbox.offer(["a"])
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + LATE_S
     while outbox.pending and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert 0.65 < time.monotonic() - started < 5
+    assert 0.65 < time.monotonic() - started < LATE_S
     assert len(other.batches) == 3
 
 

@@ -31,6 +31,8 @@ MINUTES ?= 60
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Hard links into uv's cache would be refused by nltk, which LlamaIndex reads its stop words with.
 export UV_LINK_MODE := copy
+# Without bytecode, each worker and each command that a test starts compiles every module anew.
+unexport PYTHONDONTWRITEBYTECODE
 # What goes into which environment: uv takes seconds, pip two minutes, but pip alone reads pip.conf.
 install = $(BIN)/uv pip install --quiet --python $(1)/bin/python $(2) \
   || $(PIP) --python $(1)/bin/python install $(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 
@@ -11,3 +12,9 @@ for _signal in ("TRACES", "METRICS", "LOGS"):
 # A job in the background of a shell ignores Ctrl-C, and so would every command that a test interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Freeze imported modules and collected tests, which a full garbage collection walks in 0.2 s."""
+    gc.collect()  # garbage that is frozen stays for ever
+    gc.freeze()

@@ -108,7 +108,11 @@ def entered(work: Callable[[], object]) -> set[CodeType]:
 
 
 def functions_of(codes: set[CodeType]) -> list[FunctionType]:
-    return [thing for thing in gc.get_objects() if isinstance(thing, FunctionType) and thing.__code__ in codes]
+    gc.unfreeze()  # the root conftest.py froze every imported module's functions
+    try:
+        return [thing for thing in gc.get_objects() if isinstance(thing, FunctionType) and thing.__code__ in codes]
+    finally:
+        gc.freeze()
 
 
 @pytest.fixture

@@ -66,6 +66,13 @@ def graph(model):
     return built.compile()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def small_heap():
+    """Freeze whatever earlier tests left: each test here collects several times."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def ordered_collector():
     """No collection but the test's own: it closes generators in the order of their creation, the outermost first."""

@@ -49,7 +49,7 @@ def hung() -> Iterator[str]:
     """The address of a judge that takes a request and never answers."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Hung)
     server.daemon_threads, server.let_go = True, threading.Event()  # type: ignore[attr-defined]
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/v1"
     server.let_go.set()  # type: ignore[attr-defined]
     server.shutdown()

@@ -55,7 +55,7 @@ def test_a_forked_child_sends_over_connections_of_its_own():
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     endpoint = f"http://127.0.0.1:{server.server_address[1]}"
     exporters = {f"OTEL_{signal}_EXPORTER": "otlp" for signal in ("TRACES", "METRICS", "LOGS")}
     env = environment(**exporters, OTEL_EXPORTER_OTLP_ENDPOINT=endpoint)

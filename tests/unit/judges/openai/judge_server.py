@@ -77,6 +77,7 @@ class JudgeServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # else a body waits 40 ms for the acknowledgement of its headers
 
             def do_POST(self) -> None:
                 length = int(self.headers["Content-Length"])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 HOOK = "/alerts"
 RUNBOOKS = "/runbooks"
+_POLL_S = 0.05  # how soon the inbox sees that it is to stop
 _BOARD = re.compile(r"/d/[a-z-]+\Z")
 
 
@@ -54,7 +55,9 @@ class Inbox(ThreadingHTTPServer):
 def serve_inbox() -> Iterator[Inbox]:
     """Serve an inbox inside a ``with`` block on a free loopback port."""
     with Inbox() as inbox:
-        thread = threading.Thread(target=inbox.serve_forever, name="ragtrace-demo-inbox", daemon=True)
+        thread = threading.Thread(
+            target=inbox.serve_forever, args=(_POLL_S,), name="ragtrace-demo-inbox", daemon=True
+        )
         thread.start()
         try:
             yield inbox

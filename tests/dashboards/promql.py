@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
 
 import promql_parser as pp
 
@@ -35,6 +36,7 @@ class Asked:
     """Labels of a ``by`` and the metric names below it."""
 
 
+@cache  # each rule of the lint parses the same expressions
 def asked(expr: str) -> Asked:
     """Parse an expression whose variables are filled; ValueError where it is none."""
     found = Asked()

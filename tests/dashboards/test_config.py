@@ -9,11 +9,14 @@ import pytest
 
 from ragtrace.errors import MissingExtra
 from ragtrace.metrics.registry import all_metrics
-from ragtrace_dashboards.boards import boards
+from ragtrace_dashboards.boards import board_files, boards
 from ragtrace_dashboards.config import INVESTIGATE, LOWER_IS_BETTER, OVERVIEW, RETRIEVAL, Config, Watched
 from ragtrace_dashboards.export import files, generated_files, shipped_files
+from ragtrace_dashboards.rule_files import grafana_files, prometheus_files
+from ragtrace_dashboards.runbook_files import runbook_files
 
 DEFAULT = generated_files(Config())
+PARTS = {part: part(Config()) for part in (prometheus_files, grafana_files, board_files, runbook_files)}
 OTHER = {
     int: lambda it: 2 * it or 7,
     float: lambda it: 1.5 * it,
@@ -53,11 +56,13 @@ def test_a_watched_metric_has_the_direction_that_it_declares(watched, is_down):
 @pytest.mark.parametrize("name", [it.name for it in fields(Config)])
 def test_every_field_changes_a_file(name):
     value = getattr(Config(), name)
-    assert files(replace(Config(), **{name: OTHER[type(value)](value)})) != DEFAULT
+    changed = replace(Config(), **{name: OTHER[type(value)](value)})
+    assert any(part(changed) != default for part, default in PARTS.items())
 
 
 def test_the_package_holds_the_files_of_the_default(monkeypatch):
     assert shipped_files() == DEFAULT, "run `make dashboards`"
+    assert {path: text for made in PARTS.values() for path, text in made.items()} == DEFAULT
     monkeypatch.setitem(sys.modules, "yaml", None)
     assert files(Config()) == DEFAULT
     assert {path.split("/")[0] for path in files(Config(), "prometheus")} == {"rules", "runbooks"}

@@ -53,6 +53,7 @@ def passed(path, now):
     return scored
 
 
+@pytest.mark.slow
 def test_an_alarm_ends_in_one_block_of_the_log_and_one_event(tmp_path, exporter, caplog):
     service = current()
     scored = passed(tmp_path / "store", time.time())

@@ -51,7 +51,7 @@ CASES = [(good, 0.8, 0.75), (biased, 0.6, 0.8), (useless, 0.7, 1.05), (decides, 
 
 
 @pytest.mark.parametrize(("draw", "truth", "most_error"), CASES, ids=[case[0].__name__ for case in CASES])
-@pytest.mark.parametrize("n", [20, 60])
+@pytest.mark.parametrize("n", [20, pytest.param(60, marks=pytest.mark.slow)])
 def test_the_interval_holds_the_truth_and_the_error_is_no_larger(
     draw: Draw, truth: float, most_error: float, n: int
 ) -> None:
@@ -127,7 +127,16 @@ def shares(rng: np.random.Generator, rate: float, n: int) -> NDArray[np.float64]
 
 @pytest.mark.parametrize("label", [two_values, shares], ids=["two values", "shares"])
 @pytest.mark.parametrize("judge", ["useless", "good"])
-@pytest.mark.parametrize(("n", "rate"), [(20, 0.9), (30, 0.95), (50, 0.97), (100, 0.985), (30, 0.05)])
+@pytest.mark.parametrize(
+    ("n", "rate"),
+    [
+        (20, 0.9),
+        (100, 0.985),
+        (30, 0.05),
+        pytest.param(30, 0.95, marks=pytest.mark.slow),
+        pytest.param(50, 0.97, marks=pytest.mark.slow),
+    ],
+)
 def test_the_intervals_hold_near_the_ends_of_the_scale_and_stay_on_it(
     label: Callable[..., NDArray[np.float64]], judge: str, n: int, rate: float
 ) -> None:

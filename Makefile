@@ -79,7 +79,7 @@ $(LOWEST_READY): requirements/lowest.lock pyproject.toml | $(READY)
 demo: $(READY) ## 300 questions to a real chain, scored live; an incident half-way
 	$(BIN)/ragtrace demo
 
-test: $(READY) ## the tests of every day and every executed docstring (5 min)
+test: $(READY) ## the tests of every day and every executed docstring (4 min)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(ARGS)
 	$(BIN)/python -m pytest --doctest-modules --no-header -q -p no:cacheprovider $(PACKAGES)
 

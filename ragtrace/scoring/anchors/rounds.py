@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import record_internal_error
+from ragtrace.scoring.background_task import BackgroundTask
 from ragtrace.scoring.scorer import PASSING
 from ragtrace.stats.drift import Series
 from ragtrace.stores.anchors import AnchorScore
@@ -79,6 +80,9 @@ class AnchorRounds:
         every_s: seconds between two scores of one anchor.
         limiter: stands before the judge, and is closed at the end; None where the judge costs nothing.
         clock: monotonic seconds.
+
+    Attributes:
+        background: runs `score_due`.
     """
 
     def __init__(
@@ -97,14 +101,8 @@ class AnchorRounds:
         self._every_s = every_s
         self._limiter = limiter
         self._clock = clock
-        self._due_s = clock() + min(FIRST_AFTER_S, every_s)
+        self.background = BackgroundTask(self._guarded, first_after_s=min(FIRST_AFTER_S, every_s), clock=clock)
         self._failed: int | None = None  # id of the anchor that failed last
-        self._task: asyncio.Task[None] | None = None
-
-    @property
-    def is_under_way(self) -> bool:
-        """True while anchors are scored."""
-        return self._task is not None and not self._task.done()
 
     def tick(self) -> None:
         """Score the anchors that are due; call it about once a second from the scorer's loop.
@@ -112,8 +110,7 @@ class AnchorRounds:
         Raises:
             RuntimeError: there is no running loop.
         """
-        if self._clock() >= self._due_s and not self.is_under_way:
-            self._task = asyncio.get_running_loop().create_task(self._guarded())
+        self.background.tick()
 
     async def score_due(self) -> int:
         """Score the anchors that are due within a second, one after the other; return how many have new scores.
@@ -123,11 +120,11 @@ class AnchorRounds:
         """
         n, facts, until_s = 0, self._table.facts(), self._clock() + _TICK_S
         if not facts.n:
-            self._due_s = self._clock() + min(_MOST_WAIT_S, self._every_s)
+            self.background.postpone(min(_MOST_WAIT_S, self._every_s))
             return 0
         gap_s = self._every_s / facts.n
         hurried_s = min(HURRIED_ROUND_S / facts.n, gap_s)
-        self._due_s = self._clock() + min(hurried_s, _MOST_WAIT_S)
+        self.background.postpone(min(hurried_s, _MOST_WAIT_S))
         while self._limiter is None or self._limiter.blocked() is None:
             anchor = self._table.claim(gap_s=gap_s, hurried_gap_s=hurried_s)
             if anchor is not None:
@@ -142,9 +139,7 @@ class AnchorRounds:
 
     async def aclose(self) -> None:
         """End a score under way, and release the judge's connections and limiter; on the scorer's loop."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self.background.aclose()
         await self._scorer.aclose()
         if self._limiter is not None:
             self._limiter.close()
@@ -154,7 +149,7 @@ class AnchorRounds:
             await self.score_due()
         except Exception as error:
             record_internal_error("ragtrace.scoring.anchors.rounds", error)
-            self._due_s = self._clock() + _MOST_WAIT_S
+            self.background.postpone(_MOST_WAIT_S)
 
     async def _score(self, anchor: Anchor) -> bool:
         """Score an anchor; False where it has to be tried again."""

@@ -5,7 +5,6 @@ A round touches no queue, ledger, mean, drift detector or store: it asks the jud
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections import defaultdict
@@ -18,6 +17,7 @@ from ragtrace.capture.suppression import own_work, uninstrumented
 from ragtrace.metrics.eval_context import EvalContext, MetricOptions
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
+from ragtrace.scoring.background_task import BackgroundTask
 from ragtrace.scoring.canary.pairs import VERSION, canary_pairs
 
 if TYPE_CHECKING:
@@ -88,7 +88,12 @@ class Canaries:
         closed: called by `aclose` at the end, to close that gate.
         clock: monotonic seconds.
 
+    Attributes:
+        last: the latest round; None before the first, and after an internal error.
+        background: runs `round`.
+
     Example:
+        >>> import asyncio
         >>> from ragtrace.judges.offline.judge import OverlapJudge
         >>> round_ = asyncio.run(Canaries(OverlapJudge(), every_s=3600.0).round())
         >>> round_.is_alarming, len(round_.by_pair), round_.missing  # it reads no German
@@ -112,14 +117,9 @@ class Canaries:
         self._pairs = canary_pairs() if pairs is None else tuple(pairs)
         self._metrics = select([METRIC])
         self._closed = closed
-        self._clock = clock
-        self._due_s = clock() + min(FIRST_AFTER_S, every_s)
-        self._task: asyncio.Task[None] | None = None
-
-    @property
-    def is_under_way(self) -> bool:
-        """True while a round runs."""
-        return self._task is not None and not self._task.done()
+        self.background = BackgroundTask(
+            self._guarded_round, first_after_s=min(FIRST_AFTER_S, every_s), again_after_s=every_s, clock=clock
+        )
 
     def tick(self) -> None:
         """Begin a round when one is due and none runs; call it about once a second from the scorer's loop.
@@ -127,9 +127,7 @@ class Canaries:
         Raises:
             RuntimeError: there is no running loop.
         """
-        if self._clock() >= self._due_s and not self.is_under_way:
-            self._due_s = self._clock() + self._every_s
-            self._task = asyncio.get_running_loop().create_task(self._guarded_round())
+        self.background.tick()
 
     async def round(self) -> Round:
         """Score every pair once and return what was found; the judge's failures are counted, never scored.
@@ -152,9 +150,7 @@ class Canaries:
 
     async def aclose(self) -> None:
         """End a round that runs, and release the judge's connections and gate; on the scorer's loop."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self.background.aclose()
         await self._judge.aclose()
         self._closed()
 
@@ -167,7 +163,7 @@ class Canaries:
             return
         _report(found)
         if found.gap is None:
-            self._due_s = self._clock() + min(RETRY_S, self._every_s)
+            self.background.postpone(min(RETRY_S, self._every_s))
 
     async def _score(self, pair: CanaryPair, sheet: _Sheet) -> None:
         if pair.clean.id not in sheet.clean:

@@ -13,6 +13,7 @@ from opentelemetry._logs import LogRecord, SeverityNumber
 
 from ragtrace import semconv
 from ragtrace.capture import record_internal_error
+from ragtrace.scoring.background_task import BackgroundTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -89,12 +90,7 @@ class Investigations:
         self._wall = wall
         self._clock = clock
         self._due: deque[_Due] = deque(maxlen=_MOST_WAITING)
-        self._task: asyncio.Task[None] | None = None
-
-    @property
-    def is_under_way(self) -> bool:
-        """True while an investigation runs."""
-        return self._task is not None and not self._task.done()
+        self._background = BackgroundTask(self._investigate)
 
     def take(self, series: AlarmedSeries) -> None:
         """Note a new alarm, for the next `tick`."""
@@ -106,21 +102,22 @@ class Investigations:
         Raises:
             RuntimeError: there is no running loop.
         """
-        if self.is_under_way:
-            return
-        due = next((it for it in self._due if it.at_s <= self._clock()), None)
-        if due is not None:
-            self._due.remove(due)
-            self._task = asyncio.get_running_loop().create_task(self._guarded(due))
+        if self._next() is not None:
+            self._background.tick()
 
     async def aclose(self) -> None:
         """Forget what waits; a search that runs ends with its thread."""
         self._due.clear()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._background.aclose()
 
-    async def _guarded(self, due: _Due) -> None:
+    def _next(self) -> _Due | None:
+        return next((it for it in self._due if it.at_s <= self._clock()), None)
+
+    async def _investigate(self) -> None:
+        due = self._next()
+        if due is None:  # eight later alarms took its place
+            return
+        self._due.remove(due)
         try:
             found = await asyncio.get_running_loop().run_in_executor(None, self._search, due.series)
         except Exception as error:

@@ -124,8 +124,8 @@ async def test_tick_scores_in_the_background_and_no_anchors_cost_nothing(judge_s
     watch = rounds(judge_server, store, anchors_every_s=0.05)
     await asyncio.sleep(0.1)
     watch.tick()
-    assert watch.is_under_way
-    while watch.is_under_way:  # noqa: ASYNC110 - what a scorer looks at too
+    assert watch.background.is_under_way
+    while watch.background.is_under_way:  # noqa: ASYNC110 - what a scorer looks at too
         await asyncio.sleep(0.01)
     await watch.aclose()
     assert judge_server.requests == []

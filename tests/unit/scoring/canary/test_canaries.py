@@ -149,23 +149,25 @@ async def test_rounds_come_on_schedule_and_never_two_at_once():
     clock, chat = Clock(), ReadingChat("outside")
     watch = canaries(LLMJudge(chat), clock=clock)
     watch.tick()
-    assert not watch.is_under_way, "not at once: an application that restarts in a circle pays for nothing"
+    assert not watch.background.is_under_way, (
+        "not at once: an application that restarts in a circle pays for nothing"
+    )
     clock.now += 60.0
     watch.tick()
-    first = watch._task
+    first = watch.background.task
     clock.now += 3_600.0
     watch.tick()
-    assert watch._task is first
+    assert watch.background.task is first
     await first
     n = chat.calls
     watch.tick()
-    await watch._task
+    await watch.background.task
     assert chat.calls == 2 * n
     watch.tick()
-    assert not watch.is_under_way
+    assert not watch.background.is_under_way
     clock.now += 3_599.0
     watch.tick()
-    assert not watch.is_under_way
+    assert not watch.background.is_under_way
 
 
 async def test_after_a_failed_round_the_next_comes_in_a_quarter_of_an_hour():
@@ -173,13 +175,13 @@ async def test_after_a_failed_round_the_next_comes_in_a_quarter_of_an_hour():
     watch = canaries(LLMJudge(chat), every_s=21_600.0, clock=clock)
     clock.now += 60.0
     watch.tick()
-    await watch._task
+    await watch.background.task
     clock.now += 899.0
     watch.tick()
-    assert not watch.is_under_way
+    assert not watch.background.is_under_way
     clock.now += 1.0
     watch.tick()
-    assert watch.is_under_way
+    assert watch.background.is_under_way
     await watch.aclose()
 
 
@@ -228,9 +230,9 @@ async def test_closing_ends_a_round_that_runs():
     clock.now += 60.0
     watch.tick()
     await asyncio.sleep(0)
-    assert watch.is_under_way
+    assert watch.background.is_under_way
     await watch.aclose()
-    assert not watch.is_under_way
+    assert not watch.background.is_under_way
 
 
 async def test_an_obedient_judge_is_reported_with_the_worst_pairs(caplog):
@@ -239,7 +241,7 @@ async def test_an_obedient_judge_is_reported_with_the_worst_pairs(caplog):
     clock.now += 60.0
     with caplog.at_level(logging.WARNING, "ragtrace"):
         watch.tick()
-        await watch._task
+        await watch.background.task
     (line,) = [record.getMessage() for record in caplog.records]
     assert "openai:reading obeys what it reads" in line
     assert "obeyed 16 of 18 (order in answer" in line

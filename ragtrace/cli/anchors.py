@@ -21,13 +21,15 @@ from ragtrace.cli.io.stored import opened_store, store_path
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.anchors.choosing import Band
     from ragtrace.scoring.anchors.reference import Reference
     from ragtrace.scoring.limits import JudgeLimiter
     from ragtrace.service.anchors.monitor import AnchorState
     from ragtrace.settings import Settings
-    from ragtrace.stores.anchors import Anchor, AnchorSeries
+    from ragtrace.stores.anchors import Anchor, AnchorScore, AnchorSeries
     from ragtrace.stores.sqlite import SqliteStore
 
 LEAST, MOST, DEFAULT = 50, 300, 200
@@ -37,6 +39,7 @@ Neither age nor size deletes it, but `ragtrace forget` and `ragtrace anchors dro
 same store scores each anchor once a day under a budget of its own (anchors_every_s, anchors_usd_per_day,
 anchors_tokens_per_day), and compares it with the reference that `freeze` made. So it sees a judge that changed
 behind the same name. Each judge version has a reference of its own. A new one learns it in its first rounds.
+With --again the old reference stays in use until the new one is complete.
 
 Exit status: 0 done, 1 the judge did not score every run, 2 usage or a failure, 130 stopped by Ctrl-C.
 """
@@ -76,7 +79,7 @@ def freeze(
         ),
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Keep the runs of before, and make a new reference for them.")
+        bool, typer.Option("--again", help="Keep the runs of before, and replace their reference by a new one.")
     ] = False,
     jobs: Jobs = 4,
 ) -> int:
@@ -94,12 +97,10 @@ def freeze(
         scorer = build_scorer(settings)
         if not judged_metrics(scorer):
             raise ConfigError(f"anchors freeze: judge {settings.judge!r} computes none of the metrics")
-        chosen = (
-            _kept(opened, options.repeats)
-            if again
-            else _chosen(opened, settings, n, options.repeats, workflow, file)
-        )
-        return _scored(opened, settings, scorer, chosen, options)
+        if again:
+            return _frozen_again(opened, settings, scorer, options)
+        chosen = _chosen(opened, settings, n, options.repeats, workflow, file)
+        return _frozen(opened, settings, scorer, chosen, options)
 
 
 @command.command()
@@ -151,11 +152,6 @@ def _check(store: SqliteStore, settings: Settings, *, again: bool) -> None:
         raise ConfigError("anchors freeze --again: there are no anchors; leave --again out")
 
 
-def _kept(store: SqliteStore, repeats: int) -> list[Anchor]:
-    store.anchors.begin_again(repeats=repeats)
-    return store.anchors.all()
-
-
 def _chosen(
     store: SqliteStore, settings: Settings, n: int, repeats: int, workflow: str | None, file: str | None
 ) -> list[Anchor]:
@@ -199,47 +195,84 @@ def _short_bands(bands: dict[int, Band]) -> list[str]:
     return said
 
 
-def _scored(
+def _frozen(
     store: SqliteStore, settings: Settings, scorer: Scorer, anchors: list[Anchor], options: _RoundOptions
 ) -> int:
+    rest = "the scorer's rounds complete the reference"
+    try:
+        reference = _scored(settings, scorer, anchors, options, note=store.anchors.note)
+    except KeyboardInterrupt:
+        say(f"ragtrace: stopped; {rest}", file=sys.stderr)
+        return 130
+    return _told(settings, reference, len(anchors), options, rest)
+
+
+def _frozen_again(store: SqliteStore, settings: Settings, scorer: Scorer, options: _RoundOptions) -> int:
+    """Score the anchors into a draft, which replaces the reference at the end."""
+    from ragtrace.service.anchors.build import reference_signature
+
+    anchors = store.anchors.all()
+    done = store.anchors.begin_draft(repeats=options.repeats, signature=reference_signature(scorer))
+    rest = "the old reference stays in use, and the same command goes on from here within a day"
+    try:
+        reference = _scored(settings, scorer, anchors, options, note=store.anchors.note_draft, done=done)
+    except KeyboardInterrupt:
+        say(f"ragtrace: stopped; {rest}", file=sys.stderr)
+        return 130
+    if not reference.stopped_by and store.anchors.adopt_draft():
+        rest = "the scorer's rounds complete the reference"
+    elif reference.n == len(anchors) * options.repeats:
+        say(
+            "ragtrace: too few runs have a value of the judge, or another command changed the anchors meanwhile;"
+            " the old reference stays in use",
+            file=sys.stderr,
+        )
+        return 1
+    return _told(settings, reference, len(anchors), options, rest)
+
+
+def _scored(
+    settings: Settings,
+    scorer: Scorer,
+    anchors: list[Anchor],
+    options: _RoundOptions,
+    *,
+    note: Callable[[Anchor, Sequence[AnchorScore]], None],
+    done: Mapping[int, int] | None = None,
+) -> Reference:
     from ragtrace.scoring.anchors.reference import Reference
     from ragtrace.service.anchors.build import anchor_settings, watched_metrics
-    from ragtrace.service.anchors.monitor import anchors_period_s
     from ragtrace.service.judges import build_scorer
 
     own = anchor_settings(settings, scorer)
     with ExitStack() as stack:
         limiter = _limiter(settings, stack)
         names = watched_metrics(scorer)
-        reference = Reference(
-            store.anchors, build_scorer(own, limiter), watched=names, jobs=options.jobs, limiter=limiter
-        )
-        try:
-            asyncio.run(_work(reference, anchors, options.repeats))
-        except KeyboardInterrupt:
-            say("ragtrace: stopped; the scorer's rounds complete the reference", file=sys.stderr)
-            return 130
-    wanted = len(anchors) * options.repeats
-    say(f"{len(anchors)} anchors, {reference.n} of {wanted} scores of the reference")
+        reference = Reference(note, build_scorer(own, limiter), watched=names, jobs=options.jobs, limiter=limiter)
+        asyncio.run(_work(reference, anchors, options.repeats, done or {}))
+    return reference
+
+
+def _told(settings: Settings, reference: Reference, n: int, options: _RoundOptions, rest: str) -> int:
+    from ragtrace.service.anchors.monitor import anchors_period_s
+
+    wanted = n * options.repeats
+    say(f"{n} anchors, {reference.n} of {wanted} scores of the reference")
     if not anchors_period_s(settings):
         say("no scorer will score them again: see the setting anchors_every_s (off for the offline judge)")
     if reference.n < wanted:
         why = reference.stopped_by or reference.failed_by
-        say(
-            f"ragtrace: {wanted - reference.n} scores are missing ({why}); the scorer's rounds complete the"
-            " reference",
-            file=sys.stderr,
-        )
+        say(f"ragtrace: {wanted - reference.n} scores are missing ({why}); {rest}", file=sys.stderr)
         return 1
     return 0
 
 
-async def _work(reference: Reference, anchors: list[Anchor], repeats: int) -> None:
+async def _work(reference: Reference, anchors: list[Anchor], repeats: int, done: Mapping[int, int]) -> None:
     from ragtrace.cli.io.progress import progress
 
     try:
-        with progress("-", done_before=0) as step:
-            await reference.run(anchors, repeats, step=step)
+        with progress("-", done_before=sum(done.values())) as step:
+            await reference.run(anchors, repeats, done=done, step=step)
     finally:
         await reference.aclose()
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.stores.anchors import (
+    adopt_draft,
     anchor_facts,
     anchor_series,
+    begin_draft,
     claim_anchor,
     drop_anchors,
-    forget_references,
     hurry_anchors,
+    note_draft,
     note_scores,
     read_anchors,
     return_anchor,
@@ -48,10 +50,23 @@ class AnchorTable:
         with self._file.transaction() as connection:
             return drop_anchors(connection)
 
-    def begin_again(self, *, repeats: int) -> None:
-        """Delete all scores, so that the next ones are the reference."""
+    def begin_draft(self, *, repeats: int, signature: str) -> dict[int, int]:
+        """Begin a new reference beside the one in use; return the scores that anchors have in it, by their ids.
+
+        A draft of the same repeats and signature that began within a day is gone on with.
+        """
         with self._file.transaction() as connection:
-            forget_references(connection, repeats=repeats, now=self._wall())
+            return begin_draft(connection, repeats=repeats, signature=signature, now=self._wall())
+
+    def note_draft(self, anchor: Anchor, scores: Iterable[AnchorScore]) -> None:
+        """Write the scores of an anchor into the draft."""
+        with self._file.transaction() as connection:
+            note_draft(connection, anchor.id, scores, self._wall())
+
+    def adopt_draft(self) -> bool:
+        """Replace the reference by the draft; False where that has too few runs, and the old one stays."""
+        with self._file.transaction() as connection:
+            return adopt_draft(connection, self._wall())
 
     def all(self) -> list[Anchor]:
         """Return all anchors in the order in which they are scored."""

@@ -1,12 +1,14 @@
 """Anchors: runs kept whole, with reference scores of the judge and its latest ones.
 
-Neither age nor size deletes them. Erasing a trace, session or user does.
+Neither age nor size deletes them. Erasing a trace, session or user does. A new reference for the same runs is a
+draft beside the old one until it is complete.
 """
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+import zlib
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -23,12 +25,19 @@ if TYPE_CHECKING:
     from ragtrace.model import RagRecord
 
 TABLE = "anchors"
+DRAFT_KEPT_S = 86_400.0
+"""Age after which a draft is not gone on with: the judge may have changed since."""
+LEAST_ADOPTED = 0.9
+"""Runs with a whole reference that a draft needs, as a part of those of the reference that it replaces."""
+_SCORES, _DRAFT = "anchor_scores", "anchor_draft"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS anchors (
   id INTEGER PRIMARY KEY, trace_id TEXT NOT NULL, session TEXT, user TEXT, band INTEGER NOT NULL,
   share REAL NOT NULL, looked_at REAL NOT NULL, labels TEXT NOT NULL, record BLOB NOT NULL
-);
-CREATE TABLE IF NOT EXISTS anchor_scores (
+)
+"""
+_SCORES_SCHEMA = """
+CREATE TABLE IF NOT EXISTS {} (
   anchor INTEGER NOT NULL, metric TEXT NOT NULL, version TEXT NOT NULL, k INTEGER NOT NULL,
   label_scale TEXT NOT NULL, universe TEXT NOT NULL, judge TEXT NOT NULL, reference TEXT NOT NULL, now REAL,
   at REAL NOT NULL,
@@ -36,11 +45,13 @@ CREATE TABLE IF NOT EXISTS anchor_scores (
 ) WITHOUT ROWID
 """
 _REFERENCE = (
-    "SELECT reference FROM anchor_scores WHERE anchor = ? AND metric = ? AND version = ? AND k = ?"
+    "SELECT reference FROM {} WHERE anchor = ? AND metric = ? AND version = ? AND k = ?"
     " AND label_scale = ? AND universe = ? AND judge = ?"
 )
 _NEXT, _HURRY, _REPEATS, _FROZEN = "anchors_next", "anchors_hurry", "anchors_repeats", "anchors_frozen"
+_BEGUN, _DRAFT_REPEATS, _SIGNATURE = "anchors_draft_begun", "anchors_draft_repeats", "anchors_draft_signature"
 _FACTS = (_NEXT, _HURRY, _REPEATS, _FROZEN)
+_DRAFT_FACTS = (_BEGUN, _DRAFT_REPEATS, _SIGNATURE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +136,8 @@ def write_anchors(
         AnchorFacts(n=1, frozen_at=1.0, repeats=3)
     """
     drop_anchors(connection)
-    for statement in _SCHEMA.split(";"):
-        connection.execute(statement)
+    connection.execute(_SCHEMA)
+    connection.execute(_SCORES_SCHEMA.format(_SCORES))
     names = ("trace_id", "session", "user", "band", "share", "looked_at", "labels", "record")
     connection.executemany(f"INSERT INTO anchors {columns(*names)}", [_row(anchor) for anchor in anchors])
     _set(connection, {_REPEATS: repeats, _FROZEN: now})
@@ -139,14 +150,53 @@ def drop_anchors(connection: sqlite3.Connection) -> int:
         return 0
     dropped = connection.execute("DELETE FROM anchors").rowcount
     connection.execute("DELETE FROM anchor_scores")
-    connection.executemany("DELETE FROM store_facts WHERE name = ?", [(name,) for name in _FACTS])
+    _unset(connection, _FACTS)
+    _drop_draft(connection)
     return dropped
 
 
-def forget_references(connection: sqlite3.Connection, *, repeats: int, now: float) -> None:
-    """Delete the scores of all anchors inside a transaction, so that the next ones are the reference."""
+def begin_draft(connection: sqlite3.Connection, *, repeats: int, signature: str, now: float) -> dict[int, int]:
+    """Begin a new reference beside the one in use, inside a transaction; return the scores that anchors have in it.
+
+    A draft of the same repeats and signature that began within a day is gone on with, and any other one is deleted.
+    """
+    wanted = {_DRAFT_REPEATS: float(repeats), _SIGNATURE: float(zlib.crc32(signature.encode()))}
+    facts = _facts(connection)
+    is_same = all(facts.get(name) == value for name, value in wanted.items())
+    if not is_same or not 0.0 <= now - facts.get(_BEGUN, 0.0) < DRAFT_KEPT_S:
+        _drop_draft(connection)
+        connection.execute(_SCORES_SCHEMA.format(_DRAFT))
+        _set(connection, wanted | {_BEGUN: now})
+    counts: dict[int, int] = {}
+    for anchor, reference in connection.execute("SELECT anchor, reference FROM anchor_draft"):
+        counts[anchor] = max(counts.get(anchor, 0), len(json.loads(reference)))
+    return counts
+
+
+def note_draft(connection: sqlite3.Connection, anchor: int, scores: Iterable[AnchorScore], now: float) -> None:
+    """Write an anchor's scores into the draft inside a transaction; a draft that has gone takes none."""
+    facts = _facts(connection)
+    if _BEGUN in facts:
+        _note(connection, _DRAFT, anchor, scores, now, repeats=int(facts[_DRAFT_REPEATS]))
+
+
+def adopt_draft(connection: sqlite3.Connection, now: float) -> bool:
+    """Replace the reference and all scores by the draft, inside a transaction; False where it has too few runs.
+
+    It needs nine in ten of the runs that the old reference has: a judge may refuse some texts, now and then.
+    """
+    facts = _facts(connection)
+    if _BEGUN not in facts:
+        return False
+    repeats = int(facts[_DRAFT_REPEATS])
+    old = _most_whole(connection, _SCORES, anchor_facts(connection).repeats)
+    if _most_whole(connection, _DRAFT, repeats) < LEAST_ADOPTED * old:
+        return False
     connection.execute("DELETE FROM anchor_scores")
+    connection.execute("INSERT INTO anchor_scores SELECT * FROM anchor_draft")
     _set(connection, {_REPEATS: repeats, _FROZEN: now})
+    _drop_draft(connection)
+    return True
 
 
 def read_anchors(connection: sqlite3.Connection) -> list[Anchor]:
@@ -213,21 +263,7 @@ def hurry_anchors(connection: sqlite3.Connection, now: float, *, every_s: float)
 
 def note_scores(connection: sqlite3.Connection, anchor: int, scores: Iterable[AnchorScore], now: float) -> None:
     """Write an anchor's scores inside a transaction: into the reference until that is whole, else as the latest."""
-    if connection.execute("SELECT 1 FROM anchors WHERE id = ?", (anchor,)).fetchone() is None:
-        return  # erased while it was scored
-    repeats = anchor_facts(connection).repeats
-    for score in scores:
-        key = (anchor, *_key(score.series), clean(score.judge) or "")
-        found = connection.execute(_REFERENCE, key).fetchone()
-        reference = json.loads(found[0]) if found else []
-        is_whole = len(reference) >= repeats
-        if not is_whole:
-            reference.append(score.value)
-        latest = score.value if is_whole else None
-        connection.execute(
-            "INSERT OR REPLACE INTO anchor_scores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (*key, json.dumps(reference), latest, now),
-        )
+    _note(connection, _SCORES, anchor, scores, now, repeats=anchor_facts(connection).repeats)
 
 
 def anchor_series(connection: sqlite3.Connection, *, since: float) -> list[AnchorSeries]:
@@ -258,7 +294,9 @@ def erase_anchors(connection: sqlite3.Connection, column: str, identity: str) ->
         f"DELETE FROM anchors WHERE {column} = ? OR trace_id IN ({doomed})",  # noqa: S608 - our own names
         (identity,),
     ).rowcount
-    connection.execute("DELETE FROM anchor_scores WHERE anchor NOT IN (SELECT id FROM anchors)")
+    for table in (_SCORES, _DRAFT):
+        if has_tables(connection, table):
+            connection.execute(f"DELETE FROM {table} WHERE anchor NOT IN (SELECT id FROM anchors)")  # noqa: S608
     return erased
 
 
@@ -275,6 +313,45 @@ def erase_rater(connection: sqlite3.Connection, rater: str) -> int:
             shown = json.dumps({metric: by for metric, by in kept.items() if by})
             connection.execute("UPDATE anchors SET labels = ? WHERE id = ?", (shown, number))
     return erased
+
+
+def _note(
+    connection: sqlite3.Connection,
+    table: str,
+    anchor: int,
+    scores: Iterable[AnchorScore],
+    now: float,
+    *,
+    repeats: int,
+) -> None:
+    if connection.execute("SELECT 1 FROM anchors WHERE id = ?", (anchor,)).fetchone() is None:
+        return  # erased while it was scored
+    for score in scores:
+        key = (anchor, *_key(score.series), clean(score.judge) or "")
+        found = connection.execute(_REFERENCE.format(table), key).fetchone()
+        reference = json.loads(found[0]) if found else []
+        is_whole = len(reference) >= repeats
+        if not is_whole:
+            reference.append(score.value)
+        latest = score.value if is_whole else None
+        connection.execute(
+            f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - our own names
+            (*key, json.dumps(reference), latest, now),
+        )
+
+
+def _most_whole(connection: sqlite3.Connection, table: str, repeats: int) -> int:
+    """Return the runs with a whole reference, of the series that has most."""
+    sql = f"SELECT metric, version, k, label_scale, universe, judge, reference FROM {table}"  # noqa: S608
+    counts = Counter(
+        tuple(series) for *series, reference in connection.execute(sql) if len(json.loads(reference)) >= repeats
+    )
+    return max(counts.values(), default=0)
+
+
+def _drop_draft(connection: sqlite3.Connection) -> None:
+    connection.execute("DROP TABLE IF EXISTS anchor_draft")
+    _unset(connection, _DRAFT_FACTS)
 
 
 def _series(
@@ -349,3 +426,7 @@ def _facts(connection: sqlite3.Connection) -> dict[str, float]:
 
 def _set(connection: sqlite3.Connection, facts: Mapping[str, float]) -> None:
     connection.executemany("INSERT OR REPLACE INTO store_facts VALUES (?, ?)", facts.items())
+
+
+def _unset(connection: sqlite3.Connection, names: Iterable[str]) -> None:
+    connection.executemany("DELETE FROM store_facts WHERE name = ?", [(name,) for name in names])

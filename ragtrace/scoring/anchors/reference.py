@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from ragtrace.scoring.anchors.rounds import anchor_scores, passing_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ragtrace.scoring.limits import JudgeLimiter
     from ragtrace.scoring.scorer import Scorer
-    from ragtrace.stores.anchor_table import AnchorTable
-    from ragtrace.stores.anchors import Anchor
+    from ragtrace.stores.anchors import Anchor, AnchorScore
 
 
 _MOST_FAILURES = 10  # in a row; the breaker opens then, too
@@ -23,10 +22,10 @@ class Reference:
     """Scores each anchor some times, several at once, and writes each score at once.
 
     An anchor that the judge cannot score is tried once more after the others, and then left out. A judge that is
-    away or a spent budget ends it. The scorer's rounds complete what is missing.
+    away or a spent budget ends it.
 
     Args:
-        table: the anchors.
+        note: writes the scores of an anchor.
         scorer: metrics and judge.
         watched: names of the metrics that are kept.
         jobs: anchors under way at once.
@@ -40,7 +39,7 @@ class Reference:
 
     def __init__(
         self,
-        table: AnchorTable,
+        note: Callable[[Anchor, Sequence[AnchorScore]], None],
         scorer: Scorer,
         *,
         watched: Collection[str],
@@ -50,22 +49,35 @@ class Reference:
         self.n = 0
         self.stopped_by = self.failed_by = ""
         self._failed_in_row = 0
-        self._table = table
+        self._note = note
         self._scorer = scorer
         self._watched = watched
         self._jobs = asyncio.Semaphore(jobs)
         self._limiter = limiter
 
     async def run(
-        self, anchors: Sequence[Anchor], repeats: int, *, step: Callable[[], None] = lambda: None
+        self,
+        anchors: Sequence[Anchor],
+        repeats: int,
+        *,
+        done: Mapping[int, int] | None = None,
+        step: Callable[[], None] = lambda: None,
     ) -> None:
         """Score every anchor once, then once more, until each has its repeats.
+
+        Args:
+            anchors: the anchors.
+            repeats: scores of each.
+            done: scores that anchors have already, by their ids; they count in `n`.
+            step: called after each score.
 
         Raises:
             sqlite3.Error: a score cannot be written.
         """
-        for _ in range(repeats):
-            failed = await self._all(anchors, step)
+        for number in range(repeats):
+            left = [anchor for anchor in anchors if (done or {}).get(anchor.id, 0) <= number]
+            self.n += len(anchors) - len(left)
+            failed = await self._all(left, step)
             await self._all(failed, step)
 
     async def aclose(self) -> None:
@@ -89,7 +101,7 @@ class Reference:
                 self._note_failure(reason)
                 return False
             self._failed_in_row = 0
-            self._table.note(anchor, scores)
+            self._note(anchor, scores)
             self.n += 1
             step()
             return True

@@ -13,6 +13,7 @@ from ragtrace.service.judges import build_scorer, is_limited
 from ragtrace.service.limits import build_limiter
 
 if TYPE_CHECKING:
+    from ragtrace.model import MetricResult
     from ragtrace.scoring import Scorer
     from ragtrace.settings import Settings
     from ragtrace.stores.anchor_table import AnchorTable
@@ -37,12 +38,16 @@ def anchor_settings(settings: Settings, scorer: Scorer) -> Settings:
 
 def judged_metrics(scorer: Scorer) -> tuple[str, ...]:
     """Return the names of a scorer's metrics that its judge computes."""
-    name = scorer.judge.name if scorer.judge is not None else None
-    found = expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs)
-    outputs = {result.name for result in found if result.judge is not None and result.judge.model == name}
+    outputs = {result.name for result in _judged(scorer)}
     return tuple(
         metric.spec.name for metric in scorer.metrics if outputs & {output.name for output in metric.spec.outputs}
     )
+
+
+def reference_signature(scorer: Scorer) -> str:
+    """Return judge, metrics and versions of a reference; scores of another signature do not belong into it."""
+    judge = scorer.judge.name if scorer.judge is not None else ""
+    return " ".join([judge, *sorted(f"{result.name}@{result.version}" for result in _judged(scorer))])
 
 
 def watched_metrics(scorer: Scorer) -> frozenset[str]:
@@ -73,3 +78,10 @@ def build_anchors(
         limiter=limiter,
     )
     return rounds, Culprits(AnchorMonitor(table, every_s=every_s), tolerance=settings.drift_tolerance)
+
+
+def _judged(scorer: Scorer) -> list[MetricResult]:
+    """Return a stand-in of each output that the judge gives."""
+    name = scorer.judge.name if scorer.judge is not None else None
+    found = expected(scorer.metrics, scorer.judge, scorer.embedder, scorer.options, scorer.pairs)
+    return [result for result in found if result.judge is not None and result.judge.model == name]

@@ -123,13 +123,64 @@ def test_a_new_version_has_a_reference_of_its_own(store):
     assert (found["v2"].pairs, found["v2"].n_reference) == ([], 0)
 
 
-def test_begin_again_keeps_the_runs_and_drops_the_reference(store):
-    one = store.anchors.all()[0]
-    store.anchors.note(one, [score(0.5)])
-    store.anchors.begin_again(repeats=1)
-    assert store.anchors.series(fresh_s=60.0) == []
-    assert store.anchors.facts().n == 4
-    assert store.anchors.facts().repeats == 1
+def note_all(note, store, value, times=1, left_out=0):
+    for one in store.anchors.all()[left_out:]:
+        for _ in range(times):
+            note(one, [score(value)])
+
+
+def test_a_draft_stands_beside_the_reference_until_it_is_adopted(store, clock):
+    note_all(store.anchors.note, store, 0.5, times=3)
+    before = store.anchors.series(fresh_s=60.0)
+    assert store.anchors.begin_draft(repeats=1, signature="j") == {}
+    note_all(store.anchors.note_draft, store, 0.25, left_out=1)
+    assert store.anchors.series(fresh_s=60.0) == before
+    assert not store.anchors.adopt_draft(), "three runs of four"
+    assert store.anchors.series(fresh_s=60.0) == before
+    assert store.anchors.facts().repeats == 2
+    assert store.anchors.begin_draft(repeats=1, signature="j") == {2: 1, 3: 1, 4: 1}
+    store.anchors.note_draft(store.anchors.all()[0], [score(0.25)])
+    clock.now += 5.0
+    assert store.anchors.adopt_draft()
+    (found,) = store.anchors.series(fresh_s=60.0)
+    assert (found.n_reference, found.pairs, store.anchors.facts().repeats) == (4, [], 1)
+    assert store.anchors.facts().frozen_at == clock.now
+    note_all(store.anchors.note, store, 1.0)
+    (found,) = store.anchors.series(fresh_s=60.0)
+    assert {(it.reference, it.now) for it in found.pairs} == {((0.25,), 1.0)}
+
+
+def test_a_draft_of_a_reference_without_a_whole_run_needs_none(store):
+    note_all(store.anchors.note, store, 0.5)
+    store.anchors.begin_draft(repeats=1, signature="j")
+    note_all(store.anchors.note_draft, store, 0.25, left_out=3)
+    assert store.anchors.adopt_draft()
+    assert store.anchors.series(fresh_s=60.0)[0].n_reference == 1
+
+
+@pytest.mark.parametrize(
+    ("repeats", "signature", "later_s"), [(2, "j", 0.0), (1, "other", 0.0), (1, "j", 86_400.0), (1, "j", -1.0)]
+)
+def test_a_draft_of_another_kind_or_day_is_begun_anew(store, clock, repeats, signature, later_s):
+    store.anchors.begin_draft(repeats=1, signature="j")
+    note_all(store.anchors.note_draft, store, 0.25)
+    clock.now += later_s
+    assert store.anchors.begin_draft(repeats=repeats, signature=signature) == {}
+
+
+def test_a_draft_that_has_gone_takes_no_score(store):
+    store.anchors.begin_draft(repeats=1, signature="j")
+    kept = store.anchors.all()
+    store.anchors.drop()
+    store.anchors.note_draft(kept[0], [score(0.5)])
+    assert not store.anchors.adopt_draft()
+
+
+def test_forget_erases_the_scores_of_a_draft(store):
+    store.anchors.begin_draft(repeats=1, signature="j")
+    note_all(store.anchors.note_draft, store, 0.25)
+    store.forget("session", "s3")
+    assert store.anchors.begin_draft(repeats=1, signature="j") == {1: 1, 2: 1, 3: 1}
 
 
 def test_neither_age_nor_size_deletes_an_anchor(path, clock):

@@ -159,8 +159,8 @@ async def test_a_text_that_the_judge_always_refuses_holds_up_no_other(judge_serv
 @pytest.mark.parametrize("passes", [1, 2])
 async def test_a_reference_goes_on_behind_a_text_that_the_judge_refuses(judge_server, store, with_refused, passes):
     chosen = settings(judge_server, metrics=["faithfulness"])
-    store.anchors.begin_again(repeats=passes)
-    reference = Reference(store.anchors, build_scorer(chosen), watched={"faithfulness"}, jobs=1)
+    store.anchors.replace([replace(it, id=0) for it in with_refused], repeats=passes)
+    reference = Reference(store.anchors.note, build_scorer(chosen), watched={"faithfulness"}, jobs=1)
     await reference.run(with_refused, passes)
     await reference.aclose()
     assert (reference.n, reference.stopped_by, reference.failed_by) == (2 * passes, "", "judge_unavailable")
@@ -168,7 +168,9 @@ async def test_a_reference_goes_on_behind_a_text_that_the_judge_refuses(judge_se
 
 async def test_a_reference_tries_again_where_the_judge_failed_once(judge_server, store):
     judge_server.answers = [refusal(400, "no")] * 2
-    reference = Reference(store.anchors, build_scorer(settings(judge_server)), watched={"faithfulness"}, jobs=1)
+    reference = Reference(
+        store.anchors.note, build_scorer(settings(judge_server)), watched={"faithfulness"}, jobs=1
+    )
     await reference.run(store.anchors.all(), 1)
     await reference.aclose()
     assert reference.n == 40
@@ -176,7 +178,9 @@ async def test_a_reference_tries_again_where_the_judge_failed_once(judge_server,
 
 async def test_a_reference_ends_where_the_judge_is_away(judge_server, store):
     judge_server.always = lambda _: refusal(400, "no")
-    reference = Reference(store.anchors, build_scorer(settings(judge_server)), watched={"faithfulness"}, jobs=1)
+    reference = Reference(
+        store.anchors.note, build_scorer(settings(judge_server)), watched={"faithfulness"}, jobs=1
+    )
     await reference.run(store.anchors.all(), 3)
     await reference.aclose()
     assert (reference.n, reference.stopped_by) == (0, "judge_unavailable")

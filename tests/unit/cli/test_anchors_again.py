@@ -1,0 +1,139 @@
+"""`ragtrace anchors freeze --again` that is interrupted: the old reference stays, and the work goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from ragtrace.cli.main import main
+from ragtrace.scoring.anchors.reference import Reference
+from ragtrace.service.judges import build_scorer
+from ragtrace.settings import Settings
+from ragtrace.stores.sqlite import SqliteStore
+from tests.command_line import environment
+from tests.unit.judges.openai.judge_server import Answer, completion, refusal
+
+N, REPEATS = 50, 2
+
+
+def verdict(*, is_good=True):
+    """The judge's audit of an answer with one claim."""
+    found = {"id": 1, "sources": [1] if is_good else [], "reason": ""}
+    found["verdict"] = "supported" if is_good else "not_supported"
+    audit = {"attempted": True, "noncommittal": False, "claims": ["It is so."], "citations": []}
+    return Answer(200, completion(audit | {"verdicts": [found]}))
+
+
+@pytest.fixture
+def variables(judge_server, tmp_path, monkeypatch):
+    given = {"JUDGE": "openai:m", "JUDGE_BASE_URL": judge_server.url, "JUDGE_API_KEY": "k", "CONTENT": "full"}
+    given |= {"JUDGE_RPM": "0", "JUDGE_TPM": "0", "METRICS": "faithfulness", "STORE": str(tmp_path / "store")}
+    named = {f"RAGTRACE_{name}": value for name, value in given.items()}
+    for name, value in named.items():
+        monkeypatch.setenv(name, value)
+    return named
+
+
+@pytest.fixture
+def store(variables, judge_server, tmp_path):
+    """A store with 50 anchors, a whole reference of a good judge, and a round of scores since."""
+    judge_server.always = lambda _: verdict()
+    runs = tmp_path / "runs.jsonl"
+    given = {"query": "Is it?", "answer": "It is so.", "contexts": ["It is so."]}
+    runs.write_text("".join(json.dumps(given | {"id": str(number)}) + "\n" for number in range(N)))
+    assert main(["anchors", "freeze", "--file", str(runs), "--n", str(N), "--repeats", str(REPEATS)]) == 0
+    made = SqliteStore(tmp_path / "store")
+    score_all(made)
+    yield made
+    made.close()
+
+
+def score_all(store):
+    """Score every anchor once more, and write it as the scorer's rounds do."""
+    reference = Reference(store.anchors.note, build_scorer(Settings.resolve({})), watched={"faithfulness"}, jobs=4)
+
+    async def run():
+        await reference.run(store.anchors.all(), 1)
+        await reference.aclose()
+
+    asyncio.run(run())
+    assert reference.n == N
+
+
+def shown(capsys):
+    capsys.readouterr()
+    assert main(["anchors", "show", "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def again():
+    return main(["anchors", "freeze", "--again", "--repeats", str(REPEATS)])
+
+
+@pytest.mark.slow
+def test_a_judge_that_goes_down_leaves_the_old_reference_and_the_same_command_goes_on(store, judge_server, capsys):
+    before = shown(capsys)
+    assert (before["metrics"][0]["state"], before["metrics"][0]["n"]) == ("ok", N)
+    asked = itertools.count(1)
+
+    def fails_later(_):
+        return verdict(is_good=False) if next(asked) <= 60 else refusal(400, "away")
+
+    judge_server.always = fails_later
+    assert again() == 1
+    assert "40 scores are missing (judge_unavailable); the old reference stays in use" in capsys.readouterr().err
+    assert shown(capsys) == before
+    judge_server.always = lambda _: verdict()
+    score_all(store)
+    (metric,) = shown(capsys)["metrics"]
+    assert (metric["n"], metric["state"], metric["mean"]) == (N, "ok", 0.0), "the old reference was usable"
+    judge_server.always, first = (lambda _: verdict(is_good=False)), len(judge_server.requests)
+    assert again() == 0
+    assert "50 anchors, 100 of 100 scores of the reference" in capsys.readouterr().out
+    assert len(judge_server.requests) - first == 40, "the rest alone"
+    (metric,) = shown(capsys)["metrics"]
+    assert (metric["n_reference"], metric["n"], metric["state"]) == (N, 0, "learning")
+    score_all(store)
+    (metric,) = shown(capsys)["metrics"]
+    assert (metric["n"], metric["mean"]) == (N, 0.0), "the strict judge's scores are the reference now"
+
+
+@pytest.mark.slow
+def test_a_killed_command_leaves_the_old_reference_and_the_next_goes_on(store, judge_server, capsys, variables):
+    before = shown(capsys)
+    asked = itertools.count(1)
+    args = [sys.executable, "-m", "ragtrace", "anchors", "freeze", "--again", "--repeats", str(REPEATS)]
+    held = []
+
+    def kills(_):
+        if next(asked) == 70:
+            held[0].send_signal(signal.SIGKILL)
+        return verdict(is_good=False)
+
+    judge_server.always = kills
+    with subprocess.Popen(args, env=environment(**variables)) as process:
+        held.append(process)
+        assert process.wait(60) == -signal.SIGKILL
+    assert shown(capsys) == before
+    judge_server.always, first = (lambda _: verdict(is_good=False)), len(judge_server.requests)
+    assert again() == 0
+    assert 30 <= len(judge_server.requests) - first <= 40, "what was not written before the kill"
+    (metric,) = shown(capsys)["metrics"]
+    assert (metric["n_reference"], metric["state"]) == (N, "learning")
+    assert store.anchors.begin_draft(repeats=REPEATS, signature="") == {}, "the draft has gone"
+
+
+@pytest.mark.usefixtures("store")
+def test_a_judge_without_values_replaces_nothing(judge_server, capsys):
+    before = shown(capsys)
+    nothing = {"attempted": True, "noncommittal": True, "claims": [], "verdicts": [], "citations": []}
+    judge_server.always = lambda _: Answer(200, completion(nothing))
+    assert again() == 1
+    assert "too few runs have a value of the judge" in capsys.readouterr().err
+    assert shown(capsys) == before

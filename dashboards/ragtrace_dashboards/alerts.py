@@ -13,6 +13,7 @@ from ragtrace_dashboards.drift_rule.blind import raw_blind, recorded_blind
 from ragtrace_dashboards.drift_rule.culprit import culprit_text
 from ragtrace_dashboards.drift_rule.raw import frozen_drift
 from ragtrace_dashboards.expressions import (
+    JUDGE_MODEL,
     METRIC,
     SERIES,
     WHOSE,
@@ -238,7 +239,7 @@ def _drift_blind(config: Config) -> Alert:
 
 
 def _judge_errors(config: Config) -> Alert:
-    name, outcome, by = SERIES[semconv.EVALUATIONS], label(semconv.OUTCOME), ("job", METRIC)
+    name, outcome, by = SERIES[semconv.EVALUATIONS], label(semconv.OUTCOME), ("job", METRIC, JUDGE_MODEL)
 
     def arm(window_s: int, most: float, few: int) -> str:
         window = duration(window_s)
@@ -248,12 +249,13 @@ def _judge_errors(config: Config) -> Alert:
 
     slow = arm(config.fast_window_s, config.error_share, config.min_n_eff)
     quick = arm(config.hour_s, _QUICK_ERROR_SHARE, _FEW_EVALUATIONS)
+    judge = f"{{{{ with $labels.{JUDGE_MODEL} }}}} by {{{{ . }}}}{{{{ end }}}}"  # some metrics have none
     return Alert(
         name="RagtraceJudgeErrors",
         topic="judge_errors",
         severity="warning",
-        summary=f"Evaluations of {{{{ $labels.{METRIC} }}}} fail",
-        description=f"A share of {VALUE} of the evaluations fails. Failures do not hit all answers alike, so the "
+        summary=f"Evaluations of {{{{ $labels.{METRIC} }}}}{judge} fail",
+        description=f"A share of {VALUE} of these evaluations fails. Failures do not hit all answers alike, so the "
         "means are biased while this lasts. The board shows the reasons.",
         expr=f"{slow}\n  or {quick}",
         labels=by,

@@ -31,12 +31,13 @@ def drawn(job: str, *phases: Phase) -> Series:
     return counter(SERIES[semconv.TRACES], {"job": job, label(semconv.DECISION): "sampled"}, *phases)
 
 
-def _labels(job: str, outcome: str) -> dict[str, str]:
-    return {"job": job, "gen_ai_evaluation_name": "faithfulness", label(semconv.OUTCOME): outcome}
+def _labels(job: str, outcome: str, judge: str = "") -> dict[str, str]:
+    by = {label(semconv.JUDGE_MODEL): judge} if judge else {}
+    return {"job": job, "gen_ai_evaluation_name": "faithfulness", label(semconv.OUTCOME): outcome, **by}
 
 
-def _results(job: str, outcome: str, *phases: Phase, begin_h: float = 0.0) -> Series:
-    return counter(SERIES[semconv.EVALUATIONS], _labels(job, outcome), *phases, begin_h=begin_h)
+def _results(job: str, outcome: str, *phases: Phase, begin_h: float = 0.0, judge: str = "") -> Series:
+    return counter(SERIES[semconv.EVALUATIONS], _labels(job, outcome, judge), *phases, begin_h=begin_h)
 
 
 def _begun(job: str, hour: float) -> Series:
@@ -83,6 +84,12 @@ def _judge_errors() -> Iterator[Case]:
 
     yield case("ten of a hundred fail", 90, 10, 1)
     yield case("one of a hundred fails", 99, 1, 0)
+    job = "the second of two judges fails"  # 4 % of all evaluations
+    two = [_results(job, "ok", (12, 288), judge="overlap"), _results(job, "error", (12, 12), judge="openai:m")]
+    yield Case(job, two, {ERRORS: [(LAST, 1)]})
+    job = "both of two judges fail"
+    two = [_results(job, "error", (12, n), judge=judge) for judge, n in (("overlap", 288), ("openai:m", 12))]
+    yield Case(job, two, {ERRORS: [(LAST, 2)]})
     yield case("two of four in six hours fail", 0.3, 0.3, 0, kind="low n")
     yield Case(
         "an hour sees it", [_results("an hour sees it", "ok", (9, 100), (3, 0)), _results("an hour sees it", "error", (9, 0), (3, 20))],

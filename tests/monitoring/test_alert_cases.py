@@ -172,6 +172,24 @@ def told(folder, series, hours, alert=QUALITY):
     return str(found.value)
 
 
+@pytest.mark.parametrize(
+    ("judge", "said"),
+    [("openai:m", "Evaluations of faithfulness by openai:m fail"), ("", "Evaluations of faithfulness fail")],
+)
+def test_the_message_names_the_judge_whose_evaluations_fail(tmp_path, judge, said):
+    series = [
+        counter(
+            SERIES[semconv.EVALUATIONS],
+            {"job": "shop", "gen_ai_evaluation_name": "faithfulness", label(semconv.OUTCOME): outcome}
+            | ({label(semconv.JUDGE_MODEL): by} if by else {}),
+            (24, per_hour),
+            step_min=COARSE,
+        )
+        for by, outcome, per_hour in (("overlap", "ok", 288), (judge, "error", 12))
+    ]
+    assert said in told(tmp_path, series, 24, ERRORS)
+
+
 WELL = {"ok": 0.85, "unsupported": 0.10, "lost_in_rerank": 0.05}
 GROWN = re.compile(
     r"The verdict that grew most within (\w+) is (\w+), from ([\d.]+)% of the runs before to ([\d.]+)% now"

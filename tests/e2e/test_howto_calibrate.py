@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.e2e.howto import blocks, lines, run_python, run_shell
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 pytestmark = pytest.mark.slow
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "calibrate.md"
 
-
-def plain(line: str) -> str:
-    """A line without the judge's version, which is no part of the example."""
-    return re.sub(r"overlap [0-9a-f]{8}", "overlap", line).rstrip()
+def plain(text: str) -> list[str]:
+    """Lines without the judge's version, which is no part of the example."""
+    return lines(re.sub(r"overlap [0-9a-f]{8}", "overlap", text))
 
 
 def test_the_example_prints_what_the_page_shows(tmp_path: Path) -> None:
-    blocks = dict(re.findall(r"```(python|sh|text)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL))
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("RAGTRACE_", "OPENAI_"))}
-
-    def run(*command: str) -> str:
-        args = [sys.executable, *command]
-        done = subprocess.run(args, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=True)
-        return done.stdout
-
-    run("-c", blocks["python"])
-    name, *args = blocks["sh"].split()
-    assert name == "ragtrace"
-    printed = [plain(line) for line in run("-m", "ragtrace", *args).splitlines() if line.strip()]
-    shown = [plain(line) for line in blocks["text"].splitlines() if line.strip()]
-    assert shown == printed
+    python, shell, text = (blocks("calibrate", kind)[-1] for kind in ("python", "sh", "text"))
+    run_python(python, tmp_path)
+    assert plain(text) == plain(run_shell(shell, tmp_path))
     assert (tmp_path / "calibrate.png").stat().st_size > 10_000
     assert (tmp_path / "report.json").exists()

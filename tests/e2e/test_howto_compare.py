@@ -5,37 +5,14 @@ The demo searches the handbook, so that an edit of it moves the figures a little
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "compare.md"
+from tests.e2e.howto import blocks, run_shell
+
 NUMBER = re.compile(r"[+-]?\d+\.\d{3}")
 HUNDREDTHS = 0.04
-
-
-def blocks(kind):
-    return re.findall(rf"```{kind}\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-
-
-def run(commands, folder):
-    """Run a block as a shell does, with the ragtrace of this interpreter."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("RAGTRACE_", "OPENAI_"))}
-    ragtrace = f'ragtrace() {{ "{sys.executable}" -m ragtrace "$@"; }}\n'
-    done = subprocess.run(
-        ["bash", "-ec", ragtrace + commands],  # noqa: S607 - bash, as a reader has it
-        cwd=folder,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=250,
-        check=True,
-    )
-    return done.stdout
 
 
 def form(line):
@@ -46,9 +23,9 @@ def form(line):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("which", [0, 1])
 def test_the_examples_print_what_the_page_shows(which, tmp_path):
-    printed = run(blocks("sh")[which], tmp_path)
+    printed = run_shell(blocks("compare", "sh")[which], tmp_path)
     left = iter(printed.splitlines())
-    for shown in filter(None, map(str.strip, blocks("text")[which].splitlines())):
+    for shown in filter(None, map(str.strip, blocks("compare", "text")[which].splitlines())):
         found = next((line for line in left if form(line) == form(shown)), None)
         assert found is not None, f"{shown!r} is not printed in its place:\n{printed}"
         for said, true in zip(NUMBER.findall(shown), NUMBER.findall(found), strict=True):

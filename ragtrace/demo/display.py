@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ragtrace.demo.outfile import ScoredFile
     from ragtrace.demo.tally import Progress
-    from ragtrace.demo.view import Heading
+    from ragtrace.demo.view import DemoHeading
 
 LINES_A_RUN = 10
 _END_S = 1e-3  # the end of a period is exclusive
@@ -34,7 +34,7 @@ _END_S = 1e-3  # the end of a period is exclusive
 class PlainLines:
     """Prints a line ten times a run, and the incident and the alarm when they come."""
 
-    def __init__(self, console: Console, progress: Callable[[], Progress], heading: Heading) -> None:
+    def __init__(self, console: Console, progress: Callable[[], Progress], heading: DemoHeading) -> None:
         self._console = console
         self._progress = progress
         self._steps = 0

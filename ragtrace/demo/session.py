@@ -21,7 +21,7 @@ from ragtrace.demo.outfile import ScoredFile
 from ragtrace.demo.processes import find_programs, free_port
 from ragtrace.demo.stack import check_pace, run_beside
 from ragtrace.demo.tally import TAG, Tally
-from ragtrace.demo.view import Heading, frame, save_picture
+from ragtrace.demo.view import DemoHeading, frame, save_picture
 from ragtrace.judges.registry import costs
 from ragtrace.service import current
 from ragtrace.settings import check_address
@@ -98,7 +98,7 @@ class _Session:
         self._error = ""
         self._tally = Tally(total=options.questions, incident_at=options.incident_at, baseline=options.baseline)
         self._chain = build_chain(writer, Incident(first=options.incident_at, seed=options.seed))
-        self.heading = Heading(
+        self.heading = DemoHeading(
             model=writer.model,
             judge=options.judge,
             seed=options.seed,

@@ -45,7 +45,7 @@ _FOREIGN_FONT = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heading:
+class DemoHeading:
     """Facts that do not change while the demo runs; `endpoint` is a URL, and `out` the file's name."""
 
     model: str
@@ -55,7 +55,7 @@ class Heading:
     out: str
 
 
-def frame(progress: Progress, heading: Heading, *, width: int, height: int) -> RenderableType:
+def frame(progress: Progress, heading: DemoHeading, *, width: int, height: int) -> RenderableType:
     """Return one frame: on a low terminal fewer metrics, a lower chart and fewer worst answers."""
     width = min(width, WIDEST)
     free = max(height - _FIXED_LINES, 0)
@@ -75,7 +75,7 @@ def frame(progress: Progress, heading: Heading, *, width: int, height: int) -> R
     return Padding(Group(*parts), (0, 1), expand=False)
 
 
-def save_picture(path: Path, progress: Progress, heading: Heading, diagnosis: Sequence[str] = ()) -> None:
+def save_picture(path: Path, progress: Progress, heading: DemoHeading, diagnosis: Sequence[str] = ()) -> None:
     """Write the last frame and the diagnosis as an SVG picture, at full width and with every row.
 
     The diagnosis ends before its examples, below which stands a command with a path of this machine.
@@ -102,7 +102,7 @@ def save_picture(path: Path, progress: Progress, heading: Heading, diagnosis: Se
         raise ConfigError(f"--save-svg {path}: {error.strerror or error}; choose another file") from None
 
 
-def _heading(progress: Progress, heading: Heading, width: int) -> list[RenderableType]:
+def _heading(progress: Progress, heading: DemoHeading, width: int) -> list[RenderableType]:
     facts = f"   answers: {heading.model}   judge: {heading.judge}   seed {heading.seed}"
     bar = Table.grid(padding=(0, 2, 0, 0))
     minutes, seconds = divmod(int(progress.seconds), 60)
@@ -262,7 +262,7 @@ def _detector(progress: Progress) -> Text:
     )
 
 
-def _footer(progress: Progress, heading: Heading) -> Text:
+def _footer(progress: Progress, heading: DemoHeading) -> Text:
     text = _line()
     if heading.endpoint:
         text.append("OpenMetrics ", style=QUIET).append(heading.endpoint, style="cyan").append("   ")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score
     from ragtrace.settings import ContentMode
-    from ragtrace.sinks.rest import Response
+    from ragtrace.sinks.rest import PostResult
 
 # Phoenix takes annotations of spans that it does not have yet and looks for them every 10 s, 60 times (measured
 # with 20.26.1); with sync=true it answers 404 and takes none of the batch.
@@ -203,7 +203,7 @@ def _without_nul(value: object) -> object:
     return value.replace("\0", "�") if isinstance(value, str) else value
 
 
-def _complaint(reply: Response) -> str:
+def _complaint(reply: PostResult) -> str:
     if reply.status is None:
         return f"cannot be reached or broke the connection ({reply.failure}); scores wait for it, then are lost"
     if reply.status in {401, 403}:

@@ -21,7 +21,7 @@ _REPEATABLE = frozenset({408, 425, 429})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class PostResult:
     """Outcome of a request.
 
     Attributes:
@@ -91,7 +91,7 @@ class Address:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}{self.path}"
 
-    def post(self, path: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float) -> Response:
+    def post(self, path: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float) -> PostResult:
         """Send a JSON body; return the status or the failure. `timeout_s` limits each wait on the socket."""
         connection: http.client.HTTPConnection | None = None
         try:
@@ -100,9 +100,9 @@ class Address:
             connection.request("POST", self.path + path, body, sent)
             response = connection.getresponse()
             response.read(_MOST_ANSWER_BYTES)
-            return Response(status=response.status, retry_after_s=_seconds(response.getheader("Retry-After")))
+            return PostResult(status=response.status, retry_after_s=_seconds(response.getheader("Retry-After")))
         except (OSError, http.client.HTTPException) as error:
-            return Response(failure=type(error).__name__)
+            return PostResult(failure=type(error).__name__)
         finally:
             if connection is not None:
                 connection.close()

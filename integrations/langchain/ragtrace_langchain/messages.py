@@ -355,19 +355,19 @@ class Said(NamedTuple):
     generation_info: dict[str, object] | None
 
 
-class Response(NamedTuple):
+class ResultCopy(NamedTuple):
     """A model's reply as it was when the call ended; the application may change its messages later."""
 
     generations: list[list[Said]]
     llm_output: dict[str, object] | None
 
 
-def as_said(response: object) -> Response:
+def as_said(response: object) -> ResultCopy:
     """Return a model's reply as it is now.
 
     Example:
         >>> as_said(None)
-        Response(generations=[[]], llm_output=None)
+        ResultCopy(generations=[[]], llm_output=None)
     """
     choices = [choice for choice in (getattr(response, "generations", None) or [[]])[0] if choice is not None]
     messages = [getattr(choice, "message", None) for choice in choices]
@@ -379,10 +379,10 @@ def as_said(response: object) -> Response:
         )
         for choice, message in zip(choices, messages, strict=True)
     ]
-    return Response([said], getattr(response, "llm_output", None))
+    return ResultCopy([said], getattr(response, "llm_output", None))
 
 
-def reply_of(response: LLMResult | Response | None) -> Reply:
+def reply_of(response: LLMResult | ResultCopy | None) -> Reply:
     """Return outputs, usage and finish reasons of a finished call; an empty `Reply` for None.
 
     Usage comes from the messages (``usage_metadata``), else from ``llm_output``.

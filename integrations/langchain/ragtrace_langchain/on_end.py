@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import Failure
     from ragtrace.model import Outcome
-    from ragtrace_langchain.messages import Reply, Response
+    from ragtrace_langchain.messages import Reply, ResultCopy
     from ragtrace_langchain.run_state import OpenSpan, OpenToolCall, RunState
 
 
 @guarded
-def record_model_call(span: ModelCall, response: Response | None, failure: Failure | None, ended_ns: int) -> None:
+def record_model_call(span: ModelCall, response: ResultCopy | None, failure: Failure | None, ended_ns: int) -> None:
     """Report a model call that has ended, with what it said by then."""
     reply = reply_of(response)
     text = reply.text or "".join(span.streamed)

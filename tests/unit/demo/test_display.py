@@ -10,7 +10,7 @@ from rich.console import Console
 
 from ragtrace.demo.display import own_command, print_closing
 from ragtrace.demo.tally import Alarm, MetricScores, Progress, WorstAnswer
-from ragtrace.demo.view import Heading, chart, frame, running_means
+from ragtrace.demo.view import DemoHeading, chart, frame, running_means
 
 WORST = WorstAnswer(question=3, query="Where?", value=0.1, before="", sentence="In Bergen.", reason="no")
 ALARM = Alarm(
@@ -22,7 +22,9 @@ PROGRESS = Progress(
     points=tuple((n, 1.0 if n < 51 else 0.55) for n in range(1, 101)), worst=(WORST,) * 5, state="alarm",
     detector="alarm", baseline_mean=0.9, alarm=ALARM,
 )  # fmt: skip
-HEADING = Heading(model="m", judge="overlap", seed=0, endpoint="http://127.0.0.1:9464/metrics", out="demo.jsonl")
+HEADING = DemoHeading(
+    model="m", judge="overlap", seed=0, endpoint="http://127.0.0.1:9464/metrics", out="demo.jsonl"
+)
 
 
 def test_a_drop_is_drawn_lower_and_in_red() -> None:

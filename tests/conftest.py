@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.unit.judges.openai.judge_server import JudgeServer
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# A busy machine halts a thread for longer than Hypothesis' 200 ms, and draws more slowly than it expects.
+settings.register_profile("ragtrace", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ragtrace")
 
 
 @pytest.fixture(scope="session")

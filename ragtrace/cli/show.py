@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _READABLE = 120
 _MOST_ID_CHARS = 24
 _WIDE = 100
+_MOST_RATER_CHARS = 60
+_COMMENT = " " * 6
 EPILOG = """\
 WHICH, in a file: a line number as `ragtrace worst` prints it, a record's id, or a trace id; --id takes
 a number for an id too. In a store: a trace id, or at least 6 of its first digits.
@@ -89,7 +91,7 @@ def lines_of(answer: ScoredAnswer, width: int, *, is_full: bool = False) -> Iter
             width,
         )
     yield from _claims(claims, width)
-    yield from _scores(answer)
+    yield from _scores(answer, width)
 
 
 def _head(answer: ScoredAnswer) -> Iterator[str]:
@@ -191,20 +193,22 @@ def _claims(claims: Sequence[BadClaim], width: int) -> Iterator[str]:
             yield from wrap(claim.reason, width, initial_indent="     ", subsequent_indent="     ")
 
 
-def _scores(answer: ScoredAnswer) -> Iterator[str]:
-    if not answer.scores and not answer.labels:
+def _scores(answer: ScoredAnswer, width: int) -> Iterator[str]:
+    if not answer.scores and not answer.ratings:
         return
     from ragtrace.metrics.registry import is_lower_better
 
     yield ""
     yield "Scores"
-    size = max((len(name) for name in (*answer.scores, *answer.labels)), default=0)
+    size = max(map(len, [*answer.scores, *(it.metric for it in answer.ratings)]))
     for name, score in answer.scores.items():
         if isinstance(score.get("value"), int | float):
             missed = "" if score.get("passed") is not False else "HIGH" if is_lower_better(name) else "LOW"
             yield f"  {name:<{size}}  {score['value']:>7.3f}  {missed:<4}  {score.get('judge') or ''}".rstrip()
-    for name, value in answer.labels.items():
-        yield f"  {name:<{size}}  {value:>7.3f}        a person"
+    for rating in answer.ratings:
+        rater = f"rater {_cut(rating.rater, _MOST_RATER_CHARS)}" if rating.rater else "a person"
+        yield f"  {rating.metric:<{size}}  {rating.value:>7.3f}        {rater}"
+        yield from wrap(rating.comment or "", width, initial_indent=_COMMENT, subsequent_indent=_COMMENT)
     for name, score in answer.scores.items():
         if not isinstance(score.get("value"), int | float):
             yield f"  {name:<{size}}  {score.get('state')}: {score.get('reason')}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,23 @@ _LEAST_PREFIX = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rating:
+    """One person's value of one answer.
+
+    Attributes:
+        metric: the exported name; `feedback` for the answer as a whole.
+        rater: name of the person; empty where it was not given.
+        value: 0 (bad) to 1 (good).
+        comment: in words; None where there is none, or none was kept.
+    """
+
+    metric: str
+    rater: str
+    value: float
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredAnswer:
     """One record with its scores.
 
@@ -32,7 +50,7 @@ class ScoredAnswer:
         record: texts and ids; without texts where the store kept none.
         scores: each score by its key, in the form of a scored line.
         has_texts: whether question, answer and contexts were kept.
-        labels: people's values by metric.
+        ratings: people's values, by metric and then by time.
     """
 
     place: str
@@ -40,7 +58,7 @@ class ScoredAnswer:
     record: RagRecord
     scores: Mapping[str, ScoreJson]
     has_texts: bool = True
-    labels: Mapping[str, float] = field(default_factory=dict)
+    ratings: tuple[Rating, ...] = ()
 
     def claims(self) -> list[BadClaim]:
         """Return the bad claims of the first score that has any, worst first."""
@@ -125,8 +143,14 @@ def stored_answer(store: SqliteStore, trace_id: str) -> ScoredAnswer:
         record=kept or record_from((judged or rows)[-1]),
         scores={row["metric"]: _score(row) for row in judged},
         has_texts=kept is not None,
-        labels={row["metric"]: row["value"] for row in rows if row["source"] == "human"},
+        ratings=tuple(sorted((_rating(row) for row in rows if row["source"] == "human"), key=attrgetter("metric"))),
     )
+
+
+def _rating(row: Mapping[str, Any]) -> Rating:
+    _, _, rater = row["version"].partition(":")
+    comment = json.loads(row["details"] or "{}").get("comment")
+    return Rating(metric=row["metric"], rater=rater, value=row["value"], comment=comment)
 
 
 def _score(row: Mapping[str, Any]) -> ScoreJson:

@@ -125,6 +125,35 @@ def test_the_answers_that_people_rated_worst(store, shown, tmp_path):
     assert "feedback" in shown("show", store, unscored)
 
 
+@pytest.mark.parametrize("content", ["full", "none"])
+def test_show_lists_each_rating_with_its_rater_and_comment(store, shown, tmp_path, monkeypatch, content):
+    monkeypatch.setenv("RAGTRACE_CONTENT", content)
+    labels = tmp_path / "labels.jsonl"
+    rated = [
+        {"rater": "Ann", "value": 0.0, "comment": "The fee\nis " + "wrong " * 40},
+        {"rater": "Bob", "value": 0.2},
+        {"value": 0.5, "comment": "Too short."},
+        {"rater": "Ann", "metric": "correctness", "value": 1.0},
+    ]
+    labels.write_text("".join(json.dumps({"trace_id": TRACES[0], **one}) + "\n" for one in rated))
+    assert main(["feedback", str(labels), "--store", str(store)]) == 0
+    shown("worst", store)  # empties what was printed
+    assert f"0.23  trace {TRACES[0]}" in shown("worst", store, "--metric", "feedback")
+    lines = shown("show", store, TRACES[0]).splitlines()
+    of_ann = ["      The fee is " + " ".join(["wrong"] * 17), "      " + " ".join(["wrong"] * 19)]
+    of_ann.append("      " + " ".join(["wrong"] * 4))
+    kept = content == "full"
+    assert lines[lines.index("Scores") + 1 :] == [
+        "  faithfulness    0.200  LOW",
+        "  correctness     1.000        rater Ann",
+        "  feedback        0.000        rater Ann",
+        *(of_ann if kept else []),
+        "  feedback        0.200        rater Bob",
+        "  feedback        0.500        a person",
+        *(["      Too short."] if kept else []),
+    ]
+
+
 def test_ratings_of_a_metric_rank_where_no_judge_scored_it(store, shown, tmp_path):
     rated = [(TRACES[0], "hallucination", 1.0), (TRACES[1], "hallucination", 0.0), (TRACES[1], "faithfulness", 0.0)]
     labels = tmp_path / "labels.jsonl"

@@ -110,8 +110,8 @@ def event_attributes(found: Investigation, series: Mapping[str, AttributeValue])
             semconv.INVESTIGATION_CHANGE_TIME: found.changed_at,
             semconv.INVESTIGATION_STAGE: grown.stage if grown else None,
             semconv.INVESTIGATION_VERDICT: grown.verdict if grown else None,
-            semconv.INVESTIGATION_VERDICT_BEFORE: grown.change.before.mean if grown else None,
-            semconv.INVESTIGATION_VERDICT_WINDOW: grown.change.window.mean if grown else None,
+            semconv.INVESTIGATION_VERDICT_BEFORE: grown.share.before if grown else None,
+            semconv.INVESTIGATION_VERDICT_WINDOW: grown.share.window if grown else None,
             semconv.INVESTIGATION_SLICES: _slices_json(found),
             semconv.INVESTIGATION_EXAMPLES: json.dumps([it.trace_id for it in found.examples]),
         }

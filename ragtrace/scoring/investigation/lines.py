@@ -156,11 +156,11 @@ def _stage(found: Investigation) -> list[str]:
     grown = found.verdict
     if grown is None:
         return ["no verdict's share is shown to have grown"]
-    change = grown.change
-    shares = f"{change.before.mean or 0.0:.1%} to {change.window.mean or 0.0:.1%}"
-    bounds = "" if change.low is None or change.high is None else f", {change.low:+.1%} to {change.high:+.1%}"
+    it = grown.share
+    shares = f"{it.before:.1%} to {it.window:.1%} of the runs"
+    change = f"{it.difference:+.1%}, {it.low:+.1%} to {it.high:+.1%}"
     return [
-        f"{_STAGES[grown.stage]}: {grown.verdict} grew from {shares} of the runs ({change.value:+.1%}{bounds})",
+        f"{_STAGES[grown.stage]}: {grown.verdict} grew from {shares} ({change})",
         f"   ({MEANINGS[grown.verdict]})",
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from ragtrace.scoring.investigation.comparison import (
 from ragtrace.scoring.investigation.verdicts import verdict_shares
 from ragtrace.stats.change.mean import TwoPeriods, adjusted, change_place, mean_change
 from ragtrace.stats.change.slices import FALSE_DISCOVERY_RATE, LEAST_CLUSTERS, Slice, explain
+from ragtrace.stats.intervals import UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,12 +55,12 @@ class VerdictGrowth:
     Attributes:
         verdict: the verdict.
         stage: the stage that it names.
-        change: of its share, 0 to 1.
+        share: its share in both periods, the same as in `Investigation.shares`.
     """
 
     verdict: Verdict
     stage: Stage
-    change: Change
+    share: VerdictShare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +213,8 @@ def _explained(
     members = _members(runs, has_facts=has_facts) if is_fallen else {}
     explained = explain(scores, members, worse=worse)
     has_verdicts = _has_verdicts(runs, scores)
-    verdict = _grown(runs, scores) if is_fallen and has_verdicts else None
+    shares = verdict_shares(runs, scores) if has_verdicts else ()
+    verdict = _grown(runs, scores, shares) if is_fallen else None
     first = members[explained.slices[0].slice] if explained.slices else None
     return Investigation(
         metric=found.metric,
@@ -228,7 +230,7 @@ def _explained(
         examples=_examples(runs, scores, worse, first, verdict.verdict if verdict else None),
         also=also,
         others=found.others,
-        shares=verdict_shares(runs, scores) if has_verdicts else (),
+        shares=shares,
     )
 
 
@@ -279,27 +281,27 @@ def _has_verdicts(runs: Sequence[RunScore], scores: TwoPeriods) -> bool:
     return all(known[side].mean() >= _LEAST_KNOWN for side in (scores.is_window, ~scores.is_window))
 
 
-def _grown(runs: Sequence[RunScore], scores: TwoPeriods) -> VerdictGrowth | None:
-    """Return the failure whose share grew most, of those whose growth is shown."""
-    changes = {
-        verdict: mean_change(
-            TwoPeriods(
-                values=np.array([run.verdict == verdict for run in runs], dtype=np.float64),
-                weights=scores.weights,
-                clusters=scores.clusters,
-                is_window=scores.is_window,
-            ),
-            worse=1,
-        )
-        for verdict in FAILURES
-        if any(run.verdict == verdict for run in runs)
-    }
-    q_values = adjusted(np.array([change.p for change in changes.values()]))
-    grown = [it for it, q in zip(changes, q_values, strict=True) if q <= FALSE_DISCOVERY_RATE]
+def _grown(runs: Sequence[RunScore], scores: TwoPeriods, shares: Sequence[VerdictShare]) -> VerdictGrowth | None:
+    """Return the failure whose share grew most, of those whose growth is shown.
+
+    Growth is shown by the interval of the share, and by a p-value that is adjusted for the number of verdicts.
+    """
+    failures = {verdict: it for verdict in FAILURES for it in shares if it.verdict == verdict}
+    p_values = [_growth_p(runs, scores, verdict) for verdict in failures]
+    grown = [
+        verdict
+        for verdict, q in zip(failures, adjusted(np.array(p_values)), strict=True)
+        if q <= FALSE_DISCOVERY_RATE and failures[verdict].low > 0.0
+    ]
     if not grown:
         return None
-    most = max(grown, key=lambda it: changes[it].value)
-    return VerdictGrowth(verdict=most, stage=STAGES[most], change=changes[most])
+    most = max(grown, key=lambda it: failures[it].difference)
+    return VerdictGrowth(verdict=most, stage=STAGES[most], share=failures[most])
+
+
+def _growth_p(runs: Sequence[RunScore], scores: TwoPeriods, verdict: Verdict) -> float:
+    values = np.array([run.verdict == verdict for run in runs], dtype=np.float64)
+    return mean_change(replace(scores, values=values, ends=UNIT), worse=1).p
 
 
 def _examples(

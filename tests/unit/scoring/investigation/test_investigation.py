@@ -98,7 +98,7 @@ def test_the_slice_the_stage_and_the_time_are_found(store, wall):
     assert tuple(beta.slice) == ("tag", "beta")
     assert found.changed_at == pytest.approx(NOW - 6 * HOUR, abs=HOUR)
     assert (found.verdict.verdict, found.verdict.stage) == ("lost_in_rerank", "rerank")
-    assert found.verdict.change.before.mean == 0.0
+    assert found.verdict.share.before == 0.0
     assert len(found.examples) == 3
     assert {it.verdict for it in found.examples} == {"lost_in_rerank"}
     json.dumps(found.to_json(), allow_nan=False)
@@ -129,7 +129,30 @@ def test_the_share_of_each_verdict_is_listed_and_the_changed_ones_are_marked(sto
         ["*", "ok", "100.0%", "560", "75.0%", "144"],
     ]
     assert [it.verdict for it in found.shares] == ["lost_in_rerank", "ok"]
-    assert found.shares[0].window == pytest.approx(found.verdict.change.window.mean)
+
+
+def test_the_stage_has_the_figures_of_its_row_in_the_log_the_event_and_json(store, wall):
+    fallen(store, wall)
+    found = investigate(StoreSource(store), DAYS, metric="faithfulness")
+    [row] = [it for it in found.shares if it.verdict == "lost_in_rerank"]
+    assert found.verdict.share == row
+    assert found.to_json()["verdict"]["share"] == found.to_json()["shares"][0]
+    said = "\n".join(report(found, lambda _: [], "show"))
+    assert f"grew from 0.0% to 25.0% of the runs (+25.0%, {row.low:+.1%} to {row.high:+.1%})" in said
+    assert f"+25.0% ({row.low:+.1%} to {row.high:+.1%})" in said
+    alarm = investigate_alarm(store, "faithfulness", "rag", now=NOW, changed_at=DAYS.since, series={})
+    assert "reranking: lost_in_rerank grew from 0.0% to 25.0%" in alarm.text
+    assert alarm.attributes["ragtrace.investigation.verdict.before"] == row.before
+    assert alarm.attributes["ragtrace.investigation.verdict.window"] == row.window
+
+
+def test_the_share_of_a_verdict_never_grows_by_more_than_all_runs(store, wall):
+    traffic = Traffic(store, wall)
+    traffic.add(20, 20, verdict="ok")
+    traffic.add(2, 20, mean=0.3, verdict="unsupported")
+    found = investigate(StoreSource(store), DAYS, metric="faithfulness")
+    assert found.verdict.verdict == "unsupported"
+    assert 0.7 < found.verdict.share.low < found.verdict.share.high <= 1.0
 
 
 def test_verdicts_are_listed_where_the_mean_stays_and_no_run_without_one_is_hidden(store, wall):

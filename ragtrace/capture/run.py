@@ -446,7 +446,7 @@ class Run:
         """Add what a person said of the answer: a value in [0, 1], 1 = good."""
         number = clean_score(value)
         if number is None or not 0.0 <= number <= 1.0:
-            record_internal_error("ragtrace.capture.run.feedback")
+            record_internal_error("ragtrace.capture.run.feedback", reason="a rating must lie between 0 and 1")
             return
         text = None if comment is None else self._text(comment)
         self._feedback.append(Feedback(value=number, comment=text, source=self._text(source)))

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 EPILOG = """\
 A line is {"trace_id": ..., "value": 0 to 1, true or false} and, where there is one, "comment", "metric" (default
 feedback: the answer as a whole), "rater", "at" (Unix seconds), and the trace's "session" and "user", by which
-`ragtrace forget` finds it. A line of the same trace, metric and rater as an earlier one replaces it. Traces need
-not be scored yet. Comments are kept with content=full alone.
+`ragtrace forget` finds it. A trace_id has all its 32 hex digits. A line of the same trace, metric and rater as an
+earlier one replaces it. Traces need not be scored yet. Comments are kept with content=full alone.
 
 Exit status: 0 fine, 1 broken lines (the rest is kept), 2 usage or a failure.
 """
@@ -57,7 +57,7 @@ def label_of(raw: bytes) -> Label:
         InputError: it is not a label.
 
     Example:
-        >>> label_of(b'{"trace_id": "4bf9", "value": true}').value
+        >>> label_of(b'{"trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", "value": true}').value
         1.0
     """
     from ragtrace.stores import Label

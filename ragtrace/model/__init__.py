@@ -30,7 +30,7 @@ from ragtrace.model.score import (
     State,
     Stratum,
 )
-from ragtrace.model.trace_id import as_trace_id
+from ragtrace.model.trace_id import as_trace_id, is_trace_id
 from ragtrace.usage import JudgeUsage, Usage, added_usage
 
 __all__ = [
@@ -69,4 +69,5 @@ __all__ = [
     "bad_claims",
     "content_id",
     "is_drawn",
+    "is_trace_id",
 ]

@@ -6,13 +6,14 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from ragtrace.model import as_trace_id
+from ragtrace.model import as_trace_id, is_trace_id
 
 if TYPE_CHECKING:
     from ragtrace.model import RagRecord, Score, ScoreKey
 
 DAY_S = 86_400.0
 FEEDBACK = "feedback"  # the metric of a label that is of the answer as a whole
+TRACE_ID_FORM = "32 hex digits that are not all 0"
 GOOD = 0.5  # a label from here on means that the person was content
 Subject = Literal["trace", "session", "user"]
 
@@ -43,7 +44,7 @@ class Label:
     """A person's judgement of a trace; a later one replaces it.
 
     Attributes:
-        trace_id: the trace; its scores may come before or after the label, or never.
+        trace_id: the trace, 32 hex digits; its scores may come before or after the label, or never.
         value: 0 (bad) to 1 (good).
         comment: in words; kept where texts may be kept.
         metric: the judged metric; ``feedback`` is the answer as a whole.
@@ -53,7 +54,7 @@ class Label:
         user: the trace's user, likewise.
 
     Raises:
-        ValueError: no trace, or a value outside 0 to 1.
+        ValueError: no id of a trace, or a value outside 0 to 1.
 
     Example:
         >>> Label(trace_id="a" * 32, value=1.0).metric
@@ -74,9 +75,9 @@ class Label:
     user: str | None = None
 
     def __post_init__(self) -> None:
+        if not is_trace_id(self.trace_id):
+            raise ValueError(f"trace_id must be a whole trace id, {TRACE_ID_FORM}, got {self.trace_id!r:.50}")
         object.__setattr__(self, "trace_id", as_trace_id(self.trace_id))
-        if not self.trace_id:
-            raise ValueError("a label needs the id of its trace")
         if not (math.isfinite(self.value) and 0.0 <= self.value <= 1.0):
             raise ValueError(f"a label's value lies between 0 and 1, got {self.value}")
 

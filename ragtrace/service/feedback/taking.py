@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import math
 from typing import Any
 
 from ragtrace.capture import guarded, record_internal_error
 from ragtrace.capture.sanitize import safe_redact
+from ragtrace.model import is_trace_id
 from ragtrace.service.runtime import current, recorder
 from ragtrace.stores import Label
+from ragtrace.stores.base import TRACE_ID_FORM
 
 _AT_EXIT_S = 2.0
 _seen: set[int] = set()
@@ -33,7 +36,7 @@ def feedback(
     runs of this process are known; where another captured it, give them.
 
     Args:
-        trace_id: 32 hex digits, as in the trace.
+        trace_id: 32 hex digits, as in the trace; not all 0, as of a span that OpenTelemetry does not record.
         value: 0 (bad) to 1 (good).
         comment: in words.
         metric: what was judged; default the answer as a whole.
@@ -42,7 +45,8 @@ def feedback(
         user: the trace's end user, likewise.
 
     Returns:
-        Whether it was taken; False (and counted) without a store, for a value outside 0 to 1, or after a defect.
+        Whether it was taken; False without a store, for a text that is not a trace id, for a value outside 0 to 1,
+        or after a defect. Each is counted, and the first of each kind is logged with its reason.
 
     Example:
         >>> import ragtrace
@@ -55,18 +59,33 @@ def feedback(
 
 @guarded
 def _taken(trace_id: str, value: float, metric: str, texts: dict[str, Any]) -> bool:
+    if not is_trace_id(trace_id):
+        record_internal_error("ragtrace.feedback.trace_id", reason=f"a trace id has {TRACE_ID_FORM}")
+        return False
+    number = _number(value)
+    if not 0.0 <= number <= 1.0:
+        record_internal_error("ragtrace.feedback.value", reason="a rating must lie between 0 and 1")
+        return False
     recorder()  # configures at first use
     service = current()
     redact = safe_redact(service.settings.redact) if service is not None else None
     if redact is not None:
         texts = {name: None if text is None else redact(text) for name, text in texts.items()}
-    label = Label(trace_id=trace_id, value=float(value), metric=metric, **texts)
+    label = Label(trace_id=trace_id, value=number, metric=metric, **texts)
     storing = service.storing if service is not None else None
     if storing is None:
-        record_internal_error("ragtrace.feedback.no_store")
+        record_internal_error("ragtrace.feedback.no_store", reason="feedback needs the setting store")
         return False
     if id(storing) not in _seen:
         _seen.add(id(storing))
         atexit.register(storing.close, _AT_EXIT_S)
     storing.rate(label)
     return True
+
+
+def _number(value: object) -> float:
+    """Return a float; NaN for anything that is not a number."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except Exception:  # any object may stand here; the caller counts it
+        return math.nan

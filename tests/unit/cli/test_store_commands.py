@@ -188,9 +188,10 @@ def test_feedback_from_a_file(path, tmp_path, capsys):
     lines = [
         {"trace_id": TRACES[1], "value": True, "comment": "good", "rater": "ada"},
         {"trace_id": TRACES[1], "value": 0.25, "metric": "faithfulness", "at": 1_700_000_000},
-        {"trace_id": "never-scored", "value": 0},
+        {"trace_id": "d4" * 16, "value": 0},  # never scored
     ]
-    broken = ["{", '{"value": 1}', '{"trace_id": "t", "value": 7}', '{"trace_id": "t", "value": "1"}', "[1]"]
+    wrong = [json.dumps({"trace_id": TRACES[2], "value": value}) for value in (7, "1")]
+    broken = ["{", '{"value": 1}', *wrong, "[1]"]
     file = tmp_path / "labels.jsonl"
     file.write_text("\n".join([json.dumps(lines[0]), *broken, "", *map(json.dumps, lines[1:])]))
     assert main(["feedback", "--store", str(path), str(file)]) == 1
@@ -201,6 +202,17 @@ def test_feedback_from_a_file(path, tmp_path, capsys):
     assert {(row["metric"], row["version"], row["value"]) for row in human} == {
         ("feedback", "human:ada", 1.0), ("faithfulness", "human", 0.25), ("feedback", "human", 0.0),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("given", [TRACES[1][:8], "ticket-7", "", "0" * 32, TRACES[1] + "0", "g" * 32])
+def test_feedback_takes_whole_trace_ids_alone(path, tmp_path, capsys, given):
+    file = tmp_path / "labels.jsonl"
+    file.write_text(json.dumps({"trace_id": given, "value": 0}) + "\n")
+    before = rows_of(path)
+    assert main(["feedback", "--store", str(path), str(file)]) == 1
+    said = capsys.readouterr().err
+    assert f"{file}:1: trace_id must be a whole trace id, 32 hex digits that are not all 0, got {given!r}" in said
+    assert rows_of(path) == before
 
 
 @pytest.mark.parametrize("damage", ["cut", "checksum"])

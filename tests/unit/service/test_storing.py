@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections import Counter
 
 import pytest
 
 import ragtrace
+from ragtrace.capture import Recorder, guard
 from ragtrace.capture.guard import internal_errors
 from ragtrace.errors import ConfigError
 from ragtrace.service.pipeline import Pipeline
@@ -55,9 +57,6 @@ def test_feedback_reaches_the_store_that_is_set(tmp_path):
     try:
         assert ragtrace.feedback(TRACE, 1, "Ada is content")
         assert ragtrace.feedback(TRACE, 0.0, rater="bob", metric="faithfulness")
-        assert not ragtrace.feedback(TRACE, 5.0)
-        assert not ragtrace.feedback("", 1.0)
-        assert not ragtrace.feedback(TRACE, "good")  # type: ignore[arg-type]
         storing = Storing.of(Settings.resolve({"store": str(path)}, {}))
         assert storing.flush(30)
         storing.close(5.0)
@@ -68,6 +67,45 @@ def test_feedback_reaches_the_store_that_is_set(tmp_path):
         ("feedback", "human", 1.0, '{"comment": "[name] is content"}'),
         ("faithfulness", "human:bob", 0.0, None),
     }
+
+
+@pytest.fixture
+def first_losses(monkeypatch):
+    """Log each site anew, as in a process of its own."""
+    monkeypatch.setattr(guard, "_losses", Counter())
+
+
+@pytest.mark.parametrize(
+    ("trace", "value", "line"),
+    [
+        ("", 1.0, "ragtrace.feedback.trace_id (a trace id has 32 hex digits that are not all 0)"),
+        ("nonsense", 0.5, "ragtrace.feedback.trace_id (a trace id has 32 hex digits that are not all 0)"),
+        (TRACE[:8], 0.5, "ragtrace.feedback.trace_id (a trace id has 32 hex digits that are not all 0)"),
+        ("0" * 32, 0.0, "ragtrace.feedback.trace_id (a trace id has 32 hex digits that are not all 0)"),
+        (None, 1.0, "ragtrace.feedback.trace_id (a trace id has 32 hex digits that are not all 0)"),
+        (TRACE, 5.0, "ragtrace.feedback.value (a rating must lie between 0 and 1)"),
+        (TRACE, float("nan"), "ragtrace.feedback.value (a rating must lie between 0 and 1)"),
+        (TRACE, "good", "ragtrace.feedback.value (a rating must lie between 0 and 1)"),
+    ],
+)
+@pytest.mark.usefixtures("first_losses")
+def test_feedback_that_is_refused_says_why_in_one_line(tmp_path, caplog, trace, value, line):
+    ragtrace.configure(store=str(tmp_path / "s"))
+    try:
+        assert ragtrace.feedback(trace, value) is False
+    finally:
+        ragtrace.shutdown(5.0)
+    said = [record.getMessage() for record in caplog.records if "lost data" in record.getMessage()]
+    assert said == [f"ragtrace lost data at {line}; the application is not affected"]
+    assert list(SqliteStore(tmp_path / "s").rows()) == []
+
+
+@pytest.mark.usefixtures("first_losses")
+def test_a_rating_within_a_run_that_is_refused_says_why(caplog):
+    with Recorder().start(query="Where?") as run:
+        run.feedback(7.0)
+    line = "ragtrace lost data at ragtrace.capture.run.feedback (a rating must lie between 0 and 1)"
+    assert [record.getMessage() for record in caplog.records] == [f"{line}; the application is not affected"]
 
 
 def test_feedback_without_a_store_is_counted_and_never_raises():

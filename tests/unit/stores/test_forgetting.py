@@ -11,6 +11,7 @@ from ragtrace.stores.sqlite import SqliteStore
 from tests.scored import numbered, score_of
 
 ADA, BOB = "ada-4711", "bob-0815"
+TRACE, UNSCORED = "a1" * 16, "b2" * 16
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def test_a_user_is_forgotten_as_a_rater_too(store):
             Label(trace_id=hers.trace_id, value=1.0, rater=ADA),
             Label(trace_id=his.trace_id, value=0.0, rater=ADA, comment="so says Ada"),
             Label(trace_id=his.trace_id, value=1.0, rater=BOB),
-            Label(trace_id="a trace that nobody scored", value=0.5, rater=ADA),
+            Label(trace_id=UNSCORED, value=0.5, rater=ADA),
         ]
     )
     would = store.would_forget("user", ADA)
@@ -48,7 +49,7 @@ def test_a_user_is_forgotten_as_a_rater_too(store):
 
 
 def test_a_rater_s_labels_are_not_those_of_a_session_or_trace_of_her_name(store):
-    store.rate([Label(trace_id="t", value=1.0, rater=ADA)])
+    store.rate([Label(trace_id=TRACE, value=1.0, rater=ADA)])
     assert store.forget("session", ADA).labels == 0
     assert store.forget("trace", ADA).labels == 0
     assert len(list(store.rows())) == 1
@@ -56,17 +57,17 @@ def test_a_rater_s_labels_are_not_those_of_a_session_or_trace_of_her_name(store)
 
 @pytest.mark.parametrize(("subject", "identity"), [("user", ADA), ("session", "s-1")])
 def test_a_label_of_a_trace_that_nobody_scored_is_found_by_its_person(store, subject, identity):
-    store.rate([Label(trace_id="t", value=0.0, comment="my number is 42", user=ADA, session="s-1")])
-    store.rate([Label(trace_id="t", value=1.0, metric="mrr")])
+    store.rate([Label(trace_id=TRACE, value=0.0, comment="my number is 42", user=ADA, session="s-1")])
+    store.rate([Label(trace_id=TRACE, value=1.0, metric="mrr")])
     assert store.forget(subject, identity).labels == 2
     assert list(store.rows()) == []
     assert b"my number" not in content(store)
 
 
 def test_whom_a_trace_is_of_may_be_known_with_its_second_label_alone(store):
-    store.rate([Label(trace_id="t", value=0.0)])
-    store.rate([Label(trace_id="t", value=1.0, metric="mrr", user=ADA)])
-    store.rate([Label(trace_id="t", value=1.0, metric="p_at_k")])
+    store.rate([Label(trace_id=TRACE, value=0.0)])
+    store.rate([Label(trace_id=TRACE, value=1.0, metric="mrr", user=ADA)])
+    store.rate([Label(trace_id=TRACE, value=1.0, metric="p_at_k")])
     assert store.forget("user", ADA).labels == 3
 
 

@@ -39,7 +39,8 @@ Neither age nor size deletes it, but `ragtrace forget` and `ragtrace anchors dro
 same store scores each anchor once a day under a budget of its own (anchors_every_s, anchors_usd_per_day,
 anchors_tokens_per_day), and compares it with the reference that `freeze` made. So it sees a judge that changed
 behind the same name. Each judge version has a reference of its own. A new one learns it in its first rounds.
-With --again the old reference stays in use until the new one is complete.
+With --again the old reference of the same judge and metrics stays in use until the new one is complete, and the
+references of other judges and metrics stay as they are.
 
 Exit status: 0 done, 1 the judge did not score every run, 2 usage or a failure, 130 stopped by Ctrl-C.
 """
@@ -79,7 +80,8 @@ def freeze(
         ),
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Keep the runs of before, and replace their reference by a new one.")
+        bool,
+        typer.Option("--again", help="Keep the runs of before, and replace this judge's reference by a new one."),
     ] = False,
     jobs: Jobs = 4,
 ) -> int:

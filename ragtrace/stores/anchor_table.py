@@ -64,7 +64,7 @@ class AnchorTable:
             note_draft(connection, anchor.id, scores, self._wall())
 
     def adopt_draft(self) -> bool:
-        """Replace the reference by the draft; False where that has too few runs, and the old one stays."""
+        """Replace the reference of the draft's judge and metrics; False where it has too few runs."""
         with self._file.transaction() as connection:
             return adopt_draft(connection, self._wall())
 

@@ -1,7 +1,8 @@
 """Anchors: runs kept whole, with reference scores of the judge and its latest ones.
 
 Neither age nor size deletes them. Erasing a trace, session or user does. A new reference for the same runs is a
-draft beside the old one until it is complete.
+draft beside the old one until it is complete. It replaces the reference of its own judge and metrics alone, so each
+judge and metric may have another number of repeats.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ _REFERENCE = (
 _NEXT, _HURRY, _REPEATS, _FROZEN = "anchors_next", "anchors_hurry", "anchors_repeats", "anchors_frozen"
 _BEGUN, _DRAFT_REPEATS, _SIGNATURE = "anchors_draft_begun", "anchors_draft_repeats", "anchors_draft_signature"
 _FACTS = (_NEXT, _HURRY, _REPEATS, _FROZEN)
+_Owner = tuple[str, str]
+"""Judge and metric of a reference."""
 _DRAFT_FACTS = (_BEGUN, _DRAFT_REPEATS, _SIGNATURE)
 
 
@@ -99,6 +102,7 @@ class AnchorSeries:
         judge: the judge's name.
         pairs: reference and latest score of anchors that have both.
         n_reference: anchors whose reference is whole.
+        repeats: scores that a whole reference has.
         at: Unix seconds of the latest score.
         labelled: (mean human label, mean of the reference, latest score or None) of labelled anchors.
     """
@@ -107,13 +111,14 @@ class AnchorSeries:
     judge: str
     pairs: Sequence[AnchorPair]
     n_reference: int
+    repeats: int
     at: float
     labelled: Sequence[tuple[float, float, float | None]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnchorFacts:
-    """Number of anchors, when they were frozen (Unix seconds), and reference scores a run."""
+    """Number of anchors, when they were frozen (Unix seconds), and scores of a run that the last freeze wanted."""
 
     n: int = 0
     frozen_at: float = 0.0
@@ -150,6 +155,7 @@ def drop_anchors(connection: sqlite3.Connection) -> int:
         return 0
     dropped = connection.execute("DELETE FROM anchors").rowcount
     connection.execute("DELETE FROM anchor_scores")
+    _unset(connection, [name for name in _facts(connection) if name.startswith(f"{_REPEATS} ")])
     _unset(connection, _FACTS)
     _drop_draft(connection)
     return dropped
@@ -181,19 +187,24 @@ def note_draft(connection: sqlite3.Connection, anchor: int, scores: Iterable[Anc
 
 
 def adopt_draft(connection: sqlite3.Connection, now: float) -> bool:
-    """Replace the reference and all scores by the draft, inside a transaction; False where it has too few runs.
+    """Replace reference and scores of the draft's judge and metrics, inside a transaction; those of others stay.
 
-    It needs nine in ten of the runs that the old reference has: a judge may refuse some texts, now and then.
+    The value is False, and nothing changes, where the draft has too few runs. It needs nine in ten of the runs that
+    the old reference of the same judge and metrics has: a judge may refuse some texts, now and then.
     """
     facts = _facts(connection)
     if _BEGUN not in facts:
         return False
     repeats = int(facts[_DRAFT_REPEATS])
-    old = _most_whole(connection, _SCORES, anchor_facts(connection).repeats)
-    if _most_whole(connection, _DRAFT, repeats) < LEAST_ADOPTED * old:
+    drafted, kept = _owners(connection, _DRAFT), _owners(connection, _SCORES)
+    old = _most_whole(connection, _SCORES, {owner: _repeats_of(facts, owner) for owner in drafted})
+    new = _most_whole(connection, _DRAFT, dict.fromkeys(drafted, repeats))
+    if not drafted or new < LEAST_ADOPTED * old:
         return False
-    connection.execute("DELETE FROM anchor_scores")
+    connection.executemany("DELETE FROM anchor_scores WHERE judge = ? AND metric = ?", drafted)
     connection.execute("INSERT INTO anchor_scores SELECT * FROM anchor_draft")
+    _unset(connection, [_repeats_fact(owner) for owner in drafted])
+    _set(connection, {_repeats_fact(owner): _repeats_of(facts, owner) for owner in kept - drafted})
     _set(connection, {_REPEATS: repeats, _FROZEN: now})
     _drop_draft(connection)
     return True
@@ -263,14 +274,14 @@ def hurry_anchors(connection: sqlite3.Connection, now: float, *, every_s: float)
 
 def note_scores(connection: sqlite3.Connection, anchor: int, scores: Iterable[AnchorScore], now: float) -> None:
     """Write an anchor's scores inside a transaction: into the reference until that is whole, else as the latest."""
-    _note(connection, _SCORES, anchor, scores, now, repeats=anchor_facts(connection).repeats)
+    _note(connection, _SCORES, anchor, scores, now)
 
 
 def anchor_series(connection: sqlite3.Connection, *, since: float) -> list[AnchorSeries]:
     """Return the scores by series; a latest score from before `since` (Unix seconds) makes no pair."""
     if not has_tables(connection, TABLE):
         return []
-    repeats = anchor_facts(connection).repeats
+    facts = _facts(connection)
     sql = (
         "SELECT s.metric, s.version, s.k, s.label_scale, s.universe, s.judge, s.reference, s.now, s.at,"
         " a.band, a.share, a.labels FROM anchor_scores s JOIN anchors a ON a.id = s.anchor ORDER BY s.anchor"
@@ -279,7 +290,7 @@ def anchor_series(connection: sqlite3.Connection, *, since: float) -> list[Ancho
     for metric, version, k, scale, universe, judge, *rest in connection.execute(sql):
         series = Series(metric, "", version, None if k < 0 else k, scale or None, universe or None)
         rows[series, judge].append(tuple(rest))
-    return [_series(key, found, repeats, since) for key, found in rows.items()]
+    return [_series(key, found, _repeats_of(facts, (key[1], key[0].metric)), since) for key, found in rows.items()]
 
 
 def erase_anchors(connection: sqlite3.Connection, column: str, identity: str) -> int:
@@ -322,15 +333,17 @@ def _note(
     scores: Iterable[AnchorScore],
     now: float,
     *,
-    repeats: int,
+    repeats: int | None = None,
 ) -> None:
+    facts = _facts(connection)
     if connection.execute("SELECT 1 FROM anchors WHERE id = ?", (anchor,)).fetchone() is None:
         return  # erased while it was scored
     for score in scores:
-        key = (anchor, *_key(score.series), clean(score.judge) or "")
+        judge = clean(score.judge) or ""
+        key = (anchor, *_key(score.series), judge)
         found = connection.execute(_REFERENCE.format(table), key).fetchone()
         reference = json.loads(found[0]) if found else []
-        is_whole = len(reference) >= repeats
+        is_whole = len(reference) >= (repeats or _repeats_of(facts, (judge, score.series.metric)))
         if not is_whole:
             reference.append(score.value)
         latest = score.value if is_whole else None
@@ -340,13 +353,28 @@ def _note(
         )
 
 
-def _most_whole(connection: sqlite3.Connection, table: str, repeats: int) -> int:
-    """Return the runs with a whole reference, of the series that has most."""
+def _most_whole(connection: sqlite3.Connection, table: str, repeats: Mapping[_Owner, int]) -> int:
+    """Return the runs with a whole reference, of the series that has most; series of some owners alone count."""
     sql = f"SELECT metric, version, k, label_scale, universe, judge, reference FROM {table}"  # noqa: S608
-    counts = Counter(
-        tuple(series) for *series, reference in connection.execute(sql) if len(json.loads(reference)) >= repeats
-    )
+    counts: Counter[tuple[object, ...]] = Counter()
+    for metric, *rest, judge, reference in connection.execute(sql):
+        wanted = repeats.get((judge, metric))
+        if wanted is not None and len(json.loads(reference)) >= wanted:
+            counts[metric, *rest, judge] += 1
     return max(counts.values(), default=0)
+
+
+def _owners(connection: sqlite3.Connection, table: str) -> set[_Owner]:
+    return set(connection.execute(f"SELECT DISTINCT judge, metric FROM {table}"))  # noqa: S608 - our own names
+
+
+def _repeats_of(facts: Mapping[str, float], owner: _Owner) -> int:
+    """Return the scores that a whole reference has."""
+    return int(facts.get(_repeats_fact(owner), facts.get(_REPEATS, 1)))
+
+
+def _repeats_fact(owner: _Owner) -> str:
+    return " ".join((_REPEATS, *owner))
 
 
 def _drop_draft(connection: sqlite3.Connection) -> None:
@@ -370,7 +398,13 @@ def _series(
         if by_rater := labels.get(key[0].metric):
             labelled.append((fmean(by_rater.values()), fmean(reference), fresh))
     return AnchorSeries(
-        series=key[0], judge=key[1], pairs=pairs, n_reference=n_reference, at=latest_at, labelled=labelled
+        series=key[0],
+        judge=key[1],
+        pairs=pairs,
+        n_reference=n_reference,
+        repeats=repeats,
+        at=latest_at,
+        labelled=labelled,
     )
 
 

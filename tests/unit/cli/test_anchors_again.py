@@ -26,7 +26,7 @@ def verdict(*, is_good=True):
     """The judge's audit of an answer with one claim."""
     found = {"id": 1, "sources": [1] if is_good else [], "reason": ""}
     found["verdict"] = "supported" if is_good else "not_supported"
-    audit = {"attempted": True, "noncommittal": False, "claims": ["It is so."], "citations": []}
+    audit = {"attempted": True, "noncommittal": False, "claims": ["The lab is in Oslo."], "citations": []}
     return Answer(200, completion(audit | {"verdicts": [found]}))
 
 
@@ -45,7 +45,7 @@ def store(variables, judge_server, tmp_path):
     """A store with 50 anchors, a whole reference of a good judge, and a round of scores since."""
     judge_server.always = lambda _: verdict()
     runs = tmp_path / "runs.jsonl"
-    given = {"query": "Is it?", "answer": "It is so.", "contexts": ["It is so."]}
+    given = {"query": "Where is the lab?", "answer": "The lab is in Oslo.", "contexts": ["The lab is in Oslo."]}
     runs.write_text("".join(json.dumps(given | {"id": str(number)}) + "\n" for number in range(N)))
     assert main(["anchors", "freeze", "--file", str(runs), "--n", str(N), "--repeats", str(REPEATS)]) == 0
     made = SqliteStore(tmp_path / "store")
@@ -137,3 +137,18 @@ def test_a_judge_without_values_replaces_nothing(judge_server, capsys):
     assert again() == 1
     assert "too few runs have a value of the judge" in capsys.readouterr().err
     assert shown(capsys) == before
+
+
+@pytest.mark.usefixtures("store")
+def test_a_forgotten_judge_leaves_the_reference_of_the_other(capsys, monkeypatch):
+    before = shown(capsys)["metrics"]
+    monkeypatch.setenv("RAGTRACE_METRICS", "")
+    monkeypatch.setenv("RAGTRACE_JUDGE", "overlap")
+    assert main(["anchors", "freeze", "--again", "--repeats", "3"]) == 0
+    after = shown(capsys)["metrics"]
+    assert [it for it in after if it["judge"] == "openai:m"] == before
+    own = {it["metric"]: it["n_reference"] for it in after if it["judge"] == "overlap"}
+    assert own["answered"] == own["faithfulness"] == N
+    assert main(["anchors", "freeze", "--again", "--metrics", "faithfulness"]) == 0
+    later = shown(capsys)["metrics"]
+    assert {(it["judge"], it["metric"]) for it in later} == {(it["judge"], it["metric"]) for it in after}

@@ -150,6 +150,59 @@ def test_a_draft_stands_beside_the_reference_until_it_is_adopted(store, clock):
     assert {(it.reference, it.now) for it in found.pairs} == {((0.25,), 1.0)}
 
 
+def by(value, judge="overlap", metric="faithfulness"):
+    return AnchorScore(series=SERIES._replace(metric=metric), judge=judge, value=value)
+
+
+def test_a_draft_replaces_the_reference_of_its_own_judge_and_metrics_alone(store):
+    others = [by(0.5, "openai:m"), by(0.75, metric="answered")]
+    for one in store.anchors.all():
+        for _ in range(3):
+            store.anchors.note(one, [by(0.5), *others])
+    before = {(it.judge, it.series.metric): it for it in store.anchors.series(fresh_s=60.0)}
+    store.anchors.begin_draft(repeats=3, signature="overlap faithfulness")
+    for one in store.anchors.all():
+        for _ in range(3):
+            store.anchors.note_draft(one, [by(0.25)])
+    assert store.anchors.adopt_draft()
+    found = {(it.judge, it.series.metric): it for it in store.anchors.series(fresh_s=60.0)}
+    new = found["overlap", "faithfulness"]
+    assert (new.n_reference, new.repeats, new.pairs) == (4, 3, [])
+    for kept in (("openai:m", "faithfulness"), ("overlap", "answered")):
+        assert found[kept] == before[kept]
+        assert (found[kept].n_reference, found[kept].repeats, len(found[kept].pairs)) == (4, 2, 4)
+    for one in store.anchors.all():
+        store.anchors.note(one, [by(0.0), *others])
+    pairs = {it.judge: {(len(pair.reference), pair.now) for pair in it.pairs}
+             for it in store.anchors.series(fresh_s=60.0) if it.series.metric == "faithfulness"}  # fmt: skip
+    assert pairs == {"overlap": {(3, 0.0)}, "openai:m": {(2, 0.5)}}
+
+
+def test_a_new_judge_needs_no_runs_of_the_old_ones_reference(store):
+    note_all(store.anchors.note, store, 0.5, times=2)
+    store.anchors.begin_draft(repeats=1, signature="overlap")
+    store.anchors.note_draft(store.anchors.all()[0], [by(0.25)])
+    assert store.anchors.adopt_draft()
+    assert {it.judge: it.n_reference for it in store.anchors.series(fresh_s=60.0)} == {"openai:m": 4, "overlap": 1}
+
+
+def test_dropped_anchors_leave_no_repeats_to_the_next_ones(store):
+    note_all(store.anchors.note, store, 0.5, times=2)
+    store.anchors.begin_draft(repeats=1, signature="overlap")
+    store.anchors.note_draft(store.anchors.all()[0], [by(0.25)])
+    assert store.anchors.adopt_draft()
+    store.anchors.replace([anchor(1)], repeats=1)
+    note_all(store.anchors.note, store, 0.5)
+    assert store.anchors.series(fresh_s=60.0)[0].n_reference == 1
+
+
+def test_a_draft_without_scores_replaces_nothing(store):
+    note_all(store.anchors.note, store, 0.5, times=2)
+    store.anchors.begin_draft(repeats=1, signature="j")
+    assert not store.anchors.adopt_draft()
+    assert store.anchors.series(fresh_s=60.0)[0].n_reference == 4
+
+
 def test_a_draft_of_a_reference_without_a_whole_run_needs_none(store):
     note_all(store.anchors.note, store, 0.5)
     store.anchors.begin_draft(repeats=1, signature="j")

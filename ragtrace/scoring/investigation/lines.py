@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from ragtrace.model.printable import printable
 from ragtrace.sinks.console import one_line
+from ragtrace.stats.change.slices import LEAST_CLUSTERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ragtrace.model import BadClaim, RagRecord
     from ragtrace.model.diagnosis import Stage, Verdict
+    from ragtrace.scoring.investigation.replaced import Replaced
     from ragtrace.scoring.investigation.search import Investigation
     from ragtrace.stats.change.mean import Change, Mean
     from ragtrace.stats.change.slices import Slice, SliceChange
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 _INDENT = 10
 _WIDE = 100
 _ALL = 0.95
+_MOST_VALUES = 3
 _DIMENSIONS = {
     "corpus": "data source",
     "source": "passages from",
@@ -66,20 +69,23 @@ def slice_name(name: Slice) -> str:
         >>> slice_name(Slice("tag", "beta")), slice_name(Slice("answer_length", "over 310"))
         ('tag beta', 'answers of over 310 characters')
     """
-    kind = _DIMENSIONS.get(name.dimension, name.dimension)
-    if name.dimension == "language":
-        return f"{kind} {_LANGUAGES.get(name.value, name.value)}"
-    return f"{kind} {printable(name.value)}{' characters' if name.dimension.endswith('_length') else ''}"
+    unit = " characters" if name.dimension.endswith("_length") else ""
+    return f"{_DIMENSIONS.get(name.dimension, name.dimension)} {_value(name.dimension, name.value)}{unit}"
+
+
+def _value(dimension: str, value: str) -> str:
+    return _LANGUAGES.get(value, value) if dimension == "language" else printable(value)
 
 
 def lines(found: Investigation) -> Iterator[str]:
-    """Yield the fall, its time, its stage and its place; each line of at most 100 columns for usual names."""
+    """Yield the fall with its time, stage, place and replaced facts, in 100 columns for usual names."""
     yield from _headed("What", _what(found))
     if not found.is_fallen:
         return
     yield from _headed("Since", _since(found))
     yield from _headed("Stage", _stage(found))
     yield from _headed("Where", _where(found))
+    yield from _headed("Changed", _changed(found))
 
 
 def report(found: Investigation, texts_of: Callable[[str], list[str]], show: str) -> Iterator[str]:
@@ -180,7 +186,13 @@ def _shares(found: Investigation) -> list[str]:
 
 def _where(found: Investigation) -> list[str]:
     explained = found.explained
-    if not explained.slices:
+    if not explained.tested:
+        n = f"{LEAST_CLUSTERS:.0f}"
+        rows = [
+            "unknown: no part of the traffic is large enough to be searched",
+            f"   (it needs {n} independent runs in a period, and the runs outside it need {n} in both)",
+        ]
+    elif not explained.slices:
         rows = [
             f"everywhere: no part of the traffic stands out ({explained.tested} were large enough to be searched)"
         ]
@@ -190,6 +202,26 @@ def _where(found: Investigation) -> list[str]:
     if not found.has_facts:
         rows.append("older runs lack tags, sources, K, language and lengths: these were not searched")
     return rows
+
+
+def _changed(found: Investigation) -> list[str]:
+    rows = [_replaced_text(it) for it in found.replaced]
+    return [*rows, "   (it coincides with the change of the scores, and need not be its cause)"] if rows else []
+
+
+def _replaced_text(fact: Replaced) -> str:
+    name = _DIMENSIONS.get(fact.dimension, fact.dimension)
+    before, window = _values(fact.dimension, fact.before), _values(fact.dimension, fact.window)
+    if before and window:
+        return f"{name} {before} -> {window}"
+    if window:
+        return f"{name} {window}: hardly any runs before, nearly all now"
+    return f"{name} {before}: nearly all runs before, hardly any now"
+
+
+def _values(dimension: str, values: Sequence[str]) -> str:
+    more = ["..."] if len(values) > _MOST_VALUES else []
+    return ", ".join([*(_value(dimension, it) for it in values[:_MOST_VALUES]), *more])
 
 
 def _slice_rows(number: int, it: SliceChange, found: Investigation) -> Iterator[str]:

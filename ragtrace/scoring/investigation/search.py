@@ -20,6 +20,7 @@ from ragtrace.scoring.investigation.comparison import (
     there,
     worse_of,
 )
+from ragtrace.scoring.investigation.replaced import replaced_facts
 from ragtrace.scoring.investigation.verdicts import verdict_shares
 from ragtrace.stats.change.mean import TwoPeriods, adjusted, change_place, mean_change
 from ragtrace.stats.change.slices import FALSE_DISCOVERY_RATE, LEAST_CLUSTERS, Slice, explain
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ragtrace.model.diagnosis import Stage, Verdict
     from ragtrace.model.score import Direction
     from ragtrace.scoring.investigation.comparison import MetricChange
+    from ragtrace.scoring.investigation.replaced import Replaced
     from ragtrace.scoring.investigation.runs import RunScore, Source
     from ragtrace.scoring.investigation.verdicts import VerdictShare
     from ragtrace.scoring.offline.scored_row import Maker
@@ -87,6 +89,7 @@ class Investigation:
         verdict: the verdict whose share grew most; None where none is shown to have grown.
         has_verdicts: whether the runs have verdicts.
         shares: the share of each verdict in both periods; empty where the runs have none.
+        replaced: facts whose value nearly all runs changed; empty where nothing fell.
         has_facts: whether the runs of both periods have the facts of schema version 3, such as tags.
         examples: bad runs of the window, those of the first slice and of the verdict first.
         also: other metrics that fell, by name; only where the metric was chosen here.
@@ -107,6 +110,7 @@ class Investigation:
     also: tuple[str, ...] = ()
     others: tuple[Maker, ...] = ()
     shares: tuple[VerdictShare, ...] = ()
+    replaced: tuple[Replaced, ...] = ()
 
     @property
     def change(self) -> Change:
@@ -210,7 +214,8 @@ def _explained(
 ) -> Investigation:
     runs, scores, worse = found.runs, found.scores, found.worse
     has_facts = all(run.query_chars is not None for run in runs)
-    members = _members(runs, has_facts=has_facts) if is_fallen else {}
+    left_out = _unknown_before(runs, has_facts=has_facts)
+    members = _members(runs, left_out, has_facts=has_facts) if is_fallen else {}
     explained = explain(scores, members, worse=worse)
     has_verdicts = _has_verdicts(runs, scores)
     shares = verdict_shares(runs, scores) if has_verdicts else ()
@@ -231,6 +236,7 @@ def _explained(
         also=also,
         others=found.others,
         shares=shares,
+        replaced=replaced_facts(runs, scores, left_out=left_out) if is_fallen else (),
     )
 
 
@@ -242,9 +248,8 @@ def _change_time(runs: Sequence[RunScore], scores: TwoPeriods, period: Period, w
     return None if place is None else runs[first + place].at
 
 
-def _members(runs: Sequence[RunScore], *, has_facts: bool) -> dict[Slice, Mask]:
+def _members(runs: Sequence[RunScore], left_out: set[str], *, has_facts: bool) -> dict[Slice, Mask]:
     """Return the runs of each slice, of the slices with the most runs."""
-    left_out = _unknown_before(runs, has_facts=has_facts)
     slices = [[it for it in run.slices if it.dimension not in left_out] for run in runs]
     for dimension, field in _LENGTHS.items() if has_facts else ():
         for named, own in zip(slices, _binned([getattr(run, field) for run in runs]), strict=True):

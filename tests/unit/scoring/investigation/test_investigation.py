@@ -222,6 +222,63 @@ def test_a_fall_of_all_runs_is_everywhere(store, wall):
     assert not found.has_verdicts
 
 
+def test_without_a_part_of_twenty_runs_the_place_is_unknown_and_not_everywhere(store, wall):
+    traffic = Traffic(store, wall)
+    traffic.add(20, 25)
+    traffic.add(2, 25, mean=0.3)
+    found = investigate(StoreSource(store), DAYS, metric="faithfulness")
+    assert (found.is_fallen, found.explained.tested) == (True, 0)
+    text = "\n".join(lines(found))
+    assert "unknown: no part of the traffic is large enough" in text
+    assert "it needs 20 independent runs" in text
+    assert "everywhere" not in text
+
+
+def changed(store, wall, before, window, *, mean=0.7):
+    """Fill a store whose runs have other facts in the window, and return the lines on them."""
+    traffic = Traffic(store, wall)
+    for hours in range(47, 0, -1):
+        for facts in (before if hours > 12 else window) * 5:
+            traffic.add(hours, 2, mean=0.9 if hours > 12 else mean, **facts)
+    found = investigate(StoreSource(store), DAYS, metric="faithfulness")
+    json.dumps(found.to_json(), allow_nan=False)
+    said = list(lines(found))
+    first = next((i for i, line in enumerate(said) if line.startswith("Changed")), len(said))
+    return [line[10:] for line in said[first:]]
+
+
+WARNING = "   (it coincides with the change of the scores, and need not be its cause)"
+OLD = {"model": "mini-1", "corpus": "v1", "tags": ("prompt:a", "web")}
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"model": "mini-2"}, "model mini-1 -> mini-2"),
+        ({"corpus": "v2"}, "data source v1 -> v2"),
+        ({"tags": ("prompt:b", "web")}, "tag prompt:a -> prompt:b"),
+        ({"tags": ("web",)}, "tag prompt:a: nearly all runs before, hardly any now"),
+        (
+            {"tags": ("prompt:a", "web", "beta")},
+            "tag beta: hardly any runs before, nearly all now",
+        ),
+    ],
+)
+def test_a_fact_whose_value_was_replaced_is_told(store, wall, facts, said):
+    assert changed(store, wall, [OLD], [OLD | facts]) == [said, WARNING]
+
+
+@pytest.mark.parametrize(("share", "is_told"), [(9, True), (8, False)])
+def test_a_value_is_replaced_from_nine_tenths_of_the_runs_on(store, wall, share, is_told):
+    new = OLD | {"model": "mini-2"}
+    said = changed(store, wall, [OLD], [new] * share + [OLD] * (10 - share))
+    assert said == (["model mini-1 -> mini-2", WARNING] if is_told else [])
+
+
+def test_where_nothing_fell_no_replaced_fact_is_told(store, wall):
+    assert changed(store, wall, [OLD], [OLD | {"model": "mini-2"}], mean=0.9) == []
+
+
 def test_the_metric_that_fell_is_chosen(store, wall):
     traffic = Traffic(store, wall)
     for hours in range(47, 0, -1):
@@ -302,8 +359,8 @@ def test_runs_of_before_the_facts_were_kept_are_not_compared_by_them(store, wall
     traffic = Traffic(store, wall)
     for hours in range(47, 0, -1):
         hurt = hours <= 12
-        traffic.add(hours, 6, mean=0.7 if hurt else 0.9, tags=("beta",))
-        traffic.add(hours, 6, mean=0.9)
+        traffic.add(hours, 6, mean=0.7 if hurt else 0.9, tags=("beta", "all"))
+        traffic.add(hours, 6, mean=0.9, tags=("all",))
     with store._file.transaction() as connection:
         connection.execute("UPDATE runs SET tags = NULL, query_chars = NULL WHERE at < ?", (DAYS.since,))
     found = investigate(StoreSource(store), DAYS, metric="faithfulness")
@@ -311,6 +368,7 @@ def test_runs_of_before_the_facts_were_kept_are_not_compared_by_them(store, wall
     assert not found.has_facts
     assert found.explained.slices == ()
     assert "older runs lack" in "\n".join(lines(found))
+    assert found.replaced == ()
 
 
 def test_one_session_is_one_run(store, wall):

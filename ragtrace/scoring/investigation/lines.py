@@ -229,13 +229,27 @@ def _slice_rows(number: int, it: SliceChange, found: Investigation) -> Iterator[
     part = min(it.explained / whole, 1.0)
     bounds = f"{it.explained:+.3f}, {it.low:+.3f} to {it.high:+.3f}"
     yield f"{number}. {slice_name(it.slice)}: {f'{part:.0%}' if part < _ALL else 'all'} of the change ({bounds})"
-    inside = it.inside
-    shares = f"{it.share_before:.0%} of the runs before, {it.share_window:.0%} now"
-    yield f"   its mean {_short(inside.before)} -> {_short(inside.window)}; {shares}"
+    yield f"   {_mean_and_share(it)}"
     yield f"   {_cause(it)}; without it the mean changed by {it.outside.value:+.3f}"
+    if it.slice.dimension == "answer_length":
+        yield "   the length of an answer may be an effect of the change, and not its cause"
+
+
+def _mean_and_share(it: SliceChange) -> str:
+    before, window = it.inside.before, it.inside.window
+    if not before.n:
+        return f"its mean {_short(window)}; none of the runs before, {it.share_window:.0%} now"
+    if not window.n:
+        return f"its mean was {_short(before)}; {it.share_before:.0%} of the runs before, none now"
+    shares = f"{it.share_before:.0%} of the runs before, {it.share_window:.0%} now"
+    return f"its mean {_short(before)} -> {_short(window)}; {shares}"
 
 
 def _cause(it: SliceChange) -> str:
+    if not it.inside.before.n:
+        return "it is new"
+    if not it.inside.window.n:
+        return "it is gone"
     if abs(it.by_mean) >= 2.0 * abs(it.by_share):
         return "its runs became worse"
     if abs(it.by_share) >= 2.0 * abs(it.by_mean):

@@ -222,6 +222,38 @@ def test_a_fall_of_all_runs_is_everywhere(store, wall):
     assert not found.has_verdicts
 
 
+@pytest.mark.parametrize(("is_before", "cause"), [(False, "new"), (True, "gone")])
+def test_a_part_that_one_period_lacks_is_new_or_gone(store, wall, is_before, cause):
+    traffic = Traffic(store, wall)
+    for hours in range(47, 0, -1):
+        traffic.add(hours, 8, mean=0.6)
+        if is_before == (hours > 12):
+            traffic.add(hours, 8, mean=0.9 if is_before else 0.3, tags=("beta",))
+    found = investigate(StoreSource(store), DAYS, metric="faithfulness")
+    [part] = found.explained.slices
+    text = "\n".join(lines(found))
+    means = "its mean was 0.8" if is_before else "its mean 0.3"
+    shares = "50% of the runs before, none now" if is_before else "none of the runs before, 50% now"
+    assert tuple(part.slice) == ("tag", "beta")
+    assert means in text
+    assert shares in text
+    assert f"it is {cause}; without it the mean changed by" in text
+    assert not any(other in text for other in ("more of it", "less of it", "mean none", "none;"))
+
+
+@pytest.mark.parametrize("field", ["query", "answer"])
+def test_the_length_of_an_answer_may_be_an_effect_and_that_of_a_question_is_none(store, wall, field):
+    traffic = Traffic(store, wall)
+    for hours in range(47, 0, -1):
+        for size, mean in ((40, 0.9), (400, 0.9 if hours > 12 else 0.5)):
+            for i in range(8):
+                traffic.add(hours, 1, mean=mean, **{field: f"{hours}-{size}-{i} " + "a" * (size + i)})
+    found = investigate(StoreSource(store), DAYS, metric="faithfulness")
+    assert {it.slice.dimension for it in found.explained.slices} == {f"{field}_length"}
+    said = "length of an answer may be an effect of the change, and not its cause"
+    assert (said in "\n".join(lines(found))) == (field == "answer")
+
+
 def test_without_a_part_of_twenty_runs_the_place_is_unknown_and_not_everywhere(store, wall):
     traffic = Traffic(store, wall)
     traffic.add(20, 25)

@@ -83,18 +83,20 @@ def command(
             period = _period(since or "24h", until, before, time.time())
             found = investigate(StoreSource(opened, workflow=workflow), period, metric=metric)
             if found.has_verdicts:
-                label_ids.add_stored(opened, since=period.before, until=period.until, workflow=workflow)
+                label_ids.add_stored(opened, period, workflow)
         else:
             scored = ScoredSource(_read(name, workflow, label_ids), workflow=workflow)
             found = _of_file(scored, name, (since, until, before), metric)
+        warnings = [*filter(None, [label_ids.warning(found.period)])]
         if as_json:
-            say(json.dumps(found.to_json(), ensure_ascii=False, indent=2).translate(JSON_ESCAPES))
+            figures = {**found.to_json(), "warnings": warnings}
+            say(json.dumps(figures, ensure_ascii=False, indent=2).translate(JSON_ESCAPES))
         else:
             shown = "FILE" if name == "-" else name
             show = f"ragtrace show {shown}{'' if opened is not None else ' --id'}"
             for line in report(found, partial(_texts, name, opened), show):
                 say(line)
-    if warning := label_ids.warning():
+    for warning in warnings:
         say(f"ragtrace: warning: {warning}", file=sys.stderr)
     return 0 if found.is_fallen else NOT_FALLEN
 

@@ -7,6 +7,7 @@ import io
 import json
 import random
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -166,43 +167,67 @@ def really_scored(record):
 
 IDS = {
     "another kind": lambda n: f"{n}#0",
-    "one in common": lambda n: f"doc-{n}" if n == 70 else f"{n}#0",
+    "two in common": lambda n: f"doc-{n}" if n in {30, 70} else f"{n}#0",
+    "re-indexed": lambda n: f"doc-{n}" if n < 40 else f"{n}#0",
+    "one in ten": lambda n: f"doc-{n}" if n % 10 == 0 else f"{n}#0",
+    "fewer found": lambda n: f"doc-{n}" if n < 40 or n % 10 == 0 else f"{n}#0",
 }
+RUNS = {
+    "another kind": "80 of 80 labelled runs have no",
+    "two in common": "78 of 80 labelled runs have no",
+    "re-indexed": "40 of 40 labelled runs of the window, and 0 of 40 before it, have no",
+}
+
+
+def stored(tmp_path, records, *, has_content):
+    """Return a store of the last two days, half of it a day old."""
+    path, now = tmp_path / "store.sqlite", time.time()
+    wall = [now]
+    kept = SqliteStore(path, Policy(has_content=has_content, payload_share=1.0), wall=lambda: wall[0])
+    for n, record in enumerate(records):
+        wall[0] = now - (len(records) - n) * 48 * HOUR / len(records) + 60
+        scores = [
+            Score(
+                key=ScoreKey(trace_id=record.trace_id, span_id=record.span_id, metric=it.key, version="v"),
+                result=it,
+                scored_at=wall[0],
+            )
+            for it in really_scored(record)
+        ]
+        kept.emit(record, scores)
+    kept.close()
+    return path
 
 
 @pytest.mark.parametrize("kind", IDS)
 @pytest.mark.parametrize("has_content", [True, False])
 def test_a_store_whose_labels_match_no_passage_says_so(tmp_path, capsys, kind, has_content):
-    path, now = tmp_path / "store.sqlite", time.time()
-    wall = [now]
-    kept = SqliteStore(path, Policy(has_content=has_content, payload_share=1.0), wall=lambda: wall[0])
-    for n in range(80):
-        wall[0] = now - (80 - n) * 48 * HOUR / 80
-        record = labelled(n, IDS[kind])
-        kept.emit(
-            record,
-            [
-                Score(
-                    key=ScoreKey(trace_id=record.trace_id, span_id=record.span_id, metric=it.key, version="v"),
-                    result=it,
-                    scored_at=wall[0],
-                )
-                for it in really_scored(record)
-            ],
-        )
-    kept.close()
+    path = stored(tmp_path, [labelled(n, IDS[kind]) for n in range(80)], has_content=has_content)
     assert main(["investigate", str(path), "--metric", "faithfulness"]) == 3
     out, told = capsys.readouterr()
     assert "not_retrieved" in out
-    if kind == "one in common":
+    if kind not in RUNS:
         assert told == ""
-    elif has_content:
-        assert (
-            "warning: the labels' ids match no passage id of any pool (a label: 'doc-0', a passage: '0#0')" in told
-        )
+        return
+    assert told.startswith(f"ragtrace: warning: {RUNS[kind]} passage that their labels call needed")
+    assert told.count("\n") == 1
+    assert ("a re-index" in told) == (kind == "re-indexed")
+    if has_content:
+        assert "needed (a label: 'doc-79', a passage: '79#0')" in told
     else:
-        assert "warning: no passage that the labels call needed stood in any pool" in told
-    assert told.count("\n") == (kind == "another kind")
+        assert "compare them (a store keeps ids with content=full alone)" in told
+
+
+def test_passages_of_a_lower_grade_are_of_the_same_kind(tmp_path, capsys):
+    records = [
+        replace(labelled(n, lambda n: f"{n}#0"), labels=Labels(grades={f"doc-{n}": 5, f"{n}#0": 2}))
+        for n in range(80)
+    ]
+    path = stored(tmp_path, records, has_content=True)
+    assert main(["investigate", str(path), "--metric", "faithfulness"]) == 3
+    out, told = capsys.readouterr()
+    assert "not_retrieved" in out
+    assert told == ""
 
 
 @pytest.mark.parametrize("kind", IDS)
@@ -216,10 +241,13 @@ def test_a_file_whose_labels_match_no_passage_says_so(tmp_path, capsys, kind):
             for it in records
         )
     )
-    assert main(["investigate", str(path), "--metric", "faithfulness", "--json"]) == 3
+    assert main(["investigate", str(path), "--metric", "faithfulness", "--since", "40m", "--json"]) == 3
     out, told = capsys.readouterr()
-    assert json.loads(out)["shares"]
-    assert ("(a label: 'doc-0', a passage: '0#0')" in told) == (kind == "another kind")
+    found = json.loads(out)
+    assert found["shares"]
+    assert told == "".join(f"ragtrace: warning: {one}\n" for one in found["warnings"])
+    said = f"{RUNS.get(kind)} passage with an id of their labels (a label: 'doc-79', a passage: '79#0'), so "
+    assert [one.startswith(said) for one in found["warnings"]] == [True] * (kind in RUNS)
     assert main(["investigate", str(path), "--workflow", "nobody"]) == 2
     assert "warning" not in capsys.readouterr().err
 

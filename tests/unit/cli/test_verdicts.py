@@ -49,22 +49,23 @@ def test_score_ends_with_the_shares_of_verdicts(scored: tuple[str, str]) -> None
     assert rows["diagnosis"][1:3] == ["4", "0.500"]
 
 
-SAID = "warning: the labels' ids match no passage id of any pool"
+SAID = "labelled runs have no passage with an id of their labels"
 
 
 @pytest.mark.parametrize(
-    ("pools", "labels", "is_said"),
+    ("pools", "labels", "counts"),
     [
-        ([[FEE], [TEA]], {"doc-12": 5}, True),
-        ([[], [TEA]], {"doc-12": 5}, True),
-        ([[FEE], [TEA]], {"doc-12": 5, "tea": 1}, False),  # one id in common: the ids are of one kind
-        ([[FEE], [TEA]], {"doc-12": 5, "fee": 1}, False),
-        ([[], []], {"doc-12": 5}, False),  # nothing was retrieved
-        ([[FEE], [TEA]], None, False),
+        ([[FEE]] * 3 + [[TEA]] * 2, {"doc-12": 5}, "5 of 5"),
+        ([[], *[[TEA]] * 5], {"doc-12": 5}, "5 of 5"),  # nothing was retrieved in the first
+        ([[FEE], *[[TEA]] * 20], {"doc-12": 5, "fee": 1}, "20 of 21"),
+        ([[FEE], *[[TEA]] * 19], {"doc-12": 5, "fee": 1}, None),  # a bad retriever that finds 5 %
+        ([[FEE]] * 4, {"doc-12": 5}, None),
+        ([[]] * 5, {"doc-12": 5}, None),
+        ([[FEE]] * 5, None, None),
     ],
 )
 def test_labels_of_another_kind_of_ids_are_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], pools: list[object], labels: object, *, is_said: bool
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], pools: list[object], labels: object, counts: str | None
 ) -> None:
     given, out = tmp_path / "runs.jsonl", tmp_path / "scored.jsonl"
     runs = [
@@ -73,19 +74,20 @@ def test_labels_of_another_kind_of_ids_are_told(
     given.write_text("".join(json.dumps(run) + "\n" for run in runs))
     assert main(["score", str(given), "--out", str(out), "--metrics", "diagnosis"]) == 0
     said = [line for line in capsys.readouterr().out.splitlines() if SAID in line]
-    assert len(said) == is_said
+    assert [line.partition(f" {SAID}")[0] for line in said] == ([f"warning: {counts}"] if counts else [])
     for line in said:
         assert "(a label: 'doc-12', a passage: 'fee')" in line or "(a label: 'doc-12', a passage: 'tea')" in line
-        assert '{"id": "doc-12", "text": ...}' in line
+        assert '{"id": "doc-12", "text": ...}, or give the labels the passages\' ids' in line
     again = ["score", str(given), "--out", str(out), "--metrics", "diagnosis", "--resume"]
     assert main(again) == 0  # the lines that were scored before count too
-    assert (SAID in capsys.readouterr().out) == is_said
+    assert (SAID in capsys.readouterr().out) == (counts is not None)
 
 
 def test_labels_of_another_query_are_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = tmp_path / "runs.jsonl"
     labels = {"grades": {"doc-12": 5}, "query": "Where is Oslo?"}
-    given.write_text(json.dumps({**ASKED, "labels": labels, "answer": FEE["text"], "pool": [TEA]}))
+    run = {**ASKED, "labels": labels, "answer": FEE["text"], "pool": [TEA]}
+    given.write_text((json.dumps(run) + "\n") * 5)
     assert main(["score", str(given), "--out", str(tmp_path / "out"), "--metrics", "diagnosis"]) == 0
     assert SAID not in capsys.readouterr().out
 

@@ -443,7 +443,11 @@ class Run:
 
     @guarded
     def feedback(self, value: float, comment: str | None = None, source: str = "human") -> None:
-        """Add what a person said of the answer: a value in [0, 1], 1 = good."""
+        """Add what a person said of the answer: a value in [0, 1], 1 = good.
+
+        The rating counts once the run ends. With the setting ``store`` it is kept there, also of a run that is not
+        sampled; `source` names the rater. Rate a run that has ended with `ragtrace.feedback`.
+        """
         number = clean_score(value)
         if number is None or not 0.0 <= number <= 1.0:
             record_internal_error("ragtrace.capture.run.feedback", reason="a rating must lie between 0 and 1")

@@ -7,10 +7,11 @@ import time
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.capture import guarded, record_internal_error
 from ragtrace.errors import ConfigError, StoreError
+from ragtrace.service.feedback.within_runs import labels_of
 from ragtrace.sinks.outbox import Attempt, Outbox
 from ragtrace.stores import Label, Policy
 from ragtrace.stores.sqlite import SqliteStore
@@ -27,6 +28,18 @@ _RUNS_S = 5.0  # for runs that ended before their feedback to be remembered
 _open: dict[str, Storing] = {}
 
 
+class _Rating(NamedTuple):
+    """A label that waits to be written.
+
+    Attributes:
+        label: the person's judgement.
+        is_of_ended_run: it was given within a run, whose record has told its session and user and was counted.
+    """
+
+    label: Label
+    is_of_ended_run: bool
+
+
 class Storing:
     """Keeps scores, and takes feedback without waiting.
 
@@ -34,7 +47,7 @@ class Storing:
 
     Attributes:
         wait_for_runs: waits until every ended run is remembered; called in the thread that writes feedback.
-        on_rated: called with the labels that were written, in the same thread.
+        on_rated: called with the labels that were written, in the same thread, but for those given within runs.
 
     Args:
         store: the file.
@@ -44,7 +57,7 @@ class Storing:
     def __init__(self, store: SqliteStore, *, is_joined: bool) -> None:
         self.store = store
         self.is_joined = is_joined
-        self._labels: Outbox[Label] = Outbox(self._deliver, site="ragtrace.feedback")
+        self._labels: Outbox[_Rating] = Outbox(self._deliver, site="ragtrace.feedback")
         self.wait_for_runs: Callable[[float], object] | None = None
         self.on_rated: Callable[[Sequence[Label]], None] | None = None
         self._aged_at = -_AGE_EVERY_S
@@ -71,13 +84,18 @@ class Storing:
         return found
 
     def remember(self, record: RagRecord) -> None:
-        """Note a run's session and user, so that feedback on an unscored run is found by them."""
+        """Note a run's session and user, and take the ratings that the application gave within it.
+
+        Feedback on an unscored run is found by its session and user.
+        """
         if record.session is not None or record.user is not None:
             self._people.append((record.trace_id, (record.session, record.user)))
+        if record.feedback:
+            self._labels.offer([_Rating(label, is_of_ended_run=True) for label in labels_of(record)])
 
     def rate(self, label: Label) -> None:
         """Take a label; a thread writes it. Beyond 4,096 waiting ones it is lost and counted."""
-        self._labels.offer([label])
+        self._labels.offer([_Rating(label, is_of_ended_run=False)])
 
     @guarded
     def sweep(self) -> None:
@@ -103,16 +121,17 @@ class Storing:
         is_whole = self._labels.close(timeout_s)
         return self.store.close() and is_whole
 
-    def _deliver(self, labels: Sequence[Label]) -> Attempt:
+    def _deliver(self, ratings: Sequence[_Rating]) -> Attempt:
+        given_later = [rating.label for rating in ratings if not rating.is_of_ended_run]
         try:
-            if self.wait_for_runs is not None:
+            if self.wait_for_runs is not None and given_later:
                 self.wait_for_runs(_RUNS_S)
-            self.store.rate(self._with_people(labels))
+            self.store.rate(self._with_people([rating.label for rating in ratings]))
         except Exception as error:
             record_internal_error("ragtrace.feedback.write", error)
             return Attempt(may_repeat=True, complaint=f"feedback cannot be written: {type(error).__name__}")
         if self.on_rated is not None:
-            self.on_rated(labels)
+            self.on_rated(given_later)
         return Attempt(is_delivered=True)
 
     def _with_people(self, labels: Sequence[Label]) -> list[Label]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace import semconv
 from ragtrace.capture import guarded
-from ragtrace.stores.base import GOOD, Label
+from ragtrace.service.feedback.within_runs import labels_of
+from ragtrace.stores.base import GOOD
 from ragtrace.telemetry.wire import clean_attributes
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from ragtrace.model import RagRecord
     from ragtrace.stores.agreement import Agreement
+    from ragtrace.stores.base import Label
     from ragtrace.telemetry.metrics.instruments import Instruments
     from ragtrace.telemetry.spans.evaluation import EvaluationWriter
 
@@ -69,8 +71,8 @@ class FeedbackReport:
         self._runs[record.trace_id] = _RecentRun(workflow, record.span_id)
         if len(self._runs) > _REMEMBERED:
             self._runs.popitem(last=False)
-        for given in record.feedback:
-            self._report(Label(trace_id=record.trace_id, value=given.value, comment=given.comment))
+        for label in labels_of(record):
+            self._report(label)
 
     @guarded
     def rated(self, labels: Sequence[Label]) -> None:

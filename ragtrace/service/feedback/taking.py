@@ -78,7 +78,7 @@ def _taken(trace_id: str, value: float, metric: str, texts: dict[str, Any]) -> b
         return False
     if id(storing) not in _seen:
         _seen.add(id(storing))
-        atexit.register(storing.close, _AT_EXIT_S)
+        atexit.register(storing.flush, _AT_EXIT_S)  # before the exporters end; the service's own end closes it
     storing.rate(label)
     return True
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
@@ -11,7 +13,9 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 import ragtrace
 from ragtrace import semconv
 from ragtrace.service import current
-from tests.process.observing import points, providers
+from ragtrace.service.pipeline import Pipeline
+from ragtrace.stores.sqlite import SqliteStore
+from tests.process.observing import points, providers, ran
 
 
 class Seen:
@@ -79,6 +83,85 @@ def test_a_rating_that_is_given_again_counts_once(path):
     )
     said = [dict(event.attributes) for event in seen.events()]
     assert [one[semconv.GEN_AI_EVALUATION_SCORE_VALUE] for one in said] == [0.0, 0.25, 1.0, 0.0]
+
+
+def rated(path):
+    """The human labels of a store, as a process that opens it anew reads them."""
+    store = SqliteStore(path)
+    rows = [row for row in store.rows() if row["source"] == "human"]
+    store.close()
+    return rows
+
+
+def test_ratings_within_runs_are_kept_as_labels_once(path):
+    for _ in range(2):  # the second time is after a restart
+        seen = Seen(path, content="full", redact=lambda text: text.replace("Ada", "[name]"))
+        given = {}
+        for value in (1.0, 0.0, 0.25):
+            with ragtrace.query("Where?", workflow="labs", user="u-7", session="s-1") as run:
+                run.answered("In Oslo.")
+                run.feedback(value, "Ada says so")
+            given[run.trace_id] = value
+        assert seen.counted()["labs", "feedback", "bad"] == 2
+        assert seen.counted()["labs", "feedback", "good"] == 1
+        assert len(seen.events()) == 3
+        assert ragtrace.shutdown(20.0)
+        found = {row["trace_id"]: row for row in rated(path) if row["trace_id"] in given}
+        assert {trace_id: row["value"] for trace_id, row in found.items()} == given
+        assert {(row["version"], row["user"], row["session"], row["details"]) for row in found.values()} == {
+            ("human", "u-7", "s-1", '{"comment": "[name] says so"}')
+        }
+    assert len(rated(path)) == 6
+
+
+def test_a_rating_that_turns_within_the_run_counts_on_both_sides_once(path):
+    seen = Seen(path)
+    with ragtrace.query("Where?", workflow="labs") as run:
+        run.feedback(0.0)
+        run.feedback(1.0)
+        run.feedback(0.5, source="ada")
+    found = seen.counted()
+    assert (found["labs", "feedback", "bad"], found["labs", "feedback", "good"]) == (1, 2)
+    assert ragtrace.shutdown(20.0)
+    assert [(row["version"], row["value"]) for row in rated(path)] == [("human", 1.0), ("human:ada", 0.5)]
+
+
+@pytest.mark.parametrize("scorer", ["thread", "worker"])
+def test_a_run_that_is_not_sampled_keeps_its_rating(path, scorer):
+    ragtrace.configure(store=str(path), spool=str(path), scorer=scorer, sample_rate=0.0)
+    with ragtrace.query("Where?", user="u-7") as run:
+        run.feedback(1.0)
+    assert ragtrace.shutdown(20.0)
+    assert [(row["trace_id"], row["value"], row["user"]) for row in rated(path)] == [(run.trace_id, 1.0, "u-7")]
+
+
+def test_a_rating_behind_the_run_replaces_one_within_it(path, monkeypatch):
+    process, is_rated = Pipeline.process, threading.Event()
+    monkeypatch.setattr(Pipeline, "process", lambda *given: (is_rated.wait(30), process(*given)))  # after feedback
+    ragtrace.configure(store=str(path))
+    with ragtrace.query("Where?") as run:
+        run.feedback(0.25)
+    assert ragtrace.feedback(run.trace_id, 1.0)
+    is_rated.set()
+    assert ragtrace.shutdown(20.0)
+    assert [row["value"] for row in rated(path)] == [1.0]
+
+
+def test_a_script_that_just_ends_keeps_every_rating(path):
+    code = """
+import sys
+import ragtrace
+ragtrace.configure(store=sys.argv[1], sample_rate=0.0)
+ragtrace.feedback("f" * 32, 1.0)
+for _ in range(200):
+    with ragtrace.query("Where?") as run:
+        run.feedback(1.0)
+left = ragtrace.query("And where is the office?")
+left.feedback(1.0)
+"""
+    done = ran("-c", code, str(path))
+    assert (done.returncode, "ragtrace lost data" in done.stderr) == (0, False), done.stderr
+    assert len(rated(path)) == 202
 
 
 def test_a_rating_within_the_run_and_behind_it_counts_once(path):

@@ -37,9 +37,11 @@ from its last record.
 
 Where: a part of the traffic is named where the mean would have changed clearly less without it. Runs count by
 their weights, and sessions (else runs of one question) as one. At most 5 % of named parts are expected to stand
-there by chance. A part whose runs are mostly those of a better one is left out. Searched are workflow, environment,
-data source, tag, source of the passages, model, K, language and kind of the question, and length of question and
-answer. The length of an answer may be an effect, and not the cause.
+there by chance. A part is left out if most of its runs are in parts named before it. Searched are workflow,
+environment, data source, tag, source of the passages, model, K, language and kind of the question, and length of
+question and answer. The length of an answer may be an effect, and not the cause.
+
+Changed: facts whose value nearly all runs changed, such as the model. This need not be the cause.
 
 Exit status: 0 something fell, 2 usage, a failure, or too few scores, 3 nothing is shown to have fallen.
 """

@@ -96,7 +96,7 @@ def explain(
     A slice is tested for the difference between the change of all runs and that of the runs outside it, so that a
     fall that is everywhere names none. The p-values of all slices are adjusted after Benjamini and Hochberg (1995).
     The slice with the strongest evidence is named, its runs are set aside, and the search goes on among the others:
-    a slice whose runs are mostly those of a better one is not named again.
+    a slice is not named if most of its runs in the window are in slices named before.
 
     Args:
         scores: of both periods.

@@ -37,7 +37,16 @@ T = TypeVar("T")
 def command(
     source: Source = None,
     *,
-    count: Annotated[int, typer.Option("-n", "--count", min=1, metavar="N", help="Print at most N answers.")] = 20,
+    count: Annotated[
+        int,
+        typer.Option(
+            "-n",
+            "--count",
+            min=1,
+            metavar="N",
+            help="Print at most N answers; those with the best value are left out.",
+        ),
+    ] = 20,
     metric: Annotated[
         str | None,
         typer.Option(
@@ -95,12 +104,14 @@ class Ranking(Generic[T]):
         most: how many are kept.
         is_by_people: the values are ratings of people, from 0 (bad) to 1 (good) whatever the metric.
         count: values seen.
+        best: values seen that are the best possible; none of them is kept.
     """
 
     metric: str
     most: int
     is_by_people: bool = False
     count: int = 0
+    best: int = 0
     _kept: list[tuple[float, int, T]] = field(default_factory=list)
     _output: Output | None = None
 
@@ -125,6 +136,7 @@ class Ranking(Generic[T]):
         """Take one value; the best possible one is not kept."""
         self.count += 1
         if self._output is not None and value == (self._output.low if self.is_down else self._output.high):
+            self.best += 1
             return
         entry = (value if self.is_down else -value, -self.count, item)
         (heapq.heappush if len(self._kept) < self.most else heapq.heappushpop)(self._kept, entry)
@@ -202,7 +214,8 @@ def _print(console: Console, source: str, found: Ranking[T], shown: list[tuple[f
         console.print(f"Each of {found.count} answers has the best {found.metric}.")
         return
     ranked = f"people's ratings ({found.metric}, " if found.is_by_people else f"{found.metric} ("
-    console.print(f"{len(shown)} worst of {found.count} answers by {ranked}{better} is better)\n")
+    left_out = f"; left out: {found.best} with the best value" if found.best and len(shown) < found.most else ""
+    console.print(f"{len(shown)} worst of {found.count} answers by {ranked}{better} is better){left_out}\n")
     for value, answer in shown:
         for line in answer_lines(value, answer, min(console.width, _READABLE)):
             console.print(line)

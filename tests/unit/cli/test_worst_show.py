@@ -80,7 +80,7 @@ def shown(capsys):
 
 def test_the_worst_lines_of_a_file(scored, shown):
     assert shown("worst", scored).splitlines() == [
-        "2 worst of 3 answers by faithfulness (higher is better)",
+        "2 worst of 3 answers by faithfulness (higher is better); left out: 1 with the best value",
         "",
         f"0.20  {scored}:1  How do I cancel? 1",
         f"      contradicted (0.00): {FEE}",
@@ -89,7 +89,9 @@ def test_the_worst_lines_of_a_file(scored, shown):
         "",
         f"The whole answer: ragtrace show {scored} 1",
     ]
-    assert "0.60" not in shown("worst", scored, "-n", "1")
+    one = shown("worst", scored, "-n", "1")
+    assert "0.60" not in one
+    assert "left out" not in one, "it is one of the two worst that -n leaves out"
     assert shown("worst", scored, "--metric", "mrr") == "Each of 3 answers has the best mrr.\n"
 
 
@@ -113,7 +115,7 @@ def test_the_answers_that_people_rated_worst(store, shown, tmp_path):
     assert main(["feedback", str(labels), "--store", str(store)]) == 0
     shown("worst", store)  # empties what was printed
     assert shown("worst", store, "--metric", "feedback").splitlines() == [
-        "3 worst of 4 answers by people's ratings (feedback, higher is better)",
+        "3 worst of 4 answers by people's ratings (feedback, higher is better); left out: 1 with the best value",
         "",
         f"0.25  trace {TRACES[1]}  (no texts were kept)",
         f"0.50  trace {unscored}  (no texts were kept)",

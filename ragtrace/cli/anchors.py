@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ragtrace.scoring.limits import JudgeLimiter
     from ragtrace.service.anchors.monitor import AnchorState
     from ragtrace.settings import Settings
-    from ragtrace.stores.anchors import Anchor, AnchorScore, AnchorSeries
+    from ragtrace.stores.anchors import Anchor, AnchorScore, AnchorSeries, UnfinishedReference
     from ragtrace.stores.sqlite import SqliteStore
 
 LEAST, MOST, DEFAULT = 50, 300, 200
@@ -87,7 +87,7 @@ def freeze(
 ) -> int:
     """Choose runs over all bands of scores, score them, and keep both."""
     from ragtrace.judges.registry import costs
-    from ragtrace.service.anchors.build import judged_metrics
+    from ragtrace.service.anchors.build import judged_metrics, reference_signature
     from ragtrace.service.judges import build_scorer
     from ragtrace.settings import Settings
 
@@ -101,8 +101,12 @@ def freeze(
             raise ConfigError(f"anchors freeze: judge {settings.judge!r} computes none of the metrics")
         if again:
             return _frozen_again(opened, settings, scorer, options)
-        chosen = _chosen(opened, settings, n, options.repeats, workflow, file)
-        return _frozen(opened, settings, scorer, chosen, options)
+        done = _resumed(opened, scorer, options)
+        if done is not None:
+            return _frozen(opened, settings, scorer, options, done)
+        chosen = _chosen(opened, settings, n, workflow, file)
+        opened.anchors.replace(chosen, repeats=options.repeats, signature=reference_signature(scorer))
+        return _frozen(opened, settings, scorer, options, {})
 
 
 @command.command()
@@ -116,15 +120,19 @@ def show(*, store: Store = None, as_json: AsJson = False) -> int:
         facts = opened.anchors.facts()
         series = opened.anchors.series(fresh_s=FRESH_ROUNDS * every_s)
         states = [(it, state_of(it)) for it in series]
+        unfinished = opened.anchors.unfinished()
         if as_json:
-            kept = {"n": facts.n, "repeats": facts.repeats, "frozen_at": _date(facts.frozen_at)}
+            kept: dict[str, object] = {"n": facts.n, "repeats": facts.repeats, "frozen_at": _date(facts.frozen_at)}
+            kept["unfinished"] = _plain_unfinished(unfinished) if unfinished is not None else None
             text = json.dumps(kept | {"metrics": [_plain(*it) for it in states]}, ensure_ascii=False, indent=2)
             say(text.translate(JSON_ESCAPES))
         elif not facts.n:
             say(f"{opened.path}: there are no anchors; `ragtrace anchors freeze` keeps some")
         else:
-            say(f"{facts.n} anchors, frozen {_date(facts.frozen_at)}, {facts.repeats} reference scores each")
+            say(f"{facts.n} anchors, frozen {_date(facts.frozen_at)} (reference: runs x scores of each)")
             _table(states)
+            if unfinished is not None:
+                say(_said_unfinished(unfinished))
     return 0
 
 
@@ -144,19 +152,35 @@ def _check(store: SqliteStore, settings: Settings, *, again: bool) -> None:
         raise ConfigError(
             "anchors freeze: content=none forbids to keep the texts of runs: set RAGTRACE_CONTENT=full"
         )
-    n = store.anchors.facts().n
-    if n and not again:
-        raise ConfigError(
-            f"anchors freeze: {n} anchors are kept already: --again makes a new reference for them, and"
-            " `ragtrace anchors drop` deletes them"
-        )
-    if again and not n:
+    if again and not store.anchors.facts().n:
         raise ConfigError("anchors freeze --again: there are no anchors; leave --again out")
 
 
-def _chosen(
-    store: SqliteStore, settings: Settings, n: int, repeats: int, workflow: str | None, file: str | None
-) -> list[Anchor]:
+def _resumed(store: SqliteStore, scorer: Scorer, options: _RoundOptions) -> dict[int, int] | None:
+    """Return the scores of a stopped first `freeze` by anchor; None without any anchors."""
+    from ragtrace.service.anchors.build import reference_signature
+
+    n = store.anchors.facts().n
+    if not n:
+        return None
+    judge = scorer.judge.name if scorer.judge is not None else ""
+    signature = reference_signature(scorer)
+    done = store.anchors.resume_first(repeats=options.repeats, signature=signature, judge=judge)
+    if done is not None:
+        there = f"{sum(done.values())} of {n * options.repeats} scores are there"
+        say(f"ragtrace: going on with the {n} anchors of the stopped freeze; {there}", file=sys.stderr)
+        return done
+    unfinished = store.anchors.unfinished()
+    same = ""
+    if unfinished is not None and unfinished.is_first:
+        same = " the stopped freeze goes on with the same judge, metrics and --repeats;"
+    raise ConfigError(
+        f"anchors freeze: {n} anchors are kept already:{same} --again makes a new reference for them, and"
+        " `ragtrace anchors drop` deletes them"
+    )
+
+
+def _chosen(store: SqliteStore, settings: Settings, n: int, workflow: str | None, file: str | None) -> list[Anchor]:
     from ragtrace.cli.io.anchor_runs import file_candidates, labelled, stored_candidates
     from ragtrace.scoring.anchors.choosing import choose
     from ragtrace.service.baselines import watched_outputs
@@ -172,40 +196,45 @@ def _chosen(
     if len(found) < LEAST:
         raise ConfigError(f"anchors freeze: {LEAST} runs are needed, and there are {len(found)}: {hint}")
     anchors, bands = choose(found, n, seed=secrets.randbits(32), traffic=traffic)
-    for line in _short_bands(bands):
+    for line in _short_bands(bands, is_file=file is not None):
         say(line, file=sys.stderr)
-    return store.anchors.replace(labelled(store, anchors), repeats=repeats)
+    return labelled(store, anchors)
 
 
-def _short_bands(bands: dict[int, Band]) -> list[str]:
+def _short_bands(bands: dict[int, Band], *, is_file: bool) -> list[str]:
     from ragtrace.scoring.anchors.choosing import EDGES
 
     edges = (0.0, *EDGES, 1.0)
+    more, some = (
+        ("", "") if is_file else (" (a file of records may have more)", " (a file of records may have some)")
+    )
     said = []
     for band, it in sorted(bands.items()):
         of = f"from {edges[band]:g} to {edges[band + 1]:g}"
         if it.missing and it.kept:
             said.append(
                 f"few runs {of}: {it.kept}, {it.kept + it.missing} were wanted for {it.share:.0%} of the traffic;"
-                " intervals are wider for that (a file of records may have more)"
+                f" intervals are wider for that{more}"
             )
         elif it.missing:
-            said.append(
-                f"no runs {of}: anchors will say nothing of {it.share:.0%} of the traffic"
-                " (a file of records may have some)"
-            )
+            said.append(f"no runs {of}: anchors will say nothing of {it.share:.0%} of the traffic{some}")
     return said
 
 
 def _frozen(
-    store: SqliteStore, settings: Settings, scorer: Scorer, anchors: list[Anchor], options: _RoundOptions
+    store: SqliteStore, settings: Settings, scorer: Scorer, options: _RoundOptions, done: Mapping[int, int]
 ) -> int:
-    rest = "the scorer's rounds complete the reference"
+    """Score the anchors into their first reference."""
+    anchors = store.anchors.all()
+    rest = "the same command goes on from here within a day"
     try:
-        reference = _scored(settings, scorer, anchors, options, note=store.anchors.note)
+        reference = _scored(settings, scorer, anchors, options, note=store.anchors.note, done=done)
     except KeyboardInterrupt:
         say(f"ragtrace: stopped; {rest}", file=sys.stderr)
         return 130
+    if not reference.stopped_by:
+        store.anchors.finish_first()
+        rest = _left_out(settings)
     return _told(settings, reference, len(anchors), options, rest)
 
 
@@ -222,7 +251,7 @@ def _frozen_again(store: SqliteStore, settings: Settings, scorer: Scorer, option
         say(f"ragtrace: stopped; {rest}", file=sys.stderr)
         return 130
     if not reference.stopped_by and store.anchors.adopt_draft():
-        rest = "the scorer's rounds complete the reference"
+        rest = _left_out(settings)
     elif reference.n == len(anchors) * options.repeats:
         say(
             "ragtrace: too few runs have a value of the judge, or another command changed the anchors meanwhile;"
@@ -240,7 +269,7 @@ def _scored(
     options: _RoundOptions,
     *,
     note: Callable[[Anchor, Sequence[AnchorScore]], None],
-    done: Mapping[int, int] | None = None,
+    done: Mapping[int, int],
 ) -> Reference:
     from ragtrace.scoring.anchors.reference import Reference
     from ragtrace.service.anchors.build import anchor_settings, watched_metrics
@@ -251,8 +280,17 @@ def _scored(
         limiter = _limiter(settings, stack)
         names = watched_metrics(scorer)
         reference = Reference(note, build_scorer(own, limiter), watched=names, jobs=options.jobs, limiter=limiter)
-        asyncio.run(_work(reference, anchors, options.repeats, done or {}))
+        asyncio.run(_work(reference, anchors, options.repeats, done))
     return reference
+
+
+def _left_out(settings: Settings) -> str:
+    """Say who scores the runs that the judge could not score."""
+    from ragtrace.service.anchors.monitor import anchors_period_s
+
+    if anchors_period_s(settings):
+        return "the scorer's rounds complete the reference"
+    return "these runs stay without a whole reference"
 
 
 def _told(settings: Settings, reference: Reference, n: int, options: _RoundOptions, rest: str) -> int:
@@ -312,7 +350,7 @@ def _table(states: list[tuple[AnchorSeries, AnchorState]]) -> None:
             series.judge,
             series.series.version,
             "" if series.series.k is None else str(series.series.k),
-            str(series.n_reference),
+            f"{series.n_reference} x {series.repeats}",
             str(state.n),
             "" if change is None else f"{change.mean:+.3f}",
             "" if change is None else f"{change.low:+.3f} to {change.high:+.3f}",
@@ -342,12 +380,32 @@ def _plain(series: AnchorSeries, state: AnchorState) -> dict[str, object]:
         "label_scale": series.series.label_scale,
         "universe": series.series.universe,
         "n_reference": series.n_reference,
+        "repeats": series.repeats,
         "n": state.n,
         "state": state.state,
         "mean": change.mean if change else None,
         "low": change.low if change else None,
         "high": change.high if change else None,
         "labelled": len(series.labelled),
+    }
+
+
+def _said_unfinished(it: UnfinishedReference) -> str:
+    which, option = ("the first reference", "") if it.is_first else ("a new reference", " --again")
+    of = f" of {it.judge}" if it.judge else ""
+    return (
+        f"{which}{of} is not complete: {it.n_scores} of {it.n_wanted} scores; the same `ragtrace anchors"
+        f" freeze{option}` goes on from there until {_date(it.until)}"
+    )
+
+
+def _plain_unfinished(it: UnfinishedReference) -> dict[str, object]:
+    return {
+        "judge": it.judge,
+        "is_first": it.is_first,
+        "scores": it.n_scores,
+        "wanted": it.n_wanted,
+        "until": _date(it.until),
     }
 
 

@@ -11,11 +11,14 @@ from ragtrace.stores.anchors import (
     begin_draft,
     claim_anchor,
     drop_anchors,
+    finish_first,
     hurry_anchors,
     note_draft,
     note_scores,
     read_anchors,
+    resume_first,
     return_anchor,
+    unfinished_reference,
     write_anchors,
 )
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ragtrace.sqlite_file import SharedFile
-    from ragtrace.stores.anchors import Anchor, AnchorFacts, AnchorScore, AnchorSeries
+    from ragtrace.stores.anchors import Anchor, AnchorFacts, AnchorScore, AnchorSeries, UnfinishedReference
 
 
 class AnchorTable:
@@ -40,10 +43,28 @@ class AnchorTable:
         self._file = file
         self._wall = wall
 
-    def replace(self, anchors: Iterable[Anchor], *, repeats: int) -> list[Anchor]:
-        """Write anchors in the place of all there were; return them with their ids."""
+    def replace(self, anchors: Iterable[Anchor], *, repeats: int, signature: str = "") -> list[Anchor]:
+        """Write anchors in the place of all there were; return them with their ids.
+
+        With a signature their first reference counts as begun, until `finish_first`.
+        """
         with self._file.transaction() as connection:
-            return write_anchors(connection, anchors, repeats=repeats, now=self._wall())
+            return write_anchors(connection, anchors, repeats=repeats, now=self._wall(), signature=signature)
+
+    def resume_first(self, *, repeats: int, signature: str, judge: str) -> dict[int, int] | None:
+        """Return the scores of an unfinished first reference by anchor; None without one of this kind and day."""
+        with self._file.connection() as connection:
+            return resume_first(connection, repeats=repeats, signature=signature, judge=judge, now=self._wall())
+
+    def finish_first(self) -> None:
+        """Note that the first reference was made."""
+        with self._file.transaction() as connection:
+            finish_first(connection)
+
+    def unfinished(self) -> UnfinishedReference | None:
+        """Return the reference that a stopped command may go on with; None without one."""
+        with self._file.connection() as connection:
+            return unfinished_reference(connection, self._wall())
 
     def drop(self) -> int:
         """Delete all anchors with their scores; return how many there were."""

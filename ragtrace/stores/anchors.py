@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 TABLE = "anchors"
 DRAFT_KEPT_S = 86_400.0
-"""Age after which a draft is not gone on with: the judge may have changed since."""
+"""Age after which a draft or a first reference is not gone on with: the judge may have changed since."""
 LEAST_ADOPTED = 0.9
 """Runs with a whole reference that a draft needs, as a part of those of the reference that it replaces."""
 _SCORES, _DRAFT = "anchor_scores", "anchor_draft"
@@ -51,7 +51,8 @@ _REFERENCE = (
 )
 _NEXT, _HURRY, _REPEATS, _FROZEN = "anchors_next", "anchors_hurry", "anchors_repeats", "anchors_frozen"
 _BEGUN, _DRAFT_REPEATS, _SIGNATURE = "anchors_draft_begun", "anchors_draft_repeats", "anchors_draft_signature"
-_FACTS = (_NEXT, _HURRY, _REPEATS, _FROZEN)
+_FIRST = "anchors_first_signature"
+_FACTS = (_NEXT, _HURRY, _REPEATS, _FROZEN, _FIRST)
 _Owner = tuple[str, str]
 """Judge and metric of a reference."""
 _DRAFT_FACTS = (_BEGUN, _DRAFT_REPEATS, _SIGNATURE)
@@ -125,10 +126,31 @@ class AnchorFacts:
     repeats: int = 1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnfinishedReference:
+    """A reference that `freeze` began and did not end; the same command goes on with it.
+
+    Attributes:
+        judge: the judge's name; "" before its first score.
+        n_scores: scores that it has, each anchor counted as often as it was scored.
+        n_wanted: scores of a complete one.
+        until: Unix seconds until which the command goes on; later it begins anew.
+        is_first: the first reference of these anchors; otherwise a draft beside one in use.
+    """
+
+    judge: str
+    n_scores: int
+    n_wanted: int
+    until: float
+    is_first: bool
+
+
 def write_anchors(
-    connection: sqlite3.Connection, anchors: Iterable[Anchor], *, repeats: int, now: float
+    connection: sqlite3.Connection, anchors: Iterable[Anchor], *, repeats: int, now: float, signature: str = ""
 ) -> list[Anchor]:
     """Replace all anchors inside a transaction; return them with their ids, in the order in which they are scored.
+
+    With a signature their first reference counts as begun, until `finish_first`.
 
     Example:
         >>> import sqlite3
@@ -146,6 +168,8 @@ def write_anchors(
     names = ("trace_id", "session", "user", "band", "share", "looked_at", "labels", "record")
     connection.executemany(f"INSERT INTO anchors {columns(*names)}", [_row(anchor) for anchor in anchors])
     _set(connection, {_REPEATS: repeats, _FROZEN: now})
+    if signature:
+        _set(connection, {_FIRST: _number(signature)})
     return read_anchors(connection)
 
 
@@ -161,21 +185,61 @@ def drop_anchors(connection: sqlite3.Connection) -> int:
     return dropped
 
 
+def resume_first(
+    connection: sqlite3.Connection, *, repeats: int, signature: str, judge: str, now: float
+) -> dict[int, int] | None:
+    """Return the scores that anchors have in their unfinished first reference; None without one to go on with.
+
+    It has the same repeats and signature, and began within a day.
+    """
+    facts = _facts(connection)
+    is_same = facts.get(_FIRST) == _number(signature) and facts[_REPEATS] == repeats
+    if not is_same or not _is_fresh(facts[_FROZEN], now):
+        return None
+    return _counts(connection, _SCORES).get(clean(judge) or "", {})
+
+
+def finish_first(connection: sqlite3.Connection) -> None:
+    """Note inside a transaction that the first reference was made."""
+    _unset(connection, [_FIRST])
+
+
+def unfinished_reference(connection: sqlite3.Connection, now: float) -> UnfinishedReference | None:
+    """Return the reference that a command may go on with; None without one."""
+    facts = _facts(connection)
+    for table, begun, repeats in ((_DRAFT, _BEGUN, _DRAFT_REPEATS), (_SCORES, _FROZEN, _REPEATS)):
+        is_first = table == _SCORES
+        if (_FIRST if is_first else _BEGUN) not in facts or not _is_fresh(facts[begun], now):
+            continue
+        counts = {judge: sum(by_run.values()) for judge, by_run in _counts(connection, table).items()}
+        judge = max(counts, key=lambda it: counts[it], default="")
+        return UnfinishedReference(
+            judge=judge,
+            n_scores=counts.get(judge, 0),
+            n_wanted=anchor_facts(connection).n * int(facts[repeats]),
+            until=facts[begun] + DRAFT_KEPT_S,
+            is_first=is_first,
+        )
+    return None
+
+
 def begin_draft(connection: sqlite3.Connection, *, repeats: int, signature: str, now: float) -> dict[int, int]:
     """Begin a new reference beside the one in use, inside a transaction; return the scores that anchors have in it.
 
     A draft of the same repeats and signature that began within a day is gone on with, and any other one is deleted.
+    A new draft ends an unfinished first reference.
     """
-    wanted = {_DRAFT_REPEATS: float(repeats), _SIGNATURE: float(zlib.crc32(signature.encode()))}
+    wanted = {_DRAFT_REPEATS: float(repeats), _SIGNATURE: _number(signature)}
     facts = _facts(connection)
     is_same = all(facts.get(name) == value for name, value in wanted.items())
-    if not is_same or not 0.0 <= now - facts.get(_BEGUN, 0.0) < DRAFT_KEPT_S:
+    if not is_same or not _is_fresh(facts.get(_BEGUN, 0.0), now):
+        finish_first(connection)
         _drop_draft(connection)
         connection.execute(_SCORES_SCHEMA.format(_DRAFT))
         _set(connection, wanted | {_BEGUN: now})
     counts: dict[int, int] = {}
-    for anchor, reference in connection.execute("SELECT anchor, reference FROM anchor_draft"):
-        counts[anchor] = max(counts.get(anchor, 0), len(json.loads(reference)))
+    for by_run in _counts(connection, _DRAFT).values():
+        counts |= by_run  # all of one judge, by the signature
     return counts
 
 
@@ -351,6 +415,22 @@ def _note(
             f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - our own names
             (*key, json.dumps(reference), latest, now),
         )
+
+
+def _counts(connection: sqlite3.Connection, table: str) -> dict[str, dict[int, int]]:
+    """Return the reference scores of each anchor by judge, of the metric that has most."""
+    counts: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    for judge, anchor, reference in connection.execute(f"SELECT judge, anchor, reference FROM {table}"):  # noqa: S608
+        counts[judge][anchor] = max(counts[judge].get(anchor, 0), len(json.loads(reference)))
+    return counts
+
+
+def _is_fresh(begun: float, now: float) -> bool:
+    return 0.0 <= now - begun < DRAFT_KEPT_S
+
+
+def _number(signature: str) -> float:
+    return float(zlib.crc32(signature.encode()))
 
 
 def _most_whole(connection: sqlite3.Connection, table: str, repeats: Mapping[_Owner, int]) -> int:

@@ -64,7 +64,9 @@ def test_freeze_show_and_drop(path, capsys):
     assert (metric["metric"], metric["judge"], metric["n_reference"]) == ("faithfulness", "overlap", 60)
     assert (metric["n"], metric["state"], metric["mean"]) == (0, "learning", None)
     assert run(path, "show") == 0
-    assert "60 anchors, frozen 20" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "60 anchors, frozen 20" in said
+    assert "60 x 2" in said
     assert run(path, "drop") == 0
     assert capsys.readouterr().out == "60 anchors dropped\n"
     assert shown(path, capsys)["n"] == 0
@@ -112,7 +114,9 @@ def test_a_file_of_records_and_of_scored_lines(path, tmp_path, capsys):
     scored = {"scores": {"faithfulness": {"state": "ok", "value": 0.1}}}
     runs.write_text("".join(json.dumps(given | (scored if n % 2 else {})) + "\n" for n in range(60)) + "{\n")
     assert run(path, "freeze", "--file", str(runs), "--n", "55") == 0
-    assert "runs.jsonl:61" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "runs.jsonl:61" in said
+    assert "a file of records may have" not in said, "it was given"
     store = SqliteStore(path)
     assert {it.band for it in store.anchors.all()} == {0, 4}
     store.close()

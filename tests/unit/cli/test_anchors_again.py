@@ -1,4 +1,4 @@
-"""`ragtrace anchors freeze --again` that is interrupted: the old reference stays, and the work goes on."""
+"""`ragtrace anchors freeze` that is interrupted: the work goes on, and an old reference stays meanwhile."""
 
 from __future__ import annotations
 
@@ -41,13 +41,19 @@ def variables(judge_server, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def store(variables, judge_server, tmp_path):
-    """A store with 50 anchors, a whole reference of a good judge, and a round of scores since."""
-    judge_server.always = lambda _: verdict()
+def first(variables, tmp_path):
+    """The arguments of the first freeze."""
     runs = tmp_path / "runs.jsonl"
     given = {"query": "Where is the lab?", "answer": "The lab is in Oslo.", "contexts": ["The lab is in Oslo."]}
     runs.write_text("".join(json.dumps(given | {"id": str(number)}) + "\n" for number in range(N)))
-    assert main(["anchors", "freeze", "--file", str(runs), "--n", str(N), "--repeats", str(REPEATS)]) == 0
+    return ["anchors", "freeze", "--file", str(runs), "--n", str(N), "--repeats", str(REPEATS)]
+
+
+@pytest.fixture
+def store(first, judge_server, tmp_path):
+    """A store with 50 anchors, a whole reference of a good judge, and a round of scores since."""
+    judge_server.always = lambda _: verdict()
+    assert main(first) == 0
     made = SqliteStore(tmp_path / "store")
     score_all(made)
     yield made
@@ -72,6 +78,16 @@ def shown(capsys):
     return json.loads(capsys.readouterr().out)
 
 
+def same_but_begun(found, before, scores=None):
+    """Whether nothing changed but for a new reference that was begun, of some scores."""
+    begun = found["unfinished"]
+    return (
+        found | {"unfinished": None} == before
+        and (begun["is_first"], begun["wanted"]) == (False, N * REPEATS)
+        and scores in {None, begun["scores"]}
+    )
+
+
 def again():
     return main(["anchors", "freeze", "--again", "--repeats", str(REPEATS)])
 
@@ -88,7 +104,12 @@ def test_a_judge_that_goes_down_leaves_the_old_reference_and_the_same_command_go
     judge_server.always = fails_later
     assert again() == 1
     assert "40 scores are missing (judge_unavailable); the old reference stays in use" in capsys.readouterr().err
-    assert shown(capsys) == before
+    assert same_but_begun(shown(capsys), before, scores=60)
+    assert main(["anchors", "show"]) == 0
+    line = (
+        "a new reference of openai:m is not complete: 60 of 100 scores; the same `ragtrace anchors freeze --again`"
+    )
+    assert line in capsys.readouterr().out
     judge_server.always = lambda _: verdict()
     score_all(store)
     (metric,) = shown(capsys)["metrics"]
@@ -120,13 +141,59 @@ def test_a_killed_command_leaves_the_old_reference_and_the_next_goes_on(store, j
     with subprocess.Popen(args, env=environment(**variables)) as process:
         held.append(process)
         assert process.wait(60) == -signal.SIGKILL
-    assert shown(capsys) == before
+    assert same_but_begun(shown(capsys), before)
     judge_server.always, first = (lambda _: verdict(is_good=False)), len(judge_server.requests)
     assert again() == 0
     assert 30 <= len(judge_server.requests) - first <= 40, "what was not written before the kill"
     (metric,) = shown(capsys)["metrics"]
     assert (metric["n_reference"], metric["state"]) == (N, "learning")
     assert store.anchors.begin_draft(repeats=REPEATS, signature="") == {}, "the draft has gone"
+
+
+def test_a_first_freeze_goes_on_where_the_judge_went_down(first, judge_server, capsys, monkeypatch):
+    asked = itertools.count(1)
+    judge_server.always = lambda _: verdict() if next(asked) <= 60 else refusal(400, "away")
+    assert main(first) == 1
+    said = capsys.readouterr().err
+    assert "40 scores are missing (judge_unavailable); the same command goes on from here within a day" in said
+    begun = shown(capsys)["unfinished"]
+    assert (begun["judge"], begun["is_first"], begun["scores"], begun["wanted"]) == ("openai:m", True, 60, 100)
+    monkeypatch.setenv("RAGTRACE_JUDGE", "overlap")
+    assert main(first) == 2
+    assert "the stopped freeze goes on with the same judge, metrics and --repeats" in capsys.readouterr().err
+    monkeypatch.setenv("RAGTRACE_JUDGE", "openai:m")
+    judge_server.always, before = (lambda _: verdict()), len(judge_server.requests)
+    assert main(first) == 0
+    said = capsys.readouterr()
+    assert "going on with the 50 anchors of the stopped freeze; 60 of 100 scores are there" in said.err
+    assert "50 anchors, 100 of 100 scores of the reference" in said.out
+    assert len(judge_server.requests) - before == 40, "the rest alone"
+    found = shown(capsys)
+    assert (found["unfinished"], found["metrics"][0]["n_reference"]) == (None, N)
+    assert main(first) == 2
+    assert "50 anchors are kept already: --again makes" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_a_first_freeze_says_that_the_same_command_goes_on(first, judge_server, capsys, variables):
+    asked = itertools.count(1)
+    held = []
+
+    def stops(_):
+        if next(asked) == 30:
+            held[0].send_signal(signal.SIGINT)
+        return verdict()
+
+    judge_server.always = stops
+    args = [sys.executable, "-m", "ragtrace", *first]
+    with subprocess.Popen(args, env=environment(**variables), stderr=subprocess.PIPE, text=True) as process:
+        held.append(process)
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert "ragtrace: stopped; the same command goes on from here within a day" in said
+    judge_server.always, before = (lambda _: verdict()), len(judge_server.requests)
+    assert main(first) == 0
+    assert 70 <= len(judge_server.requests) - before <= 80, "all but those under way"
 
 
 @pytest.mark.usefixtures("store")
@@ -136,7 +203,7 @@ def test_a_judge_without_values_replaces_nothing(judge_server, capsys):
     judge_server.always = lambda _: Answer(200, completion(nothing))
     assert again() == 1
     assert "too few runs have a value of the judge" in capsys.readouterr().err
-    assert shown(capsys) == before
+    assert same_but_begun(shown(capsys), before, scores=0)
 
 
 @pytest.mark.usefixtures("store")

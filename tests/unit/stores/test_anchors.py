@@ -229,6 +229,47 @@ def test_a_draft_that_has_gone_takes_no_score(store):
     assert not store.anchors.adopt_draft()
 
 
+FIRST = {"repeats": 2, "signature": "openai:m faithfulness@v1", "judge": "openai:m"}
+
+
+@pytest.fixture
+def stopped(store):
+    """Four anchors with one score of four runs' first reference of two scores each, and two of the last run's."""
+    store.anchors.replace([anchor(number) for number in range(4)], repeats=2, signature=FIRST["signature"])
+    note_all(store.anchors.note, store, 0.5)
+    note_all(store.anchors.note, store, 0.5, left_out=3)
+    return store.anchors
+
+
+def test_a_stopped_first_reference_goes_on_until_it_is_finished(stopped, clock):
+    stopped.note(stopped.all()[0], [by(0.5), by(0.5, metric="answered")])
+    assert stopped.resume_first(**FIRST) == {1: 1, 2: 1, 3: 1, 4: 2}
+    found = stopped.unfinished()
+    assert (found.judge, found.n_scores, found.n_wanted, found.is_first) == ("openai:m", 5, 8, True)
+    assert found.until == clock.now + 86_400.0
+    stopped.finish_first()
+    assert (stopped.resume_first(**FIRST), stopped.unfinished()) == (None, None)
+
+
+@pytest.mark.parametrize("other", [{"repeats": 1}, {"signature": "overlap faithfulness@v1"}])
+def test_a_first_reference_of_another_kind_does_not_go_on(stopped, other):
+    assert stopped.resume_first(**FIRST | other) is None
+
+
+def test_a_first_reference_does_not_go_on_a_day_later(stopped, clock):
+    clock.now += 86_400.0
+    assert (stopped.resume_first(**FIRST), stopped.unfinished()) == (None, None)
+
+
+def test_a_draft_ends_a_stopped_first_reference(stopped):
+    stopped.begin_draft(repeats=1, signature="j")
+    assert stopped.resume_first(**FIRST) is None
+    for one in stopped.all()[1:]:
+        stopped.note_draft(one, [score(0.25)])
+    found = stopped.unfinished()
+    assert (found.judge, found.n_scores, found.n_wanted, found.is_first) == ("openai:m", 3, 4, False)
+
+
 def test_forget_erases_the_scores_of_a_draft(store):
     store.anchors.begin_draft(repeats=1, signature="j")
     note_all(store.anchors.note_draft, store, 0.25)
@@ -241,7 +282,7 @@ def test_neither_age_nor_size_deletes_an_anchor(path, clock):
     store.anchors.replace([anchor(1)], repeats=1)
     clock.now += 400 * 86_400.0
     store.apply_retention()
-    for number in range(300):
+    for number in range(1, 301):
         store.rate([Label(trace_id=f"{number:032x}", value=1.0)])
     assert store.anchors.facts().n == 1
     store.close()

@@ -96,6 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ConfigError, InputError, MissingExtra) as error:
         return _complain(str(error))
     except KeyboardInterrupt:
+        say("ragtrace: stopped", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader (head, less) has gone: close quietly, as a filter does.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -194,6 +195,18 @@ def test_ctrl_c_in_a_first_freeze_says_that_the_same_command_goes_on(first, judg
     judge_server.always, before = (lambda _: verdict()), len(judge_server.requests)
     assert main(first) == 0
     assert 70 <= len(judge_server.requests) - before <= 80, "all but those under way"
+
+
+@pytest.mark.slow
+def test_ctrl_c_before_any_score_says_that_it_stopped(variables, tmp_path):
+    runs = tmp_path / "pipe"
+    os.mkfifo(runs)
+    args = [sys.executable, "-m", "ragtrace", "anchors", "freeze", "--file", str(runs)]
+    process = subprocess.Popen(args, env=environment(**variables), stderr=subprocess.PIPE, text=True)
+    with process, runs.open("w"):  # opens once the command reads
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+    assert (process.returncode, said) == (130, "ragtrace: stopped\n")
 
 
 @pytest.mark.usefixtures("store")

@@ -156,15 +156,16 @@ class LLMJudge(Judge):
     async def sufficiency(self, record: RagRecord, audit: Audit) -> Sufficiency:
         """Decide whether the contexts hold all that the query asks, in a call of its own.
 
-        The fused audit asks it too. This is then its one repair, for an audit that did not say.
+        The fused audit asks it too. This is then its one repair, for an audit that did not say. Both share one
+        repair in any form.
 
         Raises:
             JudgeError: no usable reply; JudgeIncomplete when the audit's repair is used up or brings nothing.
         """
+        if self._is_fused and audit.has_repaired:
+            raise JudgeIncomplete("the judge did not say whether the contexts suffice, also after the repair")
         session = self.session(SUFFICIENCY)
-        if self._is_fused:
-            if audit.has_repaired:
-                raise JudgeIncomplete("the judge did not say whether the contexts suffice, also after the repair")
+        if self._is_fused or audit.has_repaired:
             session.without_repair()
         with session:
             data = {"query": record.query, "contexts": Numbered(record).shown()}

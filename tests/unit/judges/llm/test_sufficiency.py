@@ -99,6 +99,12 @@ async def test_in_steps_it_is_a_step_of_its_own() -> None:
     assert (found[SUFFICIENT].value, found[FAITHFUL].value, chat.calls) == (1.0, 1.0, 3)
 
 
+async def test_in_steps_it_shares_the_one_repair_of_the_audit() -> None:
+    chat = ScriptedChat([{"claims": 1}, {"attempted": True, "noncommittal": False, "claims": []}], always="no JSON")
+    found = (await scored(LLMJudge(chat, fused=False)))[SUFFICIENT]
+    assert (found.state, found.reason, chat.calls) == ("error", "judge_incomplete", 3)
+
+
 async def test_the_offline_judge_does_not_say() -> None:
     found = (await scored(OverlapJudge()))[SUFFICIENT]
     assert (found.state, found.reason) == ("na", "unsupported_by_judge")

@@ -40,7 +40,8 @@ same store scores each anchor once a day under a budget of its own (anchors_ever
 anchors_tokens_per_day), and compares it with the reference that `freeze` made. So it sees a judge that changed
 behind the same name. Each judge version has a reference of its own. A new one learns it in its first rounds.
 With --again the old reference of the same judge and metrics stays in use until the new one is complete, and the
-references of other judges and metrics stay as they are.
+references of other judges and metrics stay as they are. A command that was stopped goes on when it is run again
+within a day.
 
 Exit status: 0 done, 1 the judge did not score every run, 2 usage or a failure, 130 stopped by Ctrl-C.
 """

@@ -222,7 +222,7 @@ def test_a_flush_does_not_take_runs_that_are_not_drawn_for_those_that_wait(start
     is_flushed = threading.Event()
 
     def go_on():
-        while not is_flushed.is_set():
+        while not is_flushed.wait(0.001):  # without a pause the pipeline's queue overflows now and then
             ask()
 
     going_on = threading.Thread(target=go_on)

@@ -106,7 +106,7 @@ def test_what_no_detector_takes_is_not_in_a_baseline(path, tmp_path, capsys):
     emit(store, [0.0] * 300, days_ago=3.0, stratum="forced")
     emit(store, [0.0] * 300, days_ago=3.1, weight=None)
     emit(store, [0.0] * 300, days_ago=3.2, metric="answer_similarity")
-    for n in range(3):
+    for n in range(1, 4):
         store.rate([Label(trace_id=f"{n:032x}", value=0.0, metric="faithfulness")])
     store.close()
     run(path, "freeze", "--until", "2d")

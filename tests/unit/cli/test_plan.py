@@ -36,7 +36,7 @@ def score(number: int, judge: str, value: float | None, weight: float, at: float
         input_tokens=1_000 * is_paid,
         output_tokens=250 * is_paid,
     )
-    key = ScoreKey(trace_id=f"{number:032x}", span_id="s", metric="faithfulness", version=result.version)
+    key = ScoreKey(trace_id=f"{number + 1:032x}", span_id="s", metric="faithfulness", version=result.version)
     return Score(key=key, result=result, weight=weight, scored_at=at)
 
 
@@ -51,9 +51,9 @@ def made_store(path: Path, *, second: bool = True, labels: int = 0, hours: float
         scores = [score(number, "overlap", first, 2.0, at)]
         if second and rng.random() < RATE:
             scores.append(score(number, "openai:m", truth, 2.0 / RATE, at))
-        store.emit(RagRecord(id="1", trace_id=f"{number:032x}", span_id="s"), scores)
+        store.emit(RagRecord(id="1", trace_id=f"{number + 1:032x}", span_id="s"), scores)
         if number < labels:
-            store.rate([Label(trace_id=f"{number:032x}", value=truth, metric="faithfulness")])
+            store.rate([Label(trace_id=f"{number + 1:032x}", value=truth, metric="faithfulness")])
     store.close()
     return path
 
@@ -109,7 +109,7 @@ def test_the_latest_version_of_a_judge_counts(tmp_path: Path) -> None:
     store, later = SqliteStore(path), time.time() + 10
     for number in range(40):
         pair = [score(number, "openai:m", 0.0, 2.0 / RATE, later + number, "v2")]
-        store.emit(RagRecord(id="1", trace_id=f"{number:032x}", span_id="s"), pair)
+        store.emit(RagRecord(id="1", trace_id=f"{number + 1:032x}", span_id="s"), pair)
     store.close()
     plan = planned(path, "--width", 0.2, **PRICES)
     assert (plan["second_judge"], plan["pairs"]) == ("openai:m openv2", 40)

@@ -185,10 +185,24 @@ def test_an_answer_that_a_step_cuts_is_whole(keeper, config):
     assert (keeper.only.record.outcome, keeper.only.record.answer) == ("answered", "The lab is")
 
 
+class Reached(FakeListChatModel):
+    """Tells when it is asked, which is after all of the prompt's input was read."""
+
+    reached: Any
+
+    def _stream(self, *args, **kwargs):
+        self.reached.set()
+        yield from super()._stream(*args, **kwargs)
+
+
 @pytest.mark.parametrize("leave", [closed, dropped])
 def test_before_the_first_piece_of_the_answer(keeper, recorder, config, leave):
-    stream = assigned(chat()).stream({"question": "Where?"}, config)
+    model = Reached(responses=[ANSWER], reached=threading.Event())
+    stream = assigned(model).stream({"question": "Where?"}, config)
     assert [next(stream).keys() for _ in range(2)]
+    # A stream that is closed while LangChain's own thread still reads its input fails inside LangChain
+    # ("cannot re-enter the tee iterator", core 1.7.2).
+    assert model.reached.wait(30)
     held = [stream]
     del stream
     leave(held.pop())

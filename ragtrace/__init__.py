@@ -11,6 +11,7 @@ The names below are the whole public interface; each is imported when it is firs
 `recorder`         the recorder that integrations write to
 `flush`            wait until everything offered so far is scored and exported
 `shutdown`         the same, and then stop, within a deadline
+`batch`            ``batch.score(table)``: the scores of a table, for Ray, Spark and Dask
 `metric`           register a metric of your own, a function or a class
 `EvalContext`      what a metric reads: the record, the judge, the embedder
 `MetricSpec`       facts about a metric: its needs, its outputs, its source
@@ -30,6 +31,7 @@ from typing import TYPE_CHECKING
 from ragtrace._version import __version__
 
 if TYPE_CHECKING:
+    from ragtrace import batch
     from ragtrace.metrics.base import MetricSpec, Output
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.metrics.registry import metric
@@ -52,6 +54,7 @@ __all__ = [
     "ServerOptions",
     "StoreOptions",
     "__version__",
+    "batch",
     "configure",
     "feedback",
     "flush",
@@ -85,6 +88,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "batch":
+        return importlib.import_module("ragtrace.batch")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'ragtrace' has no attribute {name!r}")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping
 
-    from ragtrace.settings import Consensus, Grading, PromptContent, ScorerMode
+    from ragtrace.settings import Consensus, Grading, PromptContent, ScorerMode, WebhookForm
 
 
 def _of(setting: str) -> Any:
@@ -77,6 +77,7 @@ class BudgetOptions:
     Attributes:
         usd_per_day: US dollars a day (UTC) for the judge; 0 = off.
         tokens_per_day: tokens a day, likewise; 0 = off.
+        share: this process's share of budgets and rates of the judge; 1/N for N workers on N hosts.
         price_input_usd_per_million: your price of a million prompt tokens; None = the list of the extra prices.
         price_output_usd_per_million: your price of a million completion tokens.
         canary_usd_per_day: US dollars a day for canaries; 0 = off.
@@ -87,6 +88,7 @@ class BudgetOptions:
 
     usd_per_day: float | None = _of("budget_usd_per_day")
     tokens_per_day: int | None = _of("budget_tokens_per_day")
+    share: float | None = _of("budget_share")
     price_input_usd_per_million: float | None = _of("price_input_usd_per_million")
     price_output_usd_per_million: float | None = _of("price_output_usd_per_million")
     canary_usd_per_day: float | None = _of("canary_usd_per_day")
@@ -105,6 +107,8 @@ class StoreOptions:
         scores_days: days that scores stay in the store.
         payload_hours: hours that records stay in the store (content=full: low, failed and flagged ones, and 1 %).
         spool: file of the SQLite spool; None = units wait in memory alone.
+        queue: address of a queue for many hosts, kafka://BROKERS/TOPIC, in the place of a spool.
+        kafka_config: options of librdkafka for logins and TLS: KEY=VALUE lines, or a file of them.
         spool_bytes: most bytes of units in the spool.
     """
 
@@ -113,6 +117,8 @@ class StoreOptions:
     scores_days: float | None = _of("store_scores_days")
     payload_hours: float | None = _of("store_payload_hours")
     spool: str | None = _of("spool")
+    queue: str | None = _of("queue")
+    kafka_config: str | None = _of("kafka_config")
     spool_bytes: int | None = _of("spool_bytes")
 
 
@@ -164,6 +170,7 @@ class FlatSettings(TypedDict, total=False):
     judge_calls: int | None
     budget_usd_per_day: float | None
     budget_tokens_per_day: int | None
+    budget_share: float | None
     price_input_usd_per_million: float | None
     price_output_usd_per_million: float | None
     grade_batch: int | None
@@ -183,6 +190,7 @@ class FlatSettings(TypedDict, total=False):
     k_values: Iterable[int] | str | None
     metric_rates: Mapping[str, float] | Iterable[str] | str | None
     sampling_rules: Iterable[object] | str | None
+    head_probability: float | None
     prompt_content: PromptContent | None
     span_metadata: Iterable[str] | str | None
     max_span_bytes: int | None
@@ -192,6 +200,8 @@ class FlatSettings(TypedDict, total=False):
     queue_units: int | None
     queue_bytes: int | None
     spool: str | os.PathLike[str] | None
+    queue: str | None
+    kafka_config: str | None
     spool_bytes: int | None
     store_bytes: int | None
     store_scores_days: float | None
@@ -211,6 +221,18 @@ class FlatSettings(TypedDict, total=False):
     anchors_tokens_per_day: int | None
     phoenix_endpoint: str | None
     phoenix_api_key: str | None
+    langfuse_endpoint: str | None
+    langfuse_public_key: str | None
+    langfuse_secret_key: str | None
+    mlflow_endpoint: str | None
+    mlflow_username: str | None
+    mlflow_password: str | None
+    mlflow_token: str | None
+    webhook_url: str | None
+    webhook_form: WebhookForm | None
+    webhook_secret: str | None
+    webhook_trace_url: str | None
+    webhook_every_s: float | None
     drift_baseline: int | None
     drift_tolerance: float | None
     service_name: str | None

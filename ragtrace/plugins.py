@@ -25,10 +25,10 @@ def load_plugin(group: str, name: str) -> Any:
     Example:
         >>> load_plugin("ragtrace.sinks", "phoenix").__name__
         'PhoenixSink'
-        >>> load_plugin("ragtrace.queues", "kafka")
+        >>> load_plugin("ragtrace.queues", "redis")
         Traceback (most recent call last):
         ...
-        ragtrace.errors.ConfigError: ragtrace.queues has no module and no entry point 'kafka'
+        ragtrace.errors.ConfigError: ragtrace.queues has no module and no entry point 'redis'
     """
     if name.isidentifier() and find_spec(f"{group}.{name}") is not None:
         made_by = getattr(import_module(f"{group}.{name}"), "PLUGIN", None)

@@ -182,6 +182,8 @@ DECISION: Final = "ragtrace.decision"
 DETECTOR: Final = "ragtrace.detector"
 STATE: Final = "ragtrace.state"
 SPOOL: Final = "ragtrace.spool"  # identity of a spool that several processes report
+KAFKA_TOPIC: Final = "ragtrace.kafka.topic"
+KAFKA_PARTITION: Final = "ragtrace.kafka.partition"
 UNIT: Final = "ragtrace.unit"  # of a budget, USD or token
 FEEDBACK_LABEL: Final = "ragtrace.feedback.label"  # good or bad
 SITE: Final = "ragtrace.site"  # place in ragtrace at which something was lost
@@ -257,6 +259,8 @@ BREAKER_STATE: Final = "ragtrace.judge.breaker.state"
 LEDGER: Final = "ragtrace.ledger"
 EVALUATIONS: Final = "ragtrace.evaluations"
 TRACES: Final = "ragtrace.traces"
+ASSEMBLY: Final = "ragtrace.assembly"  # of received traces
+RECEIVER_REFUSED: Final = "ragtrace.receiver.refused"  # requests
 EVALUATION_DURATION: Final = "ragtrace.evaluation.duration"
 EVALUATION_LAG: Final = "ragtrace.evaluation.lag"
 EVALUATION_COST_METRIC: Final = "ragtrace.evaluation.cost"
@@ -265,6 +269,8 @@ JUDGE_TOKENS: Final = "ragtrace.judge.tokens"
 QUEUE_SIZE: Final = "ragtrace.queue.size"
 QUEUE_CAPACITY: Final = "ragtrace.queue.capacity"
 QUEUE_OLDEST: Final = "ragtrace.queue.oldest"
+KAFKA_LAG: Final = "ragtrace.kafka.lag"
+KAFKA_PARTITIONS: Final = "ragtrace.kafka.partitions"
 EVALUATION_LAST_TIME: Final = "ragtrace.evaluation.last.time"
 FEEDBACK: Final = "ragtrace.feedback"
 FEEDBACK_AGREEMENT: Final = "ragtrace.feedback.agreement.ratio"
@@ -461,7 +467,15 @@ METRICS: Final[tuple[Instrument, ...]] = (
         "Results of metrics, by outcome and reason.",
         (GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, EVALUATOR, JUDGE_MODEL, OUTCOME, REASON),
     ),
-    _counter(TRACES, "{trace}", "Captured traces, by the scorer's decision.", (DECISION, REASON)),
+    _counter(TRACES, "{trace}", "Captured and received traces, by the scorer's decision.", (DECISION, REASON)),
+    _counter(ASSEMBLY, "{item}", "Received spans and traces out of the ordinary, and labels of others.", (REASON,)),
+    Instrument(
+        name=RECEIVER_REFUSED,
+        kind="observable_counter",
+        unit="{request}",
+        description="Requests that the receiver refused, by reason.",
+        attributes=(REASON,),
+    ),
     _histogram(
         EVALUATION_DURATION,
         "s",
@@ -482,6 +496,13 @@ METRICS: Final[tuple[Instrument, ...]] = (
     _gauge(QUEUE_SIZE, "{trace}", "Traces waiting to be scored.", (SPOOL,)),
     _gauge(QUEUE_CAPACITY, "{trace}", "Most traces that may wait.", (SPOOL,)),
     _gauge(QUEUE_OLDEST, "s", "Age of the oldest waiting trace.", (SPOOL,)),
+    _gauge(
+        KAFKA_LAG,
+        "{record}",
+        "Records without an end, of each partition that this process has.",
+        (KAFKA_TOPIC, KAFKA_PARTITION),
+    ),
+    _gauge(KAFKA_PARTITIONS, "{partition}", "Partitions that this process has.", (KAFKA_TOPIC,)),
     _gauge(EVALUATION_LAST_TIME, "s", "Unix time of the last score; absent before the first.", ()),
     _counter(
         FEEDBACK,

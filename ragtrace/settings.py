@@ -25,6 +25,7 @@ PromptContent = Literal["full", "reference"]
 Grading = Literal["direct5", "umbrela", "umbrela_strict"]
 Consensus = Literal["mean", "median"]
 ScorerMode = Literal["thread", "worker"]
+WebhookForm = Literal["json", "slack"]
 
 # Kept as one object: settings that hold it are those for which nobody chose metrics.
 DEFAULT_METRICS: Final = (
@@ -111,6 +112,9 @@ class Settings:
     judge_calls: int = _setting(8, "Most calls of the judge under way at once.", above=0)
     budget_usd_per_day: float = _setting(10.0, "US dollars a day (UTC) for the judge; 0 = off.", least=0.0)
     budget_tokens_per_day: int = _setting(20_000_000, "Tokens a day, in the same way; 0 = off.", least=0)
+    budget_share: float = _setting(
+        1.0, "This process's share of budgets and rates of the judge; 1/N for N workers on N hosts.", above=0.0
+    )
     price_input_usd_per_million: float | None = _setting(
         None, "Your price of a million prompt tokens; none = the list of the extra prices.", kind=float, least=0.0
     )
@@ -174,6 +178,12 @@ class Settings:
         "Rates of some traces, the first that fits: rate=1 tag=vip, rate=0.2 workflow=support-* outcome=error.",
         kind=object,
     )
+    head_probability: float = _setting(
+        1.0,
+        "Probability with which received traces were kept before they came; 0 = unknown, outside weighted means.",
+        low=0.0,
+        high=1.0,
+    )
     content: ContentMode = _setting(
         "none", "none: ids, scores and counts on spans; full: texts too.", one_of=get_args(ContentMode)
     )
@@ -196,6 +206,15 @@ class Settings:
     queue_units: int = _setting(2_048, "Most units waiting to be scored.", above=0)
     queue_bytes: int = _setting(33_554_432, "Most bytes of text waiting to be scored.", above=0)
     spool: str | None = _setting(None, "File of the SQLite spool; none = units wait in memory alone.", kind=str)
+    queue: str | None = _setting(
+        None,
+        "Address of a queue for many hosts, kafka://BROKERS/TOPIC, in the place of a spool.",
+        kind=str,
+        place=True,
+    )
+    kafka_config: str | None = _setting(
+        None, "Options of librdkafka for logins and TLS: KEY=VALUE lines, or a file of them.", kind=str, secret=True
+    )
     spool_bytes: int = _setting(536_870_912, "Most bytes of units in the spool.", above=0)
     store: str | None = _setting(
         None, "File of the SQLite store of scores; may be the spool's; none = no store.", kind=str
@@ -247,6 +266,32 @@ class Settings:
         None, "Address of an Arize Phoenix server to send scores to.", kind=str, address=True
     )
     phoenix_api_key: str | None = _setting(None, "Its key; default PHOENIX_API_KEY.", kind=str, secret=True)
+    langfuse_endpoint: str | None = _setting(
+        None, "Address of a Langfuse server to send scores to.", kind=str, address=True
+    )
+    langfuse_public_key: str | None = _setting(
+        None, "Public key of its project; default LANGFUSE_PUBLIC_KEY.", kind=str, secret=True
+    )
+    langfuse_secret_key: str | None = _setting(
+        None, "Secret key of its project; default LANGFUSE_SECRET_KEY.", kind=str, secret=True
+    )
+    mlflow_endpoint: str | None = _setting(
+        None, "Address of an MLflow tracking server to send scores to.", kind=str, address=True
+    )
+    mlflow_username: str | None = _setting(None, "User there; default MLFLOW_TRACKING_USERNAME.", kind=str)
+    mlflow_password: str | None = _setting(
+        None, "Password of that user; default MLFLOW_TRACKING_PASSWORD.", kind=str, secret=True
+    )
+    mlflow_token: str | None = _setting(
+        None, "Bearer token in their place; default MLFLOW_TRACKING_TOKEN.", kind=str, secret=True
+    )
+    webhook_url: str | None = _setting(None, "Webhook that is told of failed runs.", kind=str, secret=True)
+    webhook_form: WebhookForm = _setting("json", "Its messages: json or slack.", one_of=get_args(WebhookForm))
+    webhook_secret: str | None = _setting(None, "Secret that signs its messages.", kind=str, secret=True)
+    webhook_trace_url: str | None = _setting(
+        None, "Link to a trace in its messages, with {trace_id} and {span_id}.", kind=str
+    )
+    webhook_every_s: float = _setting(3_600.0, "Least seconds between two of its messages.", least=0.0)
     drift_baseline: int = _setting(500, "Scores the drift detectors learn their baseline from.", above=1)
     drift_tolerance: float = _setting(
         0.02, "A drop that is not worth an alarm of the e-detector, in score units.", above=0.0
@@ -281,7 +326,13 @@ class Settings:
             _check(name, value, known[name])
         settings = cls(**values)
         _check_files(settings)
+        _check_queue(settings)
         return settings
+
+    @property
+    def units_at(self) -> str | None:
+        """The queue that processes share: the address of `queue`, or the file of `spool`."""
+        return self.queue or self.spool
 
     @property
     def has_default_metrics(self) -> bool:
@@ -317,7 +368,8 @@ def _shown(settings: Settings, item: Field[object]) -> object:
         return "***"
     if item.metadata.get("named"):
         return tuple(one.partition(":")[0] if isinstance(one, str) else type(one).__name__ for one in value)
-    return shown_address(str(value)) if value and item.metadata.get("address") else value
+    is_place = item.metadata.get("address") or item.metadata.get("place")
+    return shown_address(str(value)) if value and is_place else value
 
 
 def shown_address(address: str) -> str:
@@ -387,6 +439,19 @@ def _variable(item: Field[object]) -> str:
     return "" if item.metadata["kind"] is Callable else _PREFIX + item.name.upper()
 
 
+_OTHER_VARIABLES = {
+    "judge_api_key": "OPENAI_API_KEY",
+    "judge_base_url": "OPENAI_BASE_URL",
+    "phoenix_api_key": "PHOENIX_API_KEY",
+    "langfuse_public_key": "LANGFUSE_PUBLIC_KEY",
+    "langfuse_secret_key": "LANGFUSE_SECRET_KEY",
+    "mlflow_username": "MLFLOW_TRACKING_USERNAME",
+    "mlflow_password": "MLFLOW_TRACKING_PASSWORD",
+    "mlflow_token": "MLFLOW_TRACKING_TOKEN",
+    "service_name": "OTEL_SERVICE_NAME",
+}
+
+
 def _from_otel(env: Mapping[str, str]) -> dict[str, str]:
     values = {}
     mode = env.get(_OTEL_CONTENT, "").strip().upper()
@@ -395,14 +460,7 @@ def _from_otel(env: Mapping[str, str]) -> dict[str, str]:
             values["content"] = _OTEL_CONTENT_MODES[mode]
         else:
             _log.warning("%s=%s is not known%s", _OTEL_CONTENT, mode, nearest(mode, _OTEL_CONTENT_MODES))
-    if env.get("OPENAI_API_KEY"):
-        values["judge_api_key"] = env["OPENAI_API_KEY"]
-    if env.get("OPENAI_BASE_URL"):
-        values["judge_base_url"] = env["OPENAI_BASE_URL"]
-    if env.get("PHOENIX_API_KEY"):
-        values["phoenix_api_key"] = env["PHOENIX_API_KEY"]
-    if env.get("OTEL_SERVICE_NAME"):
-        values["service_name"] = env["OTEL_SERVICE_NAME"]
+    values.update({name: env[variable] for name, variable in _OTHER_VARIABLES.items() if env.get(variable)})
     return values
 
 
@@ -461,6 +519,18 @@ def _check_files(settings: Settings) -> None:
     others = {os.path.realpath(path) for path in (settings.store, settings.spool) if path}
     if settings.grade_cache not in {"memory", "off"} and os.path.realpath(settings.grade_cache) in others:
         raise ConfigError(f"grade_cache={settings.grade_cache!r} needs a file of its own, not store's or spool's")
+
+
+def _check_queue(settings: Settings) -> None:
+    """Refuse a queue that is no address, a spool that is one, and both at once."""
+    if settings.queue is not None and settings.spool is not None:
+        raise ConfigError("queue and spool are both set; unset one (RAGTRACE_QUEUE, RAGTRACE_SPOOL)")
+    if settings.queue is not None and "://" not in settings.queue:
+        raise ConfigError("queue must be an address such as kafka://HOST:9092/TOPIC; a file goes into spool")
+    if settings.spool is not None and "://" in settings.spool:
+        raise ConfigError("spool must be a file; set queue to this address instead")
+    if settings.budget_share > 1.0:
+        raise ConfigError(f"budget_share={settings.budget_share} must be above 0 and at most 1")
 
 
 def _complaints(value: Any, rules: Mapping[str, Any]) -> Iterator[str]:

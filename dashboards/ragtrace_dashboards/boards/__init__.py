@@ -25,6 +25,10 @@ TAG = "ragtrace"
 OMITTED: Final = {
     semconv.DIAGNOSIS_N: "the effective number of diagnosed runs decides how sure a share is",
     semconv.CLIENT_TOKEN_USAGE: "the former name of the token counters, for one more release",
+    semconv.ASSEMBLY: "counts of `ragtrace serve` alone, which most installations do not run",
+    semconv.RECEIVER_REFUSED: "requests that `ragtrace serve` refused; its report and its log name the reasons",
+    semconv.KAFKA_LAG: "of a queue on Kafka alone, whose own boards show the lag of every group",
+    semconv.KAFKA_PARTITIONS: "of a queue on Kafka alone; an alert asks for it by name",
     semconv.PASS_RATIO: "shares of single processes cannot be averaged; boards compute the share from sums",
 }
 """Metrics of `ragtrace.semconv.METRICS` that stand on no board, each with the reason."""

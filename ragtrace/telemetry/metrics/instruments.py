@@ -91,7 +91,11 @@ class Instruments:
 
     def workflow(self, record: RagRecord) -> str:
         """Return a record's workflow as points have it: bounded in length and number."""
-        return self._labels.bounded("workflow", record.workflow)
+        return self.bounded_workflow(record.workflow)
+
+    def bounded_workflow(self, workflow: str) -> str:
+        """Return a workflow's name as points have it; "" stays for an unknown one."""
+        return self._labels.bounded("workflow", workflow) if workflow else ""
 
     def series(self, record: RagRecord, result: MetricResult, scale: Scale) -> Attributes:
         """Return the point attributes of a result's series in the random stratum."""
@@ -189,12 +193,16 @@ class Instruments:
         """Return the (workflow, model) pairs seen so far."""
         return set(self._sources)
 
-    def traces(self, decision: str, reason: str | None) -> None:
-        """Count one captured trace by its decision: ``sampled``, ``skipped`` or ``dropped``."""
+    def traces(self, decision: str, reason: str | None, count: int = 1) -> None:
+        """Count captured or received traces by their decision: ``sampled``, ``skipped`` or ``dropped``."""
         attributes = {semconv.DECISION: decision}
         if reason:
             attributes[semconv.REASON] = reason
-        self._add(semconv.TRACES, 1, attributes)
+        self._add(semconv.TRACES, count, attributes)
+
+    def assembly(self, reason: str, count: int) -> None:
+        """Count received spans or traces that were out of the ordinary."""
+        self._add(semconv.ASSEMBLY, count, {semconv.REASON: reason})
 
     # -- scores: called in the scorer's thread --
 

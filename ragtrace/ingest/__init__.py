@@ -1,0 +1,1 @@
+"""Traces of other instrumentations: received, assembled, and read into records."""

@@ -75,6 +75,21 @@ class Rates:
                 return rule.rate, rule.rate / self.rate if self.rate > 0.0 else 1.0
         return self.rate, 1.0
 
+    def most(self, metrics: Sequence[str]) -> float:
+        """Return the highest rate at which any trace can be drawn for one of some metrics.
+
+        Example:
+            >>> Rates(rate=0.05, rules=(Rule(rate=0.2, tag="vip"),)).most(("mrr",))
+            0.2
+        """
+        scales = [(self.rate, 1.0)]
+        scales += [(rule.rate, rule.rate / self.rate if self.rate > 0.0 else 1.0) for rule in self.rules]
+        return max(
+            min(self.metrics[name] * scale, 1.0) if name in self.metrics else rate
+            for rate, scale in scales
+            for name in metrics or ("",)
+        )
+
 
 class Sampler:
     """Draws traces, in one thread: the pipeline's. A few microseconds a trace, no I/O.
@@ -107,13 +122,20 @@ class Sampler:
         self._clock = clock
         self._credit = _FORCED_BURST
 
-    def decide(self, record: RagRecord, metrics: Sequence[str]) -> Draw:
-        """Return the draw of one trace over some metrics."""
+    def decide(self, record: RagRecord, metrics: Sequence[str], *, seen: float = 1.0) -> Draw:
+        """Return the draw of one trace over some metrics.
+
+        Args:
+            record: the trace.
+            metrics: names.
+            seen: share of all traces that get here, those with the lowest numbers; each stands for 1 / seen in the
+                demand that sets the pressure.
+        """
         rate, scale = self.rates.of(record)
         own = self.rates.metrics
         wanted = {name: min(own[name] * scale, 1.0) if name in own else rate for name in metrics}
         most = max(wanted.values(), default=rate)
-        factor = 1.0 if self._pressure is None or most <= 0.0 else self._pressure.factor(most)
+        factor = 1.0 if self._pressure is None or most <= 0.0 else self._pressure.factor(most / seen)
         if most * factor < FLOOR <= most or factor == 0.0:
             return self._forced(record, metrics) or Draw(
                 decision="dropped", probability=most * factor, reason="pressure"

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 _CACHED = 64  # traces with their texts at hand; rows of one trace stand together
 EPILOG = """\
-A row is a score, or a human label (source=human); rows of one trace have one trace_id. Weighted means: the random
-stratum alone, sum(weight * value) / sum(weight). CSV is safe to open in a spreadsheet: a text that it could take
+A row is a score, a human label (source=human) or a label of another judge (source=foreign). Rows of one trace have
+one trace_id. Weighted means: the random stratum alone, sum(weight * value) / sum(weight).
+CSV is safe to open in a spreadsheet: a text that it could take
 for a formula begins with an apostrophe. Where the store kept a trace's record (content=full: low, failed and
 flagged ones, and 1 %), its rows have query, answer and contexts too.
 
@@ -61,6 +62,7 @@ def command(
 ) -> int:
     """Write the scores of a store as JSON lines, CSV or Parquet."""
     from ragtrace.cli.io.row_writers import writer_of
+    from ragtrace.stores.base import exported_source
 
     if source is not None and store is not None:
         raise ConfigError("export: give the store once: STORE or --store STORE")
@@ -76,7 +78,8 @@ def command(
         texts_of = lru_cache(_CACHED)(lambda trace_id: _texts(opened, trace_id))
         for name in names:
             for row in opened.rows(since=earliest, until=latest, metric=name, workflow=workflow):
-                write(row if no_texts else {**row, **texts_of(row["trace_id"])})
+                shown = exported_source(row)
+                write(shown if no_texts else {**shown, **texts_of(row["trace_id"])})
                 count += 1
         if unknown is not None and not count:
             raise unknown

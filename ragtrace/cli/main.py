@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 # Headings of `ragtrace --help`. A command is `command` of the module of its name, or a function of `listings`.
 GROUPS: dict[str, tuple[str, ...]] = {
     "Score files": ("score", "worst", "show", "investigate", "compare", "calibrate", "plan"),
-    "Run": ("demo", "worker", "doctor"),
+    "Run": ("demo", "serve", "worker", "doctor"),
     "Work with a store": ("export", "feedback", "rescore", "forget", "baseline", "anchors"),
     "Look up": ("metrics", "settings", "schema", "version", "dashboards"),
 }
 COMMANDS = {name: heading for heading, names in GROUPS.items() for name in names}
 _MODULES = {
-    **{name: f"{name}.command" for name in ("calibrate", "compare", "doctor", "plan")},
+    **{name: f"{name}.command" for name in ("calibrate", "compare", "doctor", "plan", "score")},
     **dict.fromkeys(("metrics", "settings", "schema", "version"), "listings"),
 }
 EPILOG = """\

@@ -46,12 +46,12 @@ class Ledger:
             self._ends[state, reason] += 1
             self._changed.notify_all()
 
-    def passed(self, state: End, reason: str = "") -> None:
-        """Record a trace that ends immediately; `wait_settled` ignores it."""
+    def passed(self, state: End, reason: str = "", count: int = 1) -> None:
+        """Record traces that end immediately; `wait_settled` ignores them."""
         with self._changed:
-            self._offered += 1
-            self._passed += 1
-            self._ends[state, reason] += 1
+            self._offered += count
+            self._passed += count
+            self._ends[state, reason] += count
 
     @property
     def offered(self) -> int:

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ragtrace.errors import ConfigError
+from ragtrace.plugins import load_plugin
 from ragtrace.service.judges import build_scorer, is_limited, left_out_text, with_first_judge
 from ragtrace.service.service import Service
 from ragtrace.telemetry.setup.exporters import scrape_address, wants_scrape
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import Recorder
     from ragtrace.http_server import HttpServer
-    from ragtrace.metrics.base import Metric
+    from ragtrace.metrics.base import Output
+    from ragtrace.scoring import Scorer
     from ragtrace.scoring.limits import JudgeLimiter
     from ragtrace.service.storing import Storing
     from ragtrace.settings import Settings
@@ -58,7 +60,7 @@ def build(
     if line := left_out_text(scorer):
         _log.info("%s", line)
     storing = _storing(settings)
-    sinks = (*sinks, *_own_sinks(settings, scorer.metrics))
+    sinks = _all_sinks(settings, sinks, scorer)
     servers = replaced.servers if replaced is not None else ()
     with ExitStack() as undone:
         endpoint = _endpoint(settings, meter_provider, servers, needs_ports=needs_ports)
@@ -161,16 +163,37 @@ def _storing(settings: Settings) -> Storing | None:
     return Storing.of(settings)
 
 
-def _own_sinks(settings: Settings, metrics: Sequence[Metric]) -> list[Sink]:
-    found: list[Sink] = []
+def _shown(output: Output, threshold: float) -> float:
+    """Return a threshold on the scale of the values; that of a 1-5 form may be a share of its range."""
+    is_share = output.is_five_point and threshold < output.low
+    return output.low + threshold * (output.high - output.low) if is_share else threshold
+
+
+def _all_sinks(settings: Settings, given: Sequence[Sink], scorer: Scorer) -> tuple[Sink, ...]:
+    """Return the given sinks and those that settings ask for, each once."""
+    outputs = [output for metric in scorer.metrics for output in metric.spec.outputs]
+    lower_is_better = {output.name for output in outputs if output.direction == "down"}
+    limits = {output: scorer.threshold_of(output) for output in outputs}
+    thresholds = {output.name: _shown(output, limit) for output, limit in limits.items() if limit is not None}
+    sinks = list(given)
     if settings.console:
         from ragtrace.sinks.console import ConsoleSink  # noqa: PLC0415 - imported where it is wanted
 
-        outputs = (output for metric in metrics for output in metric.spec.outputs)
-        found.append(ConsoleSink({output.name for output in outputs if output.direction == "down"}))
-    if settings.phoenix_endpoint is not None:
-        from ragtrace.sinks.phoenix import PhoenixSink  # noqa: PLC0415 - imported where it is wanted
-
-        key, content = settings.phoenix_api_key, settings.content
-        found.append(PhoenixSink(settings.phoenix_endpoint, api_key=key, content=content))
-    return found
+        sinks.append(ConsoleSink(lower_is_better))
+    addresses = {
+        "phoenix": settings.phoenix_endpoint,
+        "langfuse": settings.langfuse_endpoint,
+        "mlflow": settings.mlflow_endpoint,
+        "webhook": settings.webhook_url,
+    }
+    for name, address in addresses.items():
+        if address is not None:
+            kind = load_plugin("ragtrace.sinks", name)
+            if not any(isinstance(sink, kind) for sink in given):
+                sinks.append(kind.of(settings))
+    for sink in sinks:
+        for name, facts in (("take_directions", lower_is_better), ("take_thresholds", thresholds)):
+            take = getattr(sink, name, None)
+            if callable(take):
+                take(facts)
+    return tuple(sinks)

@@ -119,7 +119,9 @@ class Flusher:
         is_scored = self._pipeline.close(timeout_s * 0.2)
         self._pipeline.refuse()
         is_scored = self._worker.stop((deadline - time.monotonic()) * 0.6) and is_scored
-        is_scored = self._queue.close(timeout_s * 0.2) and is_scored
+        # To a broker that comes back in time units are still written; a file is there or not.
+        queue_s = (deadline - time.monotonic()) * 0.8 if self._settings.queue else timeout_s * 0.2
+        is_scored = self._queue.close(queue_s) and is_scored
         for server in servers:
             server.close()
         is_emptied = True
@@ -127,7 +129,9 @@ class Flusher:
             half_s = max(deadline - time.monotonic(), 0.05) / 2  # the rest is for metrics and spans
             is_emptied = _all_true([partial(self._empty_outbox, self._outbox)], half_s, grace_s=0.0)
         left_s = max(deadline - time.monotonic(), 0.05)
-        is_exported = _all_true([self._providers.shutdown, *self._sink_calls("close", kept)], left_s) and is_emptied
+        lossy: list[str] = []
+        ends = [partial(_is_ended, lossy, call) for call in self._sink_calls("close", kept)]
+        is_exported = _all_true([self._providers.shutdown, *ends], left_s) and is_emptied
         if self._storing is not None:
             left_s = max(deadline - time.monotonic(), _GRACE_S)
             is_kept = any(self._storing is other for other in kept)
@@ -136,9 +140,11 @@ class Flusher:
         self._instruments.close()
         if self._limiter is not None:
             self._limiter.close()  # after the last export, which tells what is left of its budget
-        if not (is_scored and is_exported):
-            _log.warning("ragtrace: shutdown, limit %.1f s: %s", timeout_s, self._left(is_exported=is_exported))
-        return is_scored and is_exported
+        is_whole = is_scored and is_exported and not lossy
+        if not is_whole:
+            left = self._left(lossy, is_exported=is_exported)
+            _log.warning("ragtrace: shutdown, limit %.1f s: %s", timeout_s, left)
+        return is_whole
 
     def _empty_outbox(self, outbox: ScoreOutbox, timeout_s: float) -> bool:
         """Send what ended processes left, and events that a full queue dropped; False when time is over first.
@@ -181,10 +187,11 @@ class Flusher:
         """Return whether left scores wait to be claimed, or are claimed and not published yet."""
         return outbox.has_leftovers() or self._handler.is_republishing
 
-    def _left(self, *, is_exported: bool) -> str:
-        """Return in words what a shutdown lost, and what it did not."""
+    def _left(self, lossy: Sequence[str], *, is_exported: bool) -> str:
+        """Return in words what a shutdown lost, sinks among it, and what it did not."""
         ends, unscored = self._ledger.read()
-        unscored += sum(ends.get(("dropped", reason), 0) for reason in ("shutdown", "spool_unwritable"))
+        lost = sum(ends.get(("dropped", reason), 0) for reason in ("shutdown", "spool_unwritable"))
+        unscored += lost
         unsent = ", ".join(_counted(n, _ONE[signal]) for signal, n in self._providers.unsent().items())
         parts = [
             f"not scored: {_counted(unscored, 'trace')}" if unscored else "every sampled trace was scored",
@@ -192,8 +199,13 @@ class Flusher:
         ]
         if not (unsent or is_exported):
             parts[-1] = "a provider or a sink did not finish in time"
-        if self._settings.spool is not None:
-            parts.append("what waits in the spool is kept")
+        elif lossy and not unsent:
+            parts.pop()  # it would speak against the sinks
+        parts.extend(lossy)
+        if self._settings.queue is not None and lost:
+            parts.append(f"{_counted(lost, 'unit')} not written to the queue, lost; what it has confirmed is kept")
+        elif self._settings.units_at is not None:
+            parts.append(f"what waits in the {'queue' if self._settings.queue else 'spool'} is kept")
         if self._storing is not None:
             parts.append("scores in the store are kept")
         return "; ".join(parts)
@@ -223,9 +235,9 @@ class Flusher:
         if spool is not None and spool.pending:
             self._has_said_who_scores = True
             _log.warning(
-                "%s in the spool %s for `ragtrace worker`; with scorer=worker this process scores nothing",
+                "%s in %s for `ragtrace worker`; with scorer=worker this process scores nothing",
                 "1 unit waits" if spool.pending == 1 else f"{spool.pending} units wait",
-                self._settings.spool,
+                self._settings.units_at,
             )
 
     def _sink_calls(self, method: str, kept: Sequence[object] = ()) -> list[Callable[[float], bool]]:
@@ -237,6 +249,16 @@ class Flusher:
 def _all_true(calls: Sequence[Callable[[float], bool]], timeout_s: float, *, grace_s: float = _GRACE_S) -> bool:
     """Give every call the same time, side by side; False when one returns False, raises or is late."""
     return all_within([partial(_is_done, call, timeout_s) for call in calls], timeout_s + grace_s)
+
+
+def _is_ended(lossy: list[str], call: Callable[[float], bool | None], timeout_s: float) -> bool:
+    """End a sink; note what it lost where it can tell, which is no matter of time."""
+    is_whole = _is_done(call, timeout_s)
+    sink = getattr(call, "__self__", None)
+    lost = "" if is_whole else getattr(sink, "lost", "")
+    if lost:
+        lossy.append(f"sink {type(sink).__name__.removesuffix('Sink').lower()} lost {lost}")
+    return is_whole or bool(lost)
 
 
 def _is_done(call: Callable[[float], bool | None], timeout_s: float) -> bool:

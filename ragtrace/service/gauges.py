@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace import semconv
 from ragtrace.host import file_identity
 from ragtrace.model import SERVED, is_drawn
-from ragtrace.queues.base import counters_of
+from ragtrace.queues.base import PartitionedQueue, counters_of
 from ragtrace.sampling import Load
 from ragtrace.service import drift
 from ragtrace.service.anchors.monitor import GAUGES as ANCHOR_GAUGES
@@ -83,6 +84,9 @@ class ServiceGauges:
             **{name: partial(self._monitor.points, field) for name, field in drift.GAUGES.items()},
             semconv.LEDGER: self._ledger_points,
         }
+        if isinstance(self._queue, PartitionedQueue) and self._settings.scorer == "thread":
+            points[semconv.KAFKA_LAG] = partial(_lag_points, self._queue)
+            points[semconv.KAFKA_PARTITIONS] = partial(_partition_points, self._queue)
         if self._settings.scorer == "thread":  # where another process scores, only that one knows its coverage
             points[semconv.COVERAGE_RATIO] = self._coverage_points
         if self._combined is not None:
@@ -130,13 +134,15 @@ class ServiceGauges:
     def _all_accounts(self, *, is_fresh: bool = False) -> list[Accounts]:
         """Return the accounts of this process and, where it scores a spool, those that its processes share."""
         found = [Accounts(*self._ledger.read())]
-        if self._settings.spool is not None and self._settings.scorer == "thread":
+        if self._settings.units_at is not None and self._settings.scorer == "thread":
             spool = counters_of(self._queue, is_fresh=is_fresh)
             if spool is not None:
                 found.append(Accounts(spool.ends, spool.pending, self._spool()))
         return found
 
     def _spool(self) -> str | None:
+        if self._settings.queue is not None:
+            return sha256(self._settings.queue.partition("?")[0].encode()).hexdigest()[:8]
         path = self._settings.spool
         return None if path is None else file_identity(Path(path))
 
@@ -199,6 +205,17 @@ def _budget_points(limiter: JudgeLimiter, about: Mapping[str, AttributeValue]) -
     reading = limiter.reading()
     left = {"USD": reading.budget_usd, "token": reading.budget_tokens}
     return [(float(n), {**about, semconv.UNIT: unit}) for unit, n in left.items() if n is not None]
+
+
+def _lag_points(queue: PartitionedQueue) -> Points:
+    return [
+        (float(n), {semconv.KAFKA_TOPIC: queue.topic, semconv.KAFKA_PARTITION: str(number)})
+        for number, n in queue.lag.items()
+    ]
+
+
+def _partition_points(queue: PartitionedQueue) -> Points:
+    return [(float(len(queue.lag)), {semconv.KAFKA_TOPIC: queue.topic})]
 
 
 def _breaker_points(limiter: JudgeLimiter, about: Mapping[str, AttributeValue]) -> Points:

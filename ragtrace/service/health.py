@@ -63,7 +63,8 @@ class HealthChecks:
 
     Attributes:
         health: the checks of ``/healthz``: the thread lives, and its loop turned within 10 s.
-        ready: the checks of ``/readyz``: room in the queue, a writable spool and store, a judge that answers.
+        ready: the checks of ``/readyz``: room in a queue that answers, a writable spool and store, a judge that
+            answers.
     """
 
     def __init__(
@@ -104,12 +105,16 @@ class HealthChecks:
         for size, capacity in (part.fill for part in self._queue.stats()):
             if size >= capacity:
                 return f"full ({size} of {capacity})"
-        return None
+        unread_s = self._unread_s() if self._path is None else 0.0  # a file has its own check
+        return f"does not answer for {unread_s:.0f} s; see the log" if unread_s > _UNREAD_S else None
+
+    def _unread_s(self) -> float:
+        return self._queue.unread_s if isinstance(self._queue, SharedQueue) else 0.0
 
     def _spool(self) -> str | None:
         if self._path is None:
             return None
-        unread_s = self._queue.unread_s if isinstance(self._queue, SharedQueue) else 0.0
+        unread_s = self._unread_s()
         is_lasting = unread_s > _UNREAD_S
         return unwritable(self._path) or (
             f"locked or broken for {unread_s:.0f} s; see the log" if is_lasting else None

@@ -20,8 +20,9 @@ BACKFILL = "backfill"
 def build_limiter(settings: Settings, *, account: str = "scoring") -> JudgeLimiter:
     """Build the limiter that judge and embedder of one server share.
 
-    With a spool its books are the file beside it, ``<spool>.limits``, which every process of the host shares;
-    without one they are this process's own, and end with it.
+    With a spool its books are the file beside it, ``<spool>.limits``, which every process of the host shares. With
+    a queue on the network it is ``<store>.limits``. Without a file they are this process's own, and end with it.
+    Each limit is multiplied by `budget_share`, see decision 0026.
 
     Args:
         settings: limits, prices, spool and base URL.
@@ -35,22 +36,30 @@ def build_limiter(settings: Settings, *, account: str = "scoring") -> JudgeLimit
         >>> build_limiter(Settings.resolve({"judge_base_url": "http://10.0.0.7:8000/v1"}, environ={})).host
         '10.0.0.7:8000'
     """
+    share = settings.budget_share
     caps = Caps(
-        usd_per_day=settings.budget_usd_per_day,
-        tokens_per_day=settings.budget_tokens_per_day,
-        requests_per_minute=settings.judge_rpm,
-        tokens_per_minute=settings.judge_tpm,
+        usd_per_day=settings.budget_usd_per_day * share,
+        tokens_per_day=_part(settings.budget_tokens_per_day, share),
+        requests_per_minute=settings.judge_rpm * share,
+        tokens_per_minute=settings.judge_tpm * share,
     )
-    spool = Path(settings.spool) if settings.spool else None
+    # Beside a queue on the network the store's file is the one that outlives this process.
+    kept = settings.spool or (settings.store if settings.queue else None)
+    beside = Path(kept) if kept else None
     return JudgeLimiter(
         host=urlsplit(settings.judge_base_url or DEFAULT_BASE_URL).netloc.rpartition("@")[2],
         caps=caps,
-        path=spool.with_name(f"{spool.name}.limits") if spool else None,
+        path=beside.with_name(f"{beside.name}.limits") if beside else None,
         prices=build_prices(settings),
         account=account,
         calls=settings.judge_calls,
         patience_s=BACKFILL_PATIENCE_S if account == BACKFILL else PATIENCE_S,
     )
+
+
+def _part(tokens: int, share: float) -> int:
+    """Return a share of a budget, rounded down; at least 1, as 0 would turn the limit off."""
+    return max(int(tokens * share), 1) if tokens else 0
 
 
 def build_prices(settings: Settings) -> Prices:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ragtrace.capture import EndedRun, WaitingRun
     from ragtrace.model import End, RagRecord
     from ragtrace.queues import Queue
-    from ragtrace.sampling import Sampler
+    from ragtrace.sampling import Draw, Sampler
     from ragtrace.scoring import Ledger, Worker
     from ragtrace.telemetry.metrics.instruments import Instruments
     from ragtrace.telemetry.spans.writer import Root, SpanWriter
@@ -57,7 +57,7 @@ class Pipeline:
         self._writer = writer
         self._instruments = instruments
         self._sampler = sampler
-        self._metrics = tuple(metrics)
+        self.metrics = tuple(metrics)
         self._ledger = ledger
         self._queue = queue
         self._worker = worker
@@ -137,30 +137,42 @@ class Pipeline:
         finished = finished_run(ended)
         if finished is None:  # no question: its root is never ended, so that nothing of it is exported
             return
-        draw = self._sampler.decide(finished.record, self._metrics)
+        draw = self._sampler.decide(finished.record, self.metrics)
         self._writer.write(root, finished, decision=draw.decision, reason=draw.reason, probability=draw.probability)
         root.end(ended.ended_ns)
-        self._instruments.traces(_COUNTED.get(draw.decision, "sampled"), draw.reason)
         self._instruments.operations(finished)
+        unit = self.unit_of(finished.record, draw, is_recorded=root.is_recording, root=root)
+        if unit is not None:
+            self.enqueue(unit)
+
+    def unit_of(
+        self, record: RagRecord, draw: Draw, *, is_recorded: bool = True, root: Root | None = None
+    ) -> Unit | None:
+        """Count and remember one record, and return its unit where it was drawn; called in one thread.
+
+        A later revision of a trace is remembered again, and not counted among the traces.
+        """
+        if not record.revision:
+            self._instruments.traces(_COUNTED.get(draw.decision, "sampled"), draw.reason)
         for remember in self._remember:
-            remember(finished.record)
+            remember(record)
         if draw.decision not in _DRAWN:
             end: End = "dropped" if draw.decision == "dropped" else "skipped"
             self._ledger.passed(end, draw.reason or "not_sampled")
-            return
-        unit = Unit(
-            record=finished.record,
+            return None
+        return Unit(
+            record=record,
             decision="forced" if draw.decision == "forced" else "random",
             reason=draw.reason,
             probability=draw.probability,
             rates=draw.rates,
             factor=draw.factor,
-            is_recorded=root.is_recording,
+            is_recorded=is_recorded,
             root=root,
         )
-        self._enqueue(unit)
 
-    def _enqueue(self, unit: Unit) -> None:
+    def enqueue(self, unit: Unit) -> None:
+        """Put a unit into the queue; an evicted one is counted."""
         self._ledger.offer()
         try:
             evicted = [unit] if self._is_closed else self._queue.put(unit)

@@ -234,8 +234,8 @@ def flush(timeout_s: float = 30.0) -> bool:
 @guarded
 def _flushed(timeout_s: float) -> bool:
     timeout_s = _bounded(timeout_s)
-    if os.environ.get("RAGTRACE_SPOOL"):
-        recorder()  # a script may have been started for what the spool holds
+    if os.environ.get("RAGTRACE_SPOOL") or os.environ.get("RAGTRACE_QUEUE"):
+        recorder()  # a script may have been started for what the queue holds
     service = _state.service
     return True if service is None else service.flush(timeout_s)
 
@@ -315,7 +315,7 @@ def _install(
 ) -> None:
     from ragtrace.service.build import build  # noqa: PLC0415 - brings the SDK in; only when it is wanted
 
-    service, sinks = None, sinks_of(settings.sinks)
+    service, sinks = None, sinks_of(settings.sinks, settings)
     if settings.enabled:
         service = build(
             settings,

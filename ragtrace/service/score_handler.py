@@ -104,13 +104,16 @@ class ScoreHandler:
         entry = entry or OutboxEntry()
         owed = [score for score in scores if entry.is_owed(score)]
         if owed:
-            self._mix.observe(owed, self._instruments.workflow(unit.record), unit.record)
-            self._drift.observe(owed, self._instruments.workflow(unit.record), unit.record)
-            if self._combined is not None:
+            is_first = not unit.record.revision  # a later one replaces scores that the sums already have
+            if is_first:
+                self._mix.observe(owed, self._instruments.workflow(unit.record), unit.record)
+                self._drift.observe(owed, self._instruments.workflow(unit.record), unit.record)
+            if self._combined is not None and is_first:
                 self._combined.observe(unit.record, owed)
             ended_ns = time.time_ns() if started_ns else _scored_ns(owed)
             self._write(unit, owed, started_ns or ended_ns, ended_ns, entry)
-            self._count(unit, owed, (started_ns, ended_ns) if started_ns else None, entry)
+            if is_first:
+                self._count(unit, owed, (started_ns, ended_ns) if started_ns else None, entry)
         for sink in self._sinks if owed else ():
             try:
                 sink.emit(unit.record, owed)

@@ -109,15 +109,18 @@ class Service:
         self.combined = combined_means(scorer, outputs, self.instruments, window_s=settings.window_s)
 
         self.ledger = Ledger()
-        if settings.spool is None and settings.scorer == "worker":
-            raise ConfigError("scorer=worker needs a spool that the worker reads: set spool to a file")
+        if settings.units_at is None and settings.scorer == "worker":
+            raise ConfigError(
+                "scorer=worker needs a queue that the worker reads: set spool to a file, or queue to an address"
+            )
         self.queue = open_queue(
-            settings.spool,
+            settings.units_at,
             capacity=settings.queue_units,
             capacity_bytes=settings.queue_bytes,
             spool_bytes=settings.spool_bytes,
             is_producer=settings.scorer == "worker",
             ended=self.ledger.end,
+            config=settings.kafka_config,
         )
 
         # A process that hands its units to a worker has no scores to publish or to compare, and asks no judge.
@@ -172,6 +175,7 @@ class Service:
             self.instruments,
             evaluation,
             agreement=own_storing.store.agreement if own_storing is not None else None,
+            stored_run=storing.store.run_of if storing is not None else None,
         )
         self.instruments.observe({**self.gauges.readers(), **self.feedback.readers(), **self.mix.readers()})
         self.handler = ScoreHandler(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ragtrace.stores.base import FEEDBACK, GOOD
+from ragtrace.stores.base import FEEDBACK, FOREIGN, GOOD
 
 AGREEMENT = f"""
 SELECT judged.name AS metric, judged.judge AS judge, judged.version AS version, count(*) AS n,
   sum((human.value >= {GOOD}) = (judged.passed = 1)) AS agreed
 FROM scored AS human JOIN scored AS judged ON judged.trace_id = human.trace_id
 WHERE human.source = 'human' AND human.scored_at >= :since AND human.name IN ('{FEEDBACK}', judged.name)
+  AND human.version NOT LIKE 'human:{FOREIGN}%'
   AND judged.source != 'human' AND judged.passed IS NOT NULL AND judged.judge IS NOT NULL
 GROUP BY judged.name, judged.judge, judged.version
 """  # noqa: S608 - constants of our own

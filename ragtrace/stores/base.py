@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Literal
 from ragtrace.model import as_trace_id, is_trace_id
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ragtrace.model import RagRecord, Score, ScoreKey
 
 DAY_S = 86_400.0
 FEEDBACK = "feedback"  # the metric of a label that is of the answer as a whole
 TRACE_ID_FORM = "32 hex digits that are not all 0"
+FOREIGN = "foreign:"  # begins the rater of a label that another judge gave, and no person
 GOOD = 0.5  # a label from here on means that the person was content
 Subject = Literal["trace", "session", "user"]
 
@@ -52,6 +55,7 @@ class Label:
         at: Unix seconds; 0 = now.
         session: the trace's session, for a trace that may never be scored.
         user: the trace's user, likewise.
+        span_id: the rated span where it is known; it stands in the exported event alone.
 
     Raises:
         ValueError: no id of a trace, or a value outside 0 to 1.
@@ -73,6 +77,7 @@ class Label:
     at: float = 0.0
     session: str | None = None
     user: str | None = None
+    span_id: str = ""
 
     def __post_init__(self) -> None:
         if not is_trace_id(self.trace_id):
@@ -80,6 +85,30 @@ class Label:
         object.__setattr__(self, "trace_id", as_trace_id(self.trace_id))
         if not (math.isfinite(self.value) and 0.0 <= self.value <= 1.0):
             raise ValueError(f"a label's value lies between 0 and 1, got {self.value}")
+
+
+def is_by_person(row: Mapping[str, object]) -> bool:
+    """Return whether a stored row is a person's label, and neither a score nor a label of another judge.
+
+    Example:
+        >>> is_by_person({"source": "human", "version": "human:ada"})
+        True
+        >>> is_by_person({"source": "human", "version": "human:foreign:deepeval"})
+        False
+    """
+    return row["source"] == "human" and not str(row["version"]).startswith(f"human:{FOREIGN}")
+
+
+def exported_source(row: Mapping[str, object]) -> dict[str, object]:
+    """Return a stored row as it is exported: a label of another judge says so in its source and version.
+
+    Example:
+        >>> exported_source({"source": "human", "version": "human:foreign:deepeval"})
+        {'source': 'foreign', 'version': 'foreign:deepeval'}
+    """
+    if row["source"] != "human" or is_by_person(row):
+        return dict(row)
+    return {**row, "source": "foreign", "version": str(row["version"]).removeprefix("human:")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

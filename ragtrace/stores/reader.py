@@ -126,6 +126,11 @@ class StoreReader:
                 record_internal_error("ragtrace.stores.payload", error)
         return None
 
+    def run_of(self, trace_id: str) -> tuple[str, str] | None:
+        """Return the workflow and the span id of a trace's latest run, None where none was scored."""
+        sql = "SELECT workflow, span_id FROM runs WHERE trace_id = ? AND span_id != '' ORDER BY at DESC LIMIT 1"
+        return next(((row["workflow"] or "", row["span_id"]) for row in self._read(sql, (trace_id,))), None)
+
     def trace_ids(self, prefix: str, most: int = 4) -> list[str]:
         """Return ids of traces that begin with a text, in their order."""
         sql = "SELECT DISTINCT trace_id FROM runs WHERE substr(trace_id, 1, ?) = ? ORDER BY trace_id LIMIT ?"

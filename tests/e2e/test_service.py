@@ -18,7 +18,9 @@ import ragtrace
 from ragtrace.capture import internal_errors
 from ragtrace.errors import ConfigError
 from ragtrace.service import current
+from ragtrace.sinks.langfuse import LangfuseSink
 from tests.process.observing import QUIET, providers
+from tests.unit.sinks.server import Scripted
 
 
 class Keeper:
@@ -272,7 +274,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 def test_the_public_names() -> None:
     assert sorted(ragtrace.__all__) == [
         "BudgetOptions", "DriftOptions", "EvalContext", "JudgeOptions", "MetricResult", "MetricSpec", "Output", "Passage", "RagRecord",
-        "Score", "ServerOptions", "StoreOptions", "__version__", "configure", "feedback", "flush", "metric", "query", "recorder", "shutdown",
+        "Score", "ServerOptions", "StoreOptions", "__version__", "batch", "configure", "feedback", "flush", "metric", "query", "recorder", "shutdown",
     ]  # fmt: skip
     assert all(getattr(ragtrace, name) is not None for name in ragtrace.__all__)
 
@@ -367,3 +369,21 @@ def test_a_shutdown_that_is_late_says_what_was_lost_and_what_was_not(tmp_path: A
         "ragtrace: shutdown, limit 2.0 s: every sampled trace was scored; not sent: 3 spans; "
         "scores in the store are kept"
     )
+
+
+@pytest.mark.parametrize(("status", "reason"), [(401, "refused"), (503, "unreachable")])
+def test_a_shutdown_says_what_a_sink_lost_and_why(status: int, reason: str, service: Any, caplog: Any) -> None:
+    server = Scripted(replies=lambda *_: (status, {}))
+    try:
+        service.configure(
+            sample_rate=1.0,
+            metrics=["faithfulness"],
+            sinks=[LangfuseSink(server.url, public_key="pk", secret_key="sk")],
+            **providers(),
+        )
+        capture()
+        assert not ragtrace.shutdown(3.0)
+    finally:
+        server.close()
+    assert f"every sampled trace was scored; sink langfuse lost 1 score ({reason})" in caplog.text
+    assert "did not finish in time" not in caplog.text

@@ -31,7 +31,7 @@ from ragtrace.cli.io.jsonl_writer import ScoredLines, done_before
 from ragtrace.cli.io.progress import progress
 from ragtrace.cli.io.report_file import check_reports, write_json, written
 from ragtrace.cli.io.say import say
-from ragtrace.cli.score import score_lines
+from ragtrace.cli.score.command import score_lines
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragtrace.cli.doctor.check_result import CheckResult
-from ragtrace.errors import ConfigError, MissingExtra
+from ragtrace.errors import ConfigError, MissingExtra, QueueError
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Judge
     from ragtrace.settings import Settings
 
 JUDGE_LIMIT_S = 20.0
+KAFKA_LIMIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +49,42 @@ def check_settings() -> tuple[list[CheckResult], Settings | None]:
     if not settings.enabled:
         said, todo = "ragtrace is switched off (RAGTRACE_ENABLED)", "unset it to capture and score"
         findings.append(CheckResult("settings", "warn", said, todo))
-    if settings.scorer == "worker" and settings.spool is None:
-        said, todo = "scorer=worker needs a spool that the worker reads", "set RAGTRACE_SPOOL to a file"
+    if settings.scorer == "worker" and settings.units_at is None:
+        said = "scorer=worker needs a spool or a queue that the worker reads"
+        todo = "set RAGTRACE_SPOOL to a file, or RAGTRACE_QUEUE to an address"
         findings.append(CheckResult("settings", "fail", said, todo))
     n = sum(variable in os.environ for _, variable, _, _ in variables())
     return findings or [CheckResult("settings", "ok", f"{n} from the environment, all resolve")], settings
 
 
 def check_disk(settings: Settings) -> list[CheckResult]:
-    """Check the folder, free room and permissions of every written file."""
+    """Check the queue on Kafka, and folder, room and permissions of every written file."""
+    queue = [_queue(settings.queue, settings.kafka_config)] if settings.queue else []
     files = _files(settings)
-    if not files:
+    if not files and not queue:
         return [CheckResult("disk", "ok", "no spool and no store: units wait in memory")]
-    return [_file(one) for one in files]
+    return [*queue, *(_file(one) for one in files)]
+
+
+def _queue(address: str, config: str | None) -> CheckResult:
+    """Ask Kafka for the topic; a queue of another kind is not looked at."""
+    if not address.startswith("kafka://"):
+        return CheckResult("queue", "ok", f"units go to {address.partition('://')[0]}://, which was not asked")
+    try:
+        from ragtrace.queues.kafka.address import KafkaAddress
+        from ragtrace.queues.kafka.topics import count_partitions
+
+        at = KafkaAddress.parse(address, config)
+        count = count_partitions(at, KAFKA_LIMIT_S)
+    except ModuleNotFoundError:
+        return CheckResult("queue", "fail", "Kafka's client is missing", 'install the extra "kafka"')
+    except (ConfigError, QueueError) as error:
+        return CheckResult("queue", "fail", str(error))
+    if not count:
+        todo = "make it, or let the first application make it"
+        return CheckResult("queue", "warn", f"Kafka answers; topic {at.topic} does not exist", todo)
+    said = f"Kafka answers; topic {at.topic} has {count} partition{'' if count == 1 else 's'}"
+    return CheckResult("queue", "ok", said)
 
 
 def check_judge(settings: Settings, *, is_called: bool) -> CheckResult:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ragtrace.cli.io.jsonl_reader import BrokenLines, open_lines, parsed, read_each
 from ragtrace.model.codec import record_from_json
 from ragtrace.scoring.anchors.choosing import Candidate, band_of, level_of
+from ragtrace.stores.base import is_by_person
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -90,7 +91,7 @@ def labelled(store: SqliteStore, anchors: Iterable[Anchor]) -> list[Anchor]:
     """Return anchors with the human labels of their traces."""
     labels: defaultdict[str, defaultdict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for row in store.rows():
-        if row["source"] == "human" and row["value"] is not None:
+        if is_by_person(row) and row["value"] is not None:
             labels[row["trace_id"]][row["name"]][row["version"]] = row["value"]
     return [
         replace(anchor, labels=labels[anchor.record.trace_id]) if anchor.record.trace_id in labels else anchor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -63,6 +64,15 @@ Spool = Annotated[
 Workflow = Annotated[str | None, typer.Option(metavar="NAME", help="Take this workflow alone.")]
 Since = Annotated[str | None, typer.Option(metavar="WHEN", help=f"Take no earlier scores: {MOMENT}.")]
 Until = Annotated[str | None, typer.Option(metavar="WHEN", help="Take scores before this moment alone.")]
+
+
+def scorer_service_name() -> str | None:
+    """Return ``ragtrace`` as ``service.name`` of a scorer's own process, None where the environment names one."""
+    variables = ("RAGTRACE_SERVICE_NAME", "OTEL_SERVICE_NAME")
+    is_named = any(map(os.environ.get, variables)) or "service.name=" in os.environ.get(
+        "OTEL_RESOURCE_ATTRIBUTES", ""
+    )
+    return None if is_named else "ragtrace"
 
 
 def cutoffs(text: str | None) -> tuple[int, ...] | None:

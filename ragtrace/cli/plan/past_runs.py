@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.cli.io.stored import opened_store
 from ragtrace.errors import ConfigError
+from ragtrace.stores.base import is_by_person
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -124,7 +125,7 @@ def from_file(
         InputError: a broken line, or a label of no scale.
     """
     from ragtrace.cli.calibrate.label_reader import good_lines, read_labelled
-    from ragtrace.cli.score import score_lines
+    from ragtrace.cli.score.command import score_lines
     from ragtrace.scoring.offline.human_labels import consensus
 
     labelled = read_labelled(name, labels, is_inverted=is_inverted)
@@ -167,7 +168,7 @@ def _human(rows: Iterable[Row]) -> list[Row]:
     """Return one label a trace: the mean of its raters."""
     found: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        if row["source"] == "human":
+        if is_by_person(row):
             found[row["trace_id"]].append(row)
     return [{**given[0], "value": sum(row["value"] for row in given) / len(given)} for given in found.values()]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ragtrace import semconv
 from ragtrace.capture import guarded
 from ragtrace.service.feedback.within_runs import labels_of
-from ragtrace.stores.base import GOOD
+from ragtrace.stores.base import FOREIGN, GOOD
 from ragtrace.telemetry.wire import clean_attributes
 
 if TYPE_CHECKING:
@@ -37,14 +37,16 @@ class _RecentRun(NamedTuple):
 class FeedbackReport:
     """Counts each rating once, when it is taken, and writes an event with the context of its run.
 
-    The run of a rating is known while it is among the last 5,000 of this process; an older one is counted under
-    the workflow ``""``. Of the last 5,000 ratings one that is given again is ignored, one with another comment is
-    an event alone, and one that turns from good to bad, or back, counts again. Thread-safe.
+    The run of a rating is known while it is among the last 5,000 of this process, or where the store has its
+    scores; another one is counted under the workflow ``""``. Of the last 5,000 ratings one that is given again is
+    ignored, one with another comment is an event alone, and one that turns from good to bad, or back, counts
+    again. Thread-safe.
 
     Args:
         instruments: get the counter.
         writer: writes the events.
         agreement: reads the comparison of ratings and scores; None where no store keeps both.
+        stored_run: reads the workflow and the span id of a trace's run; None without a store.
         clock: monotonic seconds.
     """
 
@@ -54,11 +56,13 @@ class FeedbackReport:
         writer: EvaluationWriter,
         *,
         agreement: Callable[[], Sequence[Agreement]] | None = None,
+        stored_run: Callable[[str], tuple[str, str] | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._instruments = instruments
         self._writer = writer
         self._read = agreement
+        self._stored_run = stored_run
         self._clock = clock
         self._runs: OrderedDict[str, _RecentRun] = OrderedDict()
         self._given: OrderedDict[tuple[str, str, str], tuple[float, str | None]] = OrderedDict()
@@ -76,9 +80,10 @@ class FeedbackReport:
 
     @guarded
     def rated(self, labels: Sequence[Label]) -> None:
-        """Report ratings that were written to the store."""
+        """Report people's ratings that were written to the store."""
         for label in labels:
-            self._report(label)
+            if not label.rater.startswith(FOREIGN):
+                self._report(label)
 
     @guarded
     def compare(self) -> None:
@@ -104,12 +109,18 @@ class FeedbackReport:
         self._given[key] = given
         if len(self._given) > _REMEMBERED:
             self._given.popitem(last=False)
-        run = self._runs.get(label.trace_id, _RecentRun("", ""))
+        run = self._run_of(label)
         if before is None or (before[0] >= GOOD) != is_good:
             self._instruments.feedback(run.workflow, label.metric, is_good=is_good)
         self._writer.write_feedback(
             label.trace_id, run.span_id, label.metric, label.value, label.comment, is_good=is_good
         )
+
+    def _run_of(self, label: Label) -> _RecentRun:
+        if (known := self._runs.get(label.trace_id)) is not None:
+            return known
+        workflow, span_id = (self._stored_run and self._stored_run(label.trace_id)) or ("", "")
+        return _RecentRun(self._instruments.bounded_workflow(workflow), label.span_id or span_id)
 
 
 def _about(found: Agreement) -> dict[str, AttributeValue]:

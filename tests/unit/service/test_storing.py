@@ -105,7 +105,8 @@ def test_a_rating_within_a_run_that_is_refused_says_why(caplog):
     with Recorder().start(query="Where?") as run:
         run.feedback(7.0)
     line = "ragtrace lost data at ragtrace.capture.run.feedback (a rating must lie between 0 and 1)"
-    assert [record.getMessage() for record in caplog.records] == [f"{line}; the application is not affected"]
+    said = [record.getMessage() for record in caplog.records if "lost data" in record.getMessage()]
+    assert said == [f"{line}; the application is not affected"]
 
 
 def test_feedback_without_a_store_is_counted_and_never_raises():

@@ -1,0 +1,1 @@
+"""Received traces into units of the scorer: assembled, read, drawn and counted."""

@@ -140,7 +140,7 @@ class Queue(Protocol):
     """Units on their way from capture to one scorer.
 
     A package offers a queue as an entry point of the group ``ragtrace.queues``, named by a scheme of the setting
-    ``spool``: ``spool="kafka://broker/topic"`` calls the entry point ``kafka`` with that address and the keyword
+    ``queue``: ``queue="acme://broker/topic"`` calls the entry point ``acme`` with that address and the keyword
     arguments of `ragtrace.queues.registry.open_queue`. `ragtrace.testing.queue.QueueConformance` checks a queue.
 
     Delivery is at least once. A leased job is its scorer's until it is acked, nacked, or its lease runs out. An ack
@@ -241,6 +241,21 @@ class SharedQueue(Queue, Protocol):
     @property
     def unread_s(self) -> float:
         """Seconds for which the queue could not be read or written, 0.0 when it can."""
+        ...
+
+
+@runtime_checkable
+class PartitionedQueue(Protocol):
+    """A queue on partitions of a topic, of which this process has some."""
+
+    @property
+    def topic(self) -> str:
+        """Name of the topic."""
+        ...
+
+    @property
+    def lag(self) -> Mapping[int, int]:
+        """Records without an end, of each partition that this process has; from any thread."""
         ...
 
 

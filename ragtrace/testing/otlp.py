@@ -184,7 +184,7 @@ def _start_http(receiver: OtlpReceiver) -> tuple[int, Callable[[], None]]:
 
 
 def _start_grpc(receiver: OtlpReceiver) -> tuple[int, Callable[[], None]]:
-    import grpc  # type: ignore[import-untyped]  # noqa: PLC0415 - comes with the exporter; only this protocol needs it
+    import grpc  # noqa: PLC0415 - comes with the exporter; only this protocol needs it
 
     server = grpc.server(
         futures.ThreadPoolExecutor(max_workers=4), options=[("grpc.max_receive_message_length", _MOST_BYTES)]

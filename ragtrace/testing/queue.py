@@ -49,7 +49,7 @@ class Ends(Counter[tuple[str, str]]):
 
 
 class QueueConformance(unittest.TestCase):
-    """Checks a `ragtrace.queues.Queue`; subclass it and write `make` and `wait`.
+    """Checks a `ragtrace.queues.Queue`; subclass it and write `make` and `wait`, and `settle` where it is needed.
 
     Attributes:
         ends: the ends that the queue told of this process's units.
@@ -73,6 +73,9 @@ class QueueConformance(unittest.TestCase):
         """Advance time: turn the queue's clock, or sleep."""
         raise NotImplementedError
 
+    def settle(self) -> None:
+        """Wait until what was flushed can be leased; at once, unless the units travel over a network."""
+
     def setUp(self) -> None:
         self.ends = Ends()
         self.queue = self.make(self.ends)
@@ -83,6 +86,7 @@ class QueueConformance(unittest.TestCase):
         for name in names:
             self.assertEqual(self.queue.put(unit_of(name)), [])
         self.assertTrue(self.queue.flush(_WAIT_S))
+        self.settle()
 
     def ends_of_all(self) -> dict[tuple[str, str], int]:
         """Return the ends of all units, also where the queue keeps them beyond the process."""
@@ -176,6 +180,7 @@ class QueueConformance(unittest.TestCase):
         for giver in givers:
             giver.join(_WAIT_S)
         self.assertTrue(self.queue.flush(_WAIT_S))
+        self.settle()
         found: list[str] = []
         while jobs := self.queue.lease(7):
             found += names_of(jobs)

@@ -1,9 +1,8 @@
-"""Command ``ragtrace worker``, which scores the units of a spool."""
+"""Command ``ragtrace worker``, which scores the units of a spool or of Kafka."""
 
 from __future__ import annotations
 
 import signal
-import sqlite3
 import sys
 import threading
 import time
@@ -12,24 +11,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragtrace.cli.io.arguments import Judge, Metrics, Spool
+from ragtrace.cli.io.accounts import UNREADABLE, accounts, ends_of
+from ragtrace.cli.io.arguments import Judge, Metrics, Spool, scorer_service_name
 from ragtrace.cli.io.say import say
-from ragtrace.errors import ConfigError, QueueError
+from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from ragtrace.cli.io.accounts import Ends
     from ragtrace.queues.base import Counters
     from ragtrace.service.service import Service
-
-    Ends = Mapping[tuple[str, str], int]
 
 SCRAPE = "scrape_configs: [{{job_name: ragtrace, static_configs: [{{targets: ['{target}']}}]}}]"
 EPILOG = """\
 Applications need RAGTRACE_SPOOL=FILE and RAGTRACE_SCORER=worker. The worker reads the same settings, so that one
-environment serves both. Several workers may share a spool. On SIGTERM and Ctrl-C the worker finishes the units
+environment serves both. Several workers may share a spool. Applications on several hosts need
+RAGTRACE_QUEUE=kafka://BROKERS/TOPIC in the place of the spool. On SIGTERM and Ctrl-C the worker finishes the units
 under way within --deadline and gives the others back. A killed worker loses nothing; another one takes its units
 when their leases end.
+
+With --kafka the worker reads the topic of a Collector's kafka exporter (encoding otlp_proto, and
+partition_traces_by_id), and scores a share of its traces. Workers of one group share its partitions.
 
 --once scores the due units. It waits for units of other workers and for retries within a minute. It ends when the
 spool is empty. It also ends when nothing is under way and every unit that is left is due later, for example while
@@ -44,19 +45,50 @@ scrape_configs:
 ```
 
 Exit status: 0 stopped by a signal, or the spool is empty; 1 something was not scored or not sent within --deadline,
-or --once left units that wait or could not read the spool; 2 usage. Where no collector is configured and none
-listens at the default address, nothing counts as not sent.
+or --once left units that wait, could not read the queue or found no topic; 2 usage. Where no collector is
+configured and none listens at the default address, nothing counts as not sent.
 """
 _REPORT_EVERY_S = 60.0
 _LOOK_EVERY_S = 0.1
 _WAIT_S = 60.0  # --once waits as long for a retry, as the judge's limiter does for a rate
 _STILL_S = 600.0  # a judge that asks for one short wait after another must not hold --once for a day
-_UNREADABLE = (QueueError, sqlite3.Error, OSError)
 
 
 def command(
     *,
     spool: Spool = None,
+    queue: Annotated[
+        str | None,
+        typer.Option(
+            "--queue",
+            metavar="ADDRESS",
+            help="Queue of many hosts, kafka://BROKERS/TOPIC. Default: RAGTRACE_QUEUE.",
+        ),
+    ] = None,
+    kafka: Annotated[
+        str | None,
+        typer.Option(
+            "--kafka", metavar="BROKERS", help="Score the traces that a Collector writes to Kafka, HOST:PORT[,...]."
+        ),
+    ] = None,
+    topic: Annotated[str, typer.Option(metavar="T", help="Topic of the traces.")] = "otlp_spans",
+    group: Annotated[
+        str | None, typer.Option(metavar="G", help="Consumer group. Default: ragtrace.T for the topic T.")
+    ] = None,
+    kafka_config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Options of librdkafka as KEY=VALUE lines. Default: RAGTRACE_KAFKA_CONFIG."
+        ),
+    ] = None,
+    settle: Annotated[
+        float,
+        typer.Option(min=0.1, max=300, metavar="S", help="Seconds without a span that end a trace on Kafka."),
+    ] = 10.0,
+    sample_rate: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, metavar="P", help="Share of the traces on Kafka to score. Default: .05."),
+    ] = None,
     judge: Judge = None,
     metrics: Metrics = None,
     metrics_port: Annotated[
@@ -72,22 +104,40 @@ def command(
         float, typer.Option(min=0, max=86_400, metavar="S", help="Seconds to finish and to export at the end.")
     ] = 30.0,
 ) -> int:
-    """Score the answers that applications put into a spool."""
+    """Score the answers that wait in a spool or on Kafka."""
     from ragtrace.service import runtime
     from ragtrace.settings import Settings
 
-    given = {"spool": spool, "judge": judge, "metrics": metrics or None, "metrics_port": metrics_port}
-    path = Settings.resolve({**given, "scorer": "thread"}).spool
-    if path is None:
-        raise ConfigError("worker: there is no spool: give --spool FILE, or set RAGTRACE_SPOOL")
-    is_new = not Path(path).exists()
+    if kafka is not None:
+        if queue is not None or spool is not None:
+            raise ConfigError("worker: --kafka takes the place of --queue and --spool; give one of them")
+        queue = f"kafka-traces://{kafka}/{topic}{f'?group={group}' if group else ''}"
+    given = {
+        "spool": spool,
+        "queue": queue,
+        "kafka_config": None if kafka_config is None else str(kafka_config),
+        "sample_rate": sample_rate,
+        "judge": judge,
+        "metrics": metrics or None,
+        "metrics_port": metrics_port,
+        "service_name": scorer_service_name(),
+    }
+    settings = Settings.resolve({**given, "scorer": "thread"})
+    path = settings.spool
+    if settings.units_at is None:
+        raise ConfigError("worker: there is no spool: give --spool FILE or --queue ADDRESS, or set RAGTRACE_SPOOL")
+    is_new = path is not None and not Path(path).exists()
     runtime.configure_worker(**given)
     service = runtime.current()
     if service is None:
         raise ConfigError("worker: RAGTRACE_ENABLED turns ragtrace off; unset it where the worker runs")
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    _say(f"{service.settings.spool}, judge {service.settings.judge}")
+    is_kafka = (service.settings.queue or "").startswith("kafka-traces://")
+    if is_kafka and not _read_kafka(service, settle_s=settle) and once:
+        runtime.shutdown(deadline)
+        return 1
+    _say(f"{service.settings.units_at}, judge {service.settings.judge}")
     if is_new:
         _say(
             f"there was no file {path}: made an empty spool; the applications need the same path in RAGTRACE_SPOOL"
@@ -95,7 +145,7 @@ def command(
     if service.endpoint is not None:
         _say(f"metrics at {service.endpoint.url}; for prometheus.yml:")
         _say(SCRAPE.format(target=f"{service.endpoint.host}:{service.endpoint.port}"))
-    before = _ends(service)
+    before = ends_of(service)
     service.begin()
     is_read = True
     try:
@@ -104,8 +154,19 @@ def command(
         pass
     finally:
         is_done = runtime.shutdown(deadline)
-    _say(f"stopped; {_accounts(service, before)}")
+    _say(f"stopped; {accounts(service, before)}")
     return 0 if is_done and is_read else 1
+
+
+def _read_kafka(service: Service, *, settle_s: float) -> bool:
+    """Connect the service to its topic; False where that cannot be read now."""
+    from ragtrace.service.intake.kafka import read_traces, why_unread
+
+    read_traces(service, settle_s=settle_s, say=_say)
+    because = why_unread(service)
+    if because:
+        _say(because)
+    return not because
 
 
 def _watch(service: Service, stop: threading.Event, *, is_once: bool, before: Ends) -> bool:
@@ -120,12 +181,12 @@ def _watch(service: Service, stop: threading.Event, *, is_once: bool, before: En
                 if backlog.is_stuck():
                     _say(backlog.described())
                     return False
-            except _UNREADABLE as error:
-                _say(f"the spool cannot be read: {error}")
+            except UNREADABLE as error:
+                _say(f"the {'queue' if service.settings.queue else 'spool'} cannot be read: {error}")
                 return False
         if time.monotonic() - told_at >= _REPORT_EVERY_S:
             told_at = time.monotonic()
-            _say(_accounts(service, before))
+            _say(accounts(service, before))
     return True
 
 
@@ -166,34 +227,6 @@ class _Backlog:
         else:
             until = f"the next is due in {f'{due_s:.0f} s' if due_s < 120.0 else f'{due_s / 60.0:.0f} min'}"
         return f"{n} unit{' waits' if n == 1 else 's wait'}: {why}; {until}"
-
-
-def _ends(service: Service) -> Ends:
-    try:
-        return service.gauges.accounts(is_fresh=True)[0]
-    except _UNREADABLE:
-        return {}
-
-
-def _accounts(service: Service, before: Ends) -> str:
-    """Describe the ends of the spool's traces since the start, and in all.
-
-    Where the spool cannot be read now, the counts are those of the last look.
-    """
-    try:
-        counts, pending = service.gauges.accounts(is_fresh=True)
-        note = ""
-    except _UNREADABLE as error:
-        counts, pending = service.gauges.accounts()
-        note = f" when last seen; the spool cannot be read: {error}"
-    new = {end: n - before.get(end, 0) for end, n in counts.items() if n > before.get(end, 0)}
-    shown = f"{_shown(new)} since the start; in all {_shown(counts)}" if before else _shown(new)
-    return f"{shown}, {pending} pending{note}"
-
-
-def _shown(counts: Ends) -> str:
-    shown = [f"{n} {state}{f' ({reason})' if reason else ''}" for (state, reason), n in sorted(counts.items())]
-    return ", ".join(shown) or "nothing scored"
 
 
 def _say(text: str) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ragtrace.metrics.base import Metric, MetricSpec, Need, Output
     from ragtrace.metrics.eval_context import MetricOptions
 
+_NO_TEXT = "missing_input:passage_text"
 _CITING = "citations"  # the metric that reads answer parts
 
 
@@ -66,11 +67,12 @@ async def evaluate(metrics: Iterable[Metric], ctx: EvalContext) -> list[MetricRe
 def _missing(spec: MetricSpec, ctx: EvalContext) -> str | None:
     """Return the reason for the first required input that is missing."""
     record = ctx.record
+    is_textless = _is_textless(record)
     lacking: dict[Need, str | None] = {
         "answer": answer_lacking(record),
         "query": None if record.query.strip() else "missing_input:query",
         "reference": None if (record.reference or "").strip() else "missing_input:reference",
-        "contexts": None if ctx.contexts() else "no_contexts",
+        "contexts": None if ctx.contexts() else _NO_TEXT if is_textless else "no_contexts",
         "pool": None if any(pool.passages for pool in record.pools) else "no_contexts",
         "labels": None if record.labels is not None else "no_labels",
         "runs": "insufficient_runs",  # a context holds one record
@@ -79,7 +81,17 @@ def _missing(spec: MetricSpec, ctx: EvalContext) -> str | None:
         "embedder": None if ctx.embedder is not None else "unsupported_by_judge",
     }
     required = spec.needs if spec.required is None else spec.required
-    return next((reason for need in required if (reason := lacking[need]) is not None), None)
+    found = next((reason for need in required if (reason := lacking[need]) is not None), None)
+    if found is None and is_textless and {"contexts", "pool"} & {*spec.needs}:
+        is_by_id = "labels" in spec.needs and record.labels is not None
+        return None if is_by_id else _NO_TEXT
+    return found
+
+
+def _is_textless(record: RagRecord) -> bool:
+    """Return whether the passages came without their texts, as other instrumentations send them."""
+    passages = [passage for pool in record.pools for passage in pool.passages]
+    return bool(passages) and not any(passage.text for passage in passages)
 
 
 def _signed(spec: MetricSpec, results: Sequence[MetricResult], ctx: EvalContext) -> list[MetricResult]:

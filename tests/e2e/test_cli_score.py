@@ -250,9 +250,9 @@ def test_usage_errors_are_one_line_exit_2_and_no_work(tmp_path: Path, args: list
     ("args", "said"),
     [
         (["--versio"], "--version"),
-        (["score"], "file"),
+        (["score"], "PATH"),
         (["score", "no-such-file.jsonl"], "no-such-file.jsonl: No such file or directory"),
-        (["score", "."], ".: Is a directory"),
+        (["score", "."], "--out: . is scored in parts"),
     ],
 )
 def test_unknown_names_are_one_line(args: list[str], said: str) -> None:

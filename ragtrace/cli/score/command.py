@@ -1,4 +1,4 @@
-"""Command ``ragtrace score FILE``, which scores a file of RAG answers."""
+"""Command ``ragtrace score PATH``, which scores files of RAG answers."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from ragtrace.cli.io.jsonl_writer import ScoredLines, done_before
 from ragtrace.cli.io.progress import progress
 from ragtrace.cli.io.say import say
 from ragtrace.cli.io.summary import Summary, limits_from, maker_text
+from ragtrace.cli.score.parts import is_for_parts, score_parts
 from ragtrace.cli.worst import WorstAnswers
 from ragtrace.errors import ConfigError, InputError
 
@@ -57,14 +58,25 @@ Resuming matches lines by id, and lines of one id by their order in the file. Li
 --out are not scored again. That includes errors and scores of another judge or other
 metrics; a warning names them.
 
-Exit status: 0 fine, 1 broken lines (the rest is scored), 2 usage, 3 a threshold was
+Several files: PATH is a folder, a pattern, a Parquet or CSV file, or an address such as
+s3://bucket/runs; --engine takes a single file there too. Each file is split into parts
+(row groups, ranges of bytes), and each part has an output of its own in the folder --out.
+--resume goes on with the parts whose output is missing. Formats: records, ragas, phoenix,
+langfuse, open_rag_eval, otlp; they are recognised by their columns.
+
+Exit status: 0 fine, 1 broken lines or failed parts (the rest is scored), 2 usage, 3 a threshold was
 missed or had no score to measure, or a metric has no value since the judge failed on
 every line that has one to judge (also when lines are broken), 130 stopped by Ctrl-C.
 """
 
 
 def command(
-    file: Annotated[str, typer.Argument(help="JSON lines, plain or gzip; - reads standard input.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH", help="JSON lines, plain or gzip; - reads standard input. Or files, see below."
+        ),
+    ],
     *,
     metrics: Metrics = None,
     judge: Judge = None,
@@ -91,7 +103,19 @@ def command(
     pairs: Pairs = None,
     k_values: KValues = None,
     out: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write scored lines there. Default: standard output.")
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Write scored lines there. Default: standard output. Of several files, a folder."
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Score the parts of files on local, ray, spark or dask.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Parts that the engine scores at once.")
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", metavar="NAME", help="Format of the files. Default: by their columns.")
     ] = None,
     jobs: Jobs = 8,
     limit: Limit = None,
@@ -123,6 +147,13 @@ def command(
     if resume and out in {None, "-"}:
         raise ConfigError("--resume needs --out: the file to go on with")
     summary = Summary(_asked(scorer) if resume else None)
+    if engine is not None or form is not None or is_for_parts(file):
+        if limit is not None:
+            raise ConfigError("--limit: it is for one local file of JSON lines; leave it out")
+        return score_parts(
+            file, out, given, summary, limits,
+            engine=engine or "local", workers=workers, form=form, jobs=jobs, is_resumed=resume,
+        )  # fmt: skip
     worst = WorstAnswers(outputs)
     is_whole = _score(file, out, scorer, summary, worst, jobs=jobs, limit=limit, is_resumed=resume)
     _report(out, summary, worst, left_out_text(scorer))

@@ -1,0 +1,1 @@
+"""Benchmarks of scoring files on engines."""

@@ -1,0 +1,199 @@
+"""Plans the parts of files, each scored and written alone."""
+
+from __future__ import annotations
+
+import csv
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Literal
+
+from ragtrace.batch.files import found_files, open_file
+from ragtrace.batch.readers import reader_of, recognised
+from ragtrace.batch.table import arrow
+from ragtrace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Form = Literal["parquet", "jsonl", "csv"]
+_FORMS: dict[str, Form] = {
+    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv",
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
+}  # fmt: skip
+_MOST_SHOWN = 30
+_PACKED = (".gz", ".bz2", ".xz", ".zst")
+_THREADS = 16  # footers that are read at once: on a bucket each takes tens of ms
+_MOST_LINE = 64 * 2**20
+_OTLP_BYTES = 4_096  # the first line of OTLP may have megabytes, and its first key says what it is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of a file: a row group, a range of bytes, or the whole file.
+
+    Attributes:
+        path: with its protocol.
+        format: name of its reader.
+        form: of the file.
+        size: bytes of the file.
+        group: number of its row group; None for all.
+        start: first byte; the part has the lines that begin from here on.
+        end: byte at which no line begins any more; None for the end of the file.
+        failure: why the file is not scored, of a foreign one; else "".
+    """
+
+    path: str
+    format: str
+    form: Form
+    size: int = 0
+    group: int | None = None
+    start: int = 0
+    end: int | None = None
+    failure: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of its output, which depends on path and place alone."""
+        stem = PurePosixPath(self.path).name.partition(".")[0]
+        place = self.group if self.group is not None else self.start
+        digest = sha256(self.path.encode()).hexdigest()[:12]
+        return f"{stem[:60]}-{digest}-{place:012d}.{self.output}"
+
+    @property
+    def output(self) -> Literal["parquet", "jsonl"]:
+        """Form of its output: Parquet for Parquet with a record a row, else JSON lines."""
+        return "parquet" if self.form == "parquet" and reader_of(self.format).record is not None else "jsonl"
+
+    @property
+    def where(self) -> str:
+        """The part in words, for errors."""
+        if self.group is not None:
+            return f"{self.path}, row group {self.group}"
+        return self.path if self.end is None and not self.start else f"{self.path}, bytes from {self.start}"
+
+
+def plan(path: str, *, form: str | None = None, part_bytes: int = 2**23, without: str = "") -> list[Part]:
+    """Return the parts of a file, a folder or a pattern, in the order of their names.
+
+    A file that cannot be read, or has an unknown format, is one part that fails by itself.
+
+    Args:
+        path: local or with a protocol of fsspec.
+        form: name of the reader; None recognises it by the columns of each file.
+        part_bytes: size of a part of JSON lines.
+        without: a folder that is left out.
+
+    Raises:
+        ConfigError: nothing is there, or every file has an unknown format.
+    """
+    if form is not None:
+        reader_of(form)
+    files = [one for one in found_files(path) if not without or not one.path.startswith(f"{without}/")]
+    chosen = [one for one in files if _form(one.path) is not None]
+    if not chosen:
+        found = f"; it has {PurePosixPath(files[0].path).name}" if files else ""
+        raise ConfigError(f"{path}: no file of Parquet, JSON lines or CSV there{found}; check the path")
+    with ThreadPoolExecutor(_THREADS) as threads:
+        planned = threads.map(lambda one: _planned(one.path, one.size, form, part_bytes), chosen)
+        parts = [part for parts in planned for part in parts]
+    if parts and all(part.failure for part in parts):
+        raise ConfigError(f"{parts[0].path}: {parts[0].failure}")
+    return parts
+
+
+def _form(path: str) -> Form | None:
+    suffixes = [suffix for suffix in PurePosixPath(path).suffixes if suffix not in _PACKED]
+    return _FORMS.get(suffixes[-1]) if suffixes else None
+
+
+def _planned(path: str, size: int, given: str | None, part_bytes: int) -> Iterable[Part]:
+    form = _form(path)
+    assert form is not None  # noqa: S101 - `plan` left others out
+    try:
+        columns, groups = _facts(path, form)
+        name = _format(columns, path, given) if columns is not None else ""
+    except ConfigError as error:
+        failure = str(error).removeprefix(f"{path}: ")
+        return [Part(path=path, format=given or "records", form=form, size=size, failure=failure)]
+    except (OSError, ValueError, EOFError, csv.Error):
+        return [Part(path=path, format=given or "records", form=form, size=size)]
+    if columns is None:
+        return []
+    whole = Part(path=path, format=name, form=form, size=size)
+    if reader_of(name).record is None or form == "csv":
+        return [whole]
+    if form == "parquet":
+        return [Part(path=path, format=name, form=form, size=size, group=group) for group in range(groups)]
+    if path.endswith(_PACKED) or size <= part_bytes:
+        return [whole]
+    starts = range(0, size, part_bytes)
+    ends = [*starts[1:], None]
+    return [
+        Part(path=path, format=name, form=form, size=size, start=start, end=end)
+        for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def _format(columns: list[str], path: str, given: str | None) -> str:
+    if given is None or reader_of(given).reads(columns):
+        return given or recognised(columns, path)
+    raise ConfigError(
+        f"{path}: its columns {', '.join(columns[:_MOST_SHOWN])} do not fit --format {given}; leave it out"
+    )
+
+
+def _facts(path: str, form: Form) -> tuple[list[str] | None, int]:
+    """Return the columns of a file, None where it is empty, and its row groups.
+
+    Raises:
+        ConfigError: it holds JSON, but no lines of objects.
+        OSError: it cannot be read.
+        ValueError: its head is broken; also pyarrow's ArrowInvalid.
+    """
+    with open_file(path) as stream:
+        if form == "parquet":
+            file = arrow("pyarrow.parquet").ParquetFile(stream)
+            return file.schema_arrow.names, file.num_row_groups
+        if form == "csv":
+            line = stream.readline(_MOST_LINE).decode("utf-8-sig")
+            return (next(csv.reader([line])) if line.strip() else None), 0
+        head = stream.read(_OTLP_BYTES)
+        if b'"resourceSpans"' in head or b'"resource_spans"' in head:
+            return ["resourceSpans"], 0
+        return columns_of((head + stream.readline(_MOST_LINE)).splitlines(), path), 0
+
+
+def columns_of(lines: Iterable[bytes], path: str) -> list[str] | None:
+    """Return the names in lines of JSON, None where there is no line.
+
+    Raises:
+        ConfigError: a line is JSON, but no object.
+        ValueError: no line is JSON.
+
+    Example:
+        >>> columns_of([b'{"query": "Where?"}', b'{"answer": "Oslo."}'], "a.jsonl")
+        ['query', 'answer']
+    """
+    broken: ValueError | None = None
+    found: dict[str, None] = {}
+    is_other = has_object = False
+    for line in filter(bytes.strip, lines):
+        try:
+            row = json.loads(line.decode("utf-8-sig"))
+        except ValueError as error:
+            broken = error
+            continue
+        except RecursionError:
+            broken = ValueError("nested too deeply")
+            continue
+        is_other = is_other or not isinstance(row, dict)
+        found |= dict.fromkeys(row) if isinstance(row, dict) else {}
+        has_object = has_object or isinstance(row, dict)
+    if is_other and not has_object:
+        raise ConfigError(f"{path}: a line is no JSON object; write one object a line: jq -c '.[]' FILE")
+    if broken is not None and not has_object:
+        raise broken
+    return list(found) if has_object else None

@@ -1,0 +1,47 @@
+"""Traces as OTLP JSON, a request a line, as the Collector's file exporter writes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.batch.readers import Reader
+from ragtrace.batch.rows import json_text
+from ragtrace.batch.spans import records_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from ragtrace.ingest.base import RawSpan
+
+_KEYS = {"resourceSpans", "resource_spans"}
+_MOST_BYTES = 2**31  # of a file that a person gave, there is no sender to guard against
+
+
+def _records(rows: Iterable[Mapping[str, Any]], broken: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
+    return records_of(_spans(rows, broken))
+
+
+def _spans(rows: Iterable[Mapping[str, Any]], broken: Callable[[str], None]) -> Iterator[RawSpan]:
+    # The extra "server": OTLP is read by the receiver's own decoder.
+    from ragtrace.ingest.receiving.options import ReceiverLimits  # noqa: PLC0415
+    from ragtrace.ingest.receiving.otlp_json import read_spans  # noqa: PLC0415
+    from ragtrace.ingest.receiving.refusal import ReceiverRefusal  # noqa: PLC0415
+
+    limits = ReceiverLimits(json_bytes=_MOST_BYTES, span_bytes=_MOST_BYTES, items=_MOST_BYTES)
+    for number, row in enumerate(rows):
+        try:
+            found = read_spans(json_text(dict(row)).encode(), limits, lambda _: True)
+        except ReceiverRefusal as error:
+            broken(f"request {number}: {error}")
+            continue
+        if found.rejected:
+            broken(f"request {number}: {found.rejected} spans without valid ids")
+        yield from found.wanted
+
+
+READER = Reader(
+    about="Traces as OTLP JSON, a request a line, of any instrumentation that `ragtrace serve` reads.",
+    reads=lambda columns: not _KEYS.isdisjoint(columns),
+    records=_records,
+    order=0,
+)

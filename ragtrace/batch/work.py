@@ -1,0 +1,125 @@
+"""Scores one part and writes its output: the function that every engine runs on its workers."""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.batch.files import OutputFolder
+from ragtrace.batch.readers import reader_of
+from ragtrace.batch.reading import Broken, read_rows, read_table
+from ragtrace.batch.rows import RowScores, json_text, score_rows, without_nulls
+from ragtrace.batch.table import ERROR, SCORES, arrow, with_scores
+from ragtrace.model.passage import content_id
+from ragtrace.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ragtrace.batch.parts import Part
+
+_MOST_REASON = 500
+_SECRETS = ("OPENAI_API_KEY", "RAGTRACE_JUDGE_API_KEY")  # all that a worker's own environment adds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchJob:
+    """Work that all parts share.
+
+    Attributes:
+        out: folder of the outputs.
+        settings: of the scorer, without secrets; a worker has those in its environment.
+        jobs: rows that a worker scores at once.
+    """
+
+    out: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    jobs: int = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartResult:
+    """End of one part.
+
+    Attributes:
+        part: the part.
+        rows: rows that were scored.
+        broken: rows and lines without scores.
+        shown: places of the first broken ones.
+        began: when the worker began, in Unix seconds.
+        ended: when it ended.
+        failure: why nothing was written; "" where the output exists.
+    """
+
+    part: Part
+    rows: int = 0
+    broken: int = 0
+    shown: Sequence[str] = ()
+    began: float = 0.0
+    ended: float = 0.0
+    failure: str = ""
+
+
+def score_part(job: BatchJob, part: Part) -> PartResult:
+    """Score one part and write its output; every failure is in the result."""
+    began = time.time()
+    if part.failure:
+        return PartResult(part=part, failure=part.failure)
+    try:
+        data, rows, broken = _scored(job, part)
+        OutputFolder(job.out).write(part.name, data)
+    except Exception as error:
+        return PartResult(part=part, failure=reason_of(error), began=began, ended=time.time())
+    shown = tuple(broken.shown)
+    return PartResult(part=part, rows=rows, broken=broken.count, shown=shown, began=began, ended=time.time())
+
+
+def reason_of(error: BaseException) -> str:
+    r"""Return an error as one line.
+
+    Example:
+        >>> reason_of(ValueError("bad\npage"))
+        'ValueError: bad page'
+    """
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:_MOST_REASON].removesuffix(": ")
+
+
+def _scored(job: BatchJob, part: Part) -> tuple[bytes, int, Broken]:
+    """Return the output of a part as bytes, its rows with scores, and its broken ones."""
+    reader, broken = reader_of(part.format), Broken()
+    secrets = {name: os.environ[name] for name in _SECRETS if name in os.environ}
+    settings = Settings.resolve(job.settings, environ=secrets)
+    if part.output == "parquet":
+        table = read_table(part)
+        rows: list[Mapping[str, Any]] = table.to_pylist(maps_as_pydicts="lossy")
+        scored = score_rows(rows, settings, jobs=job.jobs, read=reader.record or dict)
+        data = _parquet(with_scores(table, scored))
+    else:
+        rows = _rows(part, broken)
+        scored = score_rows(rows, settings, jobs=job.jobs, read=reader.record or dict)
+        data = b"".join(_line(row, one) for row, one in zip(rows, scored, strict=True) if not one.error)
+    for number, one in enumerate(scored):
+        if one.error:
+            broken.add(f"{part.where}, row {number}: {one.error}")
+    return data, sum(not one.error for one in scored), broken
+
+
+def _rows(part: Part, broken: Broken) -> list[Mapping[str, Any]]:
+    """Return the rows of a part; of a format with several for a record, the records."""
+    given, records = read_rows(part, broken), reader_of(part.format).records
+    return list(given if records is None else records(given, lambda why: broken.add(f"{part.path}, {why}")))
+
+
+def _parquet(table: Any) -> bytes:
+    stream = io.BytesIO()
+    arrow("pyarrow.parquet").write_table(table, stream, compression="zstd", write_page_checksum=True)
+    return stream.getvalue()
+
+
+def _line(row: Mapping[str, Any], scored: RowScores) -> bytes:
+    given = {name: value for name, value in row.items() if name not in {"id", SCORES, ERROR}}
+    identity = row.get("id") or content_id(json_text(without_nulls(dict(row))))
+    return f"{json_text({'id': identity, **given, SCORES: scored.scores})}\n".encode()

@@ -1,0 +1,175 @@
+"""Scores many files, Parquet or an address, part by part on an engine."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.cli.io.jsonl_reader import open_lines
+from ragtrace.cli.io.say import say
+from ragtrace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ragtrace.batch.parts import Part
+    from ragtrace.batch.work import BatchJob, PartResult
+    from ragtrace.cli.io.summary import Limit, Summary
+
+_OTHER_FILES = (".parquet", ".pq", ".csv", ".csv.gz")
+_SECONDS = 5.0  # between two lines of progress
+_FIRST_LINES, _MOST_LINE = 20, 2**22
+_OF_MANY = "input"  # DeepEval and Langfuse have it
+_FILES = (".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".csv")
+_HEAD_BYTES = 4_096
+_OTLP = (b'"resourceSpans"', b'"resource_spans"')
+
+
+def is_for_parts(path: str) -> bool:
+    """Say whether a path is an address, a folder, a pattern, or a file of another kind than lines of records.
+
+    Raises:
+        ConfigError: it is a file of JSON lines, and its first lines have no field of any known format.
+    """
+    if path in {"", "-"}:
+        return False
+    local = Path(path)
+    if "://" in path or path.endswith(_OTHER_FILES) or local.is_dir():
+        return True
+    if not local.is_file():
+        return any(sign in path for sign in "*?[")
+    with local.open("rb") as stream:
+        head = stream.read(_HEAD_BYTES)
+    return any(name in head for name in _OTLP) or _is_export(path)
+
+
+def _is_export(path: str) -> bool:
+    """Say whether the first lines of a file are an export with several lines a record."""
+    from ragtrace.batch.parts import columns_of
+    from ragtrace.batch.readers import reader_of, recognised
+    from ragtrace.model.codec import ALIASES
+
+    with open_lines(path) as stream:
+        try:
+            columns = columns_of((stream.readline(_MOST_LINE) for _ in range(_FIRST_LINES)), path)
+        except (OSError, ValueError, EOFError):  # the reader of lines says where it is broken
+            return False
+    records = {*ALIASES, *(name for names in ALIASES.values() for name in names)} - {_OF_MANY}
+    if not columns or not records.isdisjoint(columns):
+        return False
+    return reader_of(recognised(columns, path)).record is None
+
+
+def score_parts(
+    path: str,
+    out: str | None,
+    given: Mapping[str, Any],
+    summary: Summary,
+    limits: Sequence[Limit],
+    *,
+    engine: str,
+    workers: int | None,
+    form: str | None,
+    jobs: int,
+    is_resumed: bool,
+) -> int:
+    """Score the parts of a path, print the summary, and return the exit status."""
+    from ragtrace.batch.engines import load_engine
+    from ragtrace.batch.files import OutputFolder
+    from ragtrace.batch.parts import plan
+    from ragtrace.batch.resume import begin
+    from ragtrace.batch.table import arguments, scorer_settings
+    from ragtrace.batch.work import BatchJob
+    from ragtrace.settings import Settings
+
+    if out in {None, "-"} or out is None:
+        raise ConfigError(f"--out: {path} is scored in parts; give a folder for their outputs")
+    if out.endswith(_FILES) and not Path(out).is_dir():
+        raise ConfigError(
+            f"--out {out}: {path} is scored in parts, so a folder is written; give the name of a folder"
+        )
+    scored, folder = load_engine(engine), OutputFolder(out).path
+    job = BatchJob(out=folder, settings=scorer_settings(Settings.resolve(arguments(**given))), jobs=jobs)
+    parts = plan(path, form=form, without=folder)
+    resumed = begin(parts, job, is_resumed=is_resumed)
+    for part in resumed.done:
+        _add(summary, job, part)
+    if is_resumed:
+        summary.before = summary.lines
+    progress, failed = PartsProgress(len(parts), len(resumed.done)), 0
+    try:
+        for result in scored(job, resumed.left, workers):
+            failed += bool(result.failure)
+            _take(summary, job, result)
+            progress.add(result)
+    except KeyboardInterrupt:
+        say(f"ragtrace: stopped; the same command with --resume goes on in {out}", file=sys.stderr)
+        return 130
+    progress.show()
+    return _report(summary, limits, out, failed)
+
+
+class PartsProgress:
+    """Prints a line of progress every few seconds on standard error; the engine's start is not in its rate."""
+
+    def __init__(self, parts: int, done: int) -> None:
+        self._parts, self._done, self._rows, self._failed = parts, done, 0, 0
+        self._began, self._ended, self._shown = math.inf, 0.0, time.monotonic()
+
+    def add(self, result: PartResult) -> None:
+        """Count the end of a part."""
+        self._done += 1
+        self._rows += result.rows
+        self._failed += bool(result.failure)
+        if result.began:
+            self._began, self._ended = min(self._began, result.began), max(self._ended, result.ended)
+        if time.monotonic() - self._shown >= _SECONDS:
+            self.show()
+
+    def show(self) -> None:
+        """Print the line."""
+        self._shown = time.monotonic()
+        rate = self._rows / max(self._ended - self._began, 1e-9)
+        failed = f", {self._failed} failed" if self._failed else ""
+        say(f"{self._done} of {self._parts} parts, {self._rows} rows, {rate:.0f} rows/s{failed}", file=sys.stderr)
+
+
+def _take(summary: Summary, job: BatchJob, result: PartResult) -> None:
+    for line in result.shown:
+        say(line, file=sys.stderr)
+    if result.broken > len(result.shown):
+        say(f"{result.part.where}: and {result.broken - len(result.shown)} more broken rows", file=sys.stderr)
+    summary.broken += result.broken
+    if result.failure:
+        say(f"failed: {result.part.where}: {result.failure}", file=sys.stderr)
+    else:
+        _add(summary, job, result.part)
+
+
+def _add(summary: Summary, job: BatchJob, part: Part) -> None:
+    from ragtrace.batch.resume import read_scored
+    from ragtrace.batch.rows import record_of
+
+    for row, scores in read_scored(job, part):
+        summary.add(scores, record_of(row))
+
+
+def _report(summary: Summary, limits: Sequence[Limit], out: str, failed: int) -> int:
+    from ragtrace.cli.io.console import Shown
+
+    console = Shown(stderr=False)
+    summary.show(console)
+    for warning in summary.warnings():
+        console.print(f"warning: {warning}")
+    before = "" if summary.before is None else f", {summary.before} there already"
+    when = "" if summary.before is None else " now"
+    parts = f", {failed} part{'s' * (failed != 1)} failed: --resume tries again" if failed else ""
+    now = summary.lines - (summary.before or 0)
+    console.print(f"{now} scored{when} in {out}{before}, {summary.broken} broken{parts}")
+    missed = [*summary.missed(limits), *filter(None, [summary.unjudged()])]
+    for line in missed:
+        say(f"ragtrace: {line}", file=sys.stderr)
+    return 3 if missed else 1 if summary.broken or failed else 0

@@ -1,0 +1,169 @@
+"""`ragtrace score` over folders, Parquet and ranges of bytes, in one process."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ragtrace.batch.parts import plan
+from ragtrace.batch.reading import Broken, read_rows
+from ragtrace.batch.work import BatchJob, score_part
+from ragtrace.cli.main import main
+
+ROWS = [
+    {"id": f"r{i}", "query": f"Where is lab {i}?", "answer": f"In hall {i}.", "contexts": [f"Lab {i}: hall {i}."]}
+    for i in range(60)
+]
+
+
+def parquet(path, rows=ROWS, group=20):
+    pq.write_table(
+        pa.Table.from_pylist(rows), path, row_group_size=group, compression="none", write_page_checksum=True
+    )
+
+
+def lines(path, rows=ROWS):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def scored(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.name != "_ragtrace.json"}
+
+
+def break_group(path, group):
+    """Flip bytes in the first column of a row group."""
+    column = pq.ParquetFile(path).metadata.row_group(group).column(0)
+    data = bytearray(path.read_bytes())
+    start = column.dictionary_page_offset or column.data_page_offset
+    for place in range(start + 30, start + column.total_compressed_size - 5):
+        data[place] ^= 0x5A
+    path.write_bytes(bytes(data))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "in").mkdir()
+    parquet(tmp_path / "in" / "a.parquet")
+    lines(tmp_path / "in" / "b.jsonl")
+    return tmp_path
+
+
+def test_each_part_has_an_output_and_the_summary_counts_all(folder, capsys):
+    assert main(["score", str(folder / "in"), "--out", str(folder / "out"), "--metrics", "faithfulness"]) == 0
+    printed = capsys.readouterr()
+    assert f"120 scored in {folder / 'out'}, 0 broken" in " ".join(printed.out.split())
+    assert "4 of 4 parts, 120 rows" in printed.err
+    outputs = scored(folder / "out")
+    assert [name.rpartition(".")[2] for name in outputs] == ["parquet"] * 3 + ["jsonl"]
+    first = pq.read_table(folder / "out" / next(iter(outputs)))
+    assert first.column_names == [*ROWS[0], "scores", "score_error"]
+    row = json.loads(outputs[next(name for name in outputs if name.endswith("jsonl"))].splitlines()[0])
+    assert row["id"] == "r0"
+    assert row["scores"]["faithfulness"]["judge"] == "overlap"
+
+
+@pytest.mark.parametrize("part_bytes", [1, 90, 700, 10_000_000])
+def test_ranges_of_bytes_hold_every_line_once(tmp_path, part_bytes):
+    lines(tmp_path / "b.jsonl")
+    parts = plan(str(tmp_path / "b.jsonl"), part_bytes=part_bytes)
+    found = [row["id"] for part in parts for row in read_rows(part, Broken())]
+    assert found == [row["id"] for row in ROWS]
+    assert len({part.name for part in parts}) == len(parts)
+
+
+def test_a_corrupt_row_group_is_named_and_the_rest_is_scored(folder, capsys):
+    break_group(folder / "in" / "a.parquet", 1)
+    assert main(["score", str(folder / "in"), "--out", str(folder / "out"), "--metrics", "faithfulness"]) == 1
+    printed = capsys.readouterr()
+    assert f"failed: {folder / 'in' / 'a.parquet'}, row group 1: OSError: " in printed.err
+    assert "100 scored in" in printed.out
+    assert "1 part failed: --resume tries again" in " ".join(printed.out.split())
+    parquet(folder / "in" / "a.parquet")
+    again = ["score", str(folder / "in"), "--out", str(folder / "out"), "--metrics", "faithfulness", "--resume"]
+    assert main(again) == 0
+    assert "20 scored now in" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_file_that_is_no_parquet_fails_alone(folder, capsys):
+    (folder / "in" / "c.parquet").write_bytes(b"PAR1 is not enough")
+    assert main(["score", str(folder / "in"), "--out", str(folder / "out"), "--metrics", "faithfulness"]) == 1
+    assert "failed: " in (said := capsys.readouterr()).err
+    assert "120 scored in" in said.out
+
+
+def test_broken_lines_and_rows_are_counted(tmp_path, capsys):
+    bad = [b"{\n", b"[1]\n", json.dumps({"query": 3}).encode() + b"\n", b'{"query": NaN}\n', b"\xff\n"]
+    (tmp_path / "b.jsonl").write_bytes(b"".join([json.dumps(ROWS[0]).encode() + b"\n", *bad]))
+    out = tmp_path / "out"
+    assert main(["score", str(tmp_path / "b.jsonl"), "--engine", "local", "--out", str(out)]) == 1
+    printed = capsys.readouterr()
+    assert "1 scored in" in printed.out
+    assert "5 broken" in printed.out
+    assert "byte" in printed.err
+    assert "field 'query' must be a text, got a number" in printed.err
+
+
+def test_a_resumed_run_writes_the_same_files(folder, capsys):
+    once, twice = folder / "once", folder / "twice"
+    command = ["score", str(folder / "in"), "--metrics", "faithfulness", "--out"]
+    assert main([*command, str(once)]) == 0
+    shutil.copytree(once, twice)
+    kept, *gone = sorted(scored(twice))
+    for name in gone:
+        (twice / name).unlink()
+    before = (twice / kept).stat().st_mtime_ns
+    capsys.readouterr()
+    assert main([*command, str(twice), "--resume"]) == 0
+    assert scored(twice) == scored(once)
+    assert (twice / kept).stat().st_mtime_ns == before
+    assert "20 there already" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_folder_of_another_run_is_not_mixed_up(folder, capsys):
+    command = ["score", str(folder / "in"), "--out", str(folder / "out"), "--metrics"]
+    assert main([*command, "faithfulness"]) == 0
+    assert main([*command, "faithfulness"]) == 2
+    assert "--resume goes on with it" in capsys.readouterr().err
+    assert main([*command, "mrr", "--resume"]) == 2
+    assert "its run had metrics=['faithfulness'], this one has metrics=['mrr']" in capsys.readouterr().err
+    lines(folder / "in" / "b.jsonl", ROWS[:3])
+    assert main([*command, "faithfulness", "--resume"]) == 2
+    assert "b.jsonl: the file has changed" in capsys.readouterr().err
+
+
+def test_outputs_below_the_input_are_no_input(folder, capsys):
+    command = ["score", str(folder / "in"), "--out", str(folder / "in" / "out"), "--metrics", "faithfulness"]
+    assert main(command) == 0
+    assert main([*command, "--resume"]) == 0
+    assert "0 scored now in" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nothing/*.parquet", "--out", "x"], "nothing/*.parquet: no file of Parquet, JSON lines or CSV there"),
+        (["in"], "--out: in is scored in parts"),
+        (["in", "--out", "x", "--engine", "flink"], "--engine flink: unknown; valid: dask, local, ray, spark"),
+        (["in", "--out", "x", "--format", "ragass"], "--format ragass: unknown; did you mean 'ragas'"),
+        (["in", "--out", "x", "--limit", "3"], "--limit: "),
+        (["ftps://x/y", "--out", "x"], "ftps://x/y: "),
+        (["odd.parquet", "--out", "x"], "odd.parquet: unknown format with the columns a, b; formats: "),
+    ],
+)
+def test_a_mistake_is_one_clear_line(folder, monkeypatch, capsys, arguments, said):
+    monkeypatch.chdir(folder)
+    pq.write_table(pa.table({"a": [1], "b": [2]}), "odd.parquet")
+    assert main(["score", *arguments]) == 2
+    printed = capsys.readouterr().err
+    assert said in printed
+    assert printed.count("\n") == 1
+
+
+def test_a_failing_write_is_the_failure_of_its_part(folder):
+    (folder / "file").write_text("in the way")
+    part = plan(str(folder / "in" / "a.parquet"))[0]
+    assert "file" in score_part(BatchJob(out=str(folder / "file" / "out")), part).failure

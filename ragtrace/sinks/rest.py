@@ -1,4 +1,4 @@
-"""Post one JSON request with the standard library, and return a status or a reason.
+"""Send one JSON request with the standard library, and return the reply or a reason.
 
 Each request is a connection of its own: nothing is kept that a forked child or a restarted server could break.
 Redirects are not followed, so a key goes to the server that was named and to no other.
@@ -6,8 +6,12 @@ Redirects are not followed, so a key goes to the server that was named and to no
 
 from __future__ import annotations
 
+import base64
 import http.client
+import json
+import time
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -21,18 +25,20 @@ _REPEATABLE = frozenset({408, 425, 429})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PostResult:
+class RestResponse:
     """Outcome of a request.
 
     Attributes:
         status: HTTP status; None when no answer came.
         failure: name of the error when no answer came, else "".
         retry_after_s: the wait that the server asks for; None when it asks for none.
+        body: the first 64 KiB of the answer.
     """
 
     status: int | None = None
     failure: str = ""
     retry_after_s: float | None = None
+    body: bytes = b""
 
     @property
     def is_taken(self) -> bool:
@@ -43,6 +49,33 @@ class PostResult:
     def may_repeat(self) -> bool:
         """Whether the same request may succeed later: no answer, 408, 425, 429 or 5xx."""
         return self.status is None or self.status >= 500 or self.status in _REPEATABLE
+
+    @property
+    def json(self) -> Mapping[str, object]:
+        """The JSON object of the answer; empty where it is none."""
+        try:
+            found = json.loads(self.body)
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def complaint(self, *, endpoint: str, key: str, thing: str = "a score") -> str:
+        """Return what the server does wrong, for the log.
+
+        Args:
+            endpoint: setting of the address.
+            key: setting of the key.
+            thing: one item that was sent.
+        """
+        if self.status is None:
+            return f"cannot be reached or broke the connection ({self.failure}); scores wait for it, then are lost"
+        if self.status in {401, 403}:
+            return f"refuses the API key ({self.status}): check {key}; scores are lost"
+        if self.status in {404, 405, 410} or 300 <= self.status < 400:
+            return f"has no such path ({self.status}): check {endpoint}; scores are lost"
+        if self.may_repeat:
+            return f"is not ready ({self.status}); scores wait for it, then are lost"
+        return f"refused {thing} ({self.status}); it is lost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +112,7 @@ class Address:
             port = parts.port or (443 if parts.scheme == "https" else 80)
         except ValueError:
             raise ConfigError(f"{setting} has no valid host and port") from None
-        if not parts.hostname or not _is_plain(endpoint):
+        if not parts.hostname or not is_plain(endpoint):
             raise ConfigError(f"{setting} has no valid host and port")
         if parts.username is not None or parts.password is not None:
             raise ConfigError(f"{setting} must not hold a name or password; give the key in its own setting")
@@ -87,22 +120,31 @@ class Address:
             raise ConfigError(f"{setting} is the server's address, without ? or #")
         return cls(parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
 
-    def __str__(self) -> str:
+    @property
+    def origin(self) -> str:
+        """The address without its path, which may be a secret."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}{self.path}"
+        return f"{self.scheme}://{host}:{self.port}"
 
-    def post(self, path: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float) -> PostResult:
-        """Send a JSON body; return the status or the failure. `timeout_s` limits each wait on the socket."""
+    def __str__(self) -> str:
+        return self.origin + self.path
+
+    def post(
+        self, path: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float, method: str = "POST"
+    ) -> RestResponse:
+        """Send a JSON body; return the reply or the failure. `timeout_s` limits each wait on the socket."""
         connection: http.client.HTTPConnection | None = None
         try:
             connection = self._connection(timeout_s)
             sent = {"Content-Type": "application/json", "Connection": "close", **headers}
-            connection.request("POST", self.path + path, body, sent)
+            connection.request(method, self.path + path, body, sent)
             response = connection.getresponse()
-            response.read(_MOST_ANSWER_BYTES)
-            return PostResult(status=response.status, retry_after_s=_seconds(response.getheader("Retry-After")))
+            wait_s = _seconds(response.getheader("Retry-After"))
+            return RestResponse(
+                status=response.status, retry_after_s=wait_s, body=response.read(_MOST_ANSWER_BYTES)
+            )
         except (OSError, http.client.HTTPException) as error:
-            return PostResult(failure=type(error).__name__)
+            return RestResponse(failure=type(error).__name__)
         finally:
             if connection is not None:
                 connection.close()
@@ -123,16 +165,42 @@ def bearer(key: object, *, setting: str) -> dict[str, str]:
         >>> bearer("k", setting="phoenix_api_key"), bearer(None, setting="phoenix_api_key")
         ({'Authorization': 'Bearer k'}, {})
     """
-    if not key:
-        return {}
-    if not isinstance(key, str) or not _is_plain(key):
+    return {"Authorization": f"Bearer {checked_key(key, setting=setting)}"} if key else {}
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    """Return the header of a name and a password.
+
+    Example:
+        >>> basic("ada", "pw")
+        {'Authorization': 'Basic YWRhOnB3'}
+    """
+    return {"Authorization": f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"}
+
+
+def checked_key(key: object, *, setting: str) -> str:
+    """Return a key that a header may hold.
+
+    Raises:
+        ConfigError: a character that no header may hold; the message does not repeat the key.
+    """
+    if not isinstance(key, str) or not is_plain(key):
         raise ConfigError(f"{setting} holds a character that no HTTP header may hold; was it copied whole?")
-    return {"Authorization": f"Bearer {key}"}
+    return key
 
 
-def _is_plain(text: str) -> bool:
+def is_plain(text: str) -> bool:
+    """Return whether a text is printable ASCII without blanks, as headers and addresses are."""
     return text.isascii() and text.isprintable() and " " not in text
 
 
 def _seconds(said: str | None) -> float | None:
-    return float(said) if said is not None and said.strip().isdecimal() and said.isascii() else None
+    """Return the seconds of Retry-After, which says a number or a date."""
+    if said is None:
+        return None
+    if said.isascii() and said.strip().isdecimal():
+        return float(said)
+    try:
+        return max(parsedate_to_datetime(said).timestamp() - time.time(), 0.0)
+    except ValueError:
+        return None

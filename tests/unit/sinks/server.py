@@ -5,16 +5,28 @@ from __future__ import annotations
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Scripted:
-    """Answers each POST with the next status of `statuses`, then 200 for ever.
+    """Answers each request with the next status of `statuses`, then 200 for ever.
 
-    A status of 0 breaks the connection off. While `gate` is clear, no answer is given.
+    A status of 0 breaks the connection off. While `gate` is clear, no answer is given. `replies` gives the status and
+    body of a method, a path and a body where the statuses are over.
     """
 
-    def __init__(self, statuses: tuple[int, ...] = (), headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        statuses: tuple[int, ...] = (),
+        headers: dict[str, str] | None = None,
+        replies: Callable[[str, str, Any], tuple[int, Any]] = lambda *_: (200, {}),
+    ) -> None:
+        self.methods: list[str] = []
+        self.bodies: list[bytes] = []
+        self._replies = replies
         self.requests: list[tuple[str, dict[str, str], Any]] = []
         self.arrived = threading.Event()
         self.gate = threading.Event()
@@ -27,6 +39,8 @@ class Scripted:
             def do_POST(self) -> None:
                 outer.answer(self)
 
+            do_GET = do_PATCH = do_POST  # noqa: N815 - as BaseHTTPRequestHandler names them
+
             def log_message(self, *args: Any) -> None:
                 pass
 
@@ -37,19 +51,27 @@ class Scripted:
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
-        self.requests.append((handler.path, dict(handler.headers), json.loads(body)))
+        sent = json.loads(body or b"null")
+        self.methods.append(handler.command)
+        self.bodies.append(body)
+        self.requests.append((handler.path, dict(handler.headers), sent))
         self.arrived.set()
         self.gate.wait(20)
-        status = self._statuses.pop(0) if self._statuses else 200
+        status, reply = 0, {}
+        if self._statuses:
+            status = self._statuses.pop(0)
+        else:
+            status, reply = self._replies(handler.command, handler.path, sent)
         if status == 0:
             handler.connection.close()
             return
+        answer = json.dumps(reply).encode()
         handler.send_response(status)
         for name, value in self._headers.items():
             handler.send_header(name, value)
-        handler.send_header("Content-Length", "2")
+        handler.send_header("Content-Length", str(len(answer)))
         handler.end_headers()
-        handler.wfile.write(b"{}")
+        handler.wfile.write(answer)
 
     @property
     def rows(self) -> list[dict[str, Any]]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ragtrace.sinks.console import ConsoleSink
+from ragtrace.sinks.langfuse import LangfuseSink
+from ragtrace.sinks.mlflow import MlflowSink
 from ragtrace.sinks.phoenix import PhoenixSink
+from ragtrace.sinks.webhook import WebhookSink
 from ragtrace.stores.sqlite import SqliteStore
 from ragtrace.testing.sink import SinkConformance
 from tests.unit.sinks.server import Scripted
@@ -16,11 +19,37 @@ class TestConsoleSink(SinkConformance):
         return ConsoleSink()
 
 
+def serve(case):
+    case.server = Scripted()
+    case.addCleanup(case.server.close)
+    return case.server.url
+
+
 class TestPhoenixSink(SinkConformance):
     def make(self):
-        server = Scripted()
-        self.addCleanup(server.close)
-        return PhoenixSink(server.url)
+        return PhoenixSink(serve(self))
+
+
+class TestLangfuseSink(SinkConformance):
+    def make(self):
+        return LangfuseSink(serve(self), public_key="pk", secret_key="sk", content="full")
+
+    def received(self, sink):
+        posts = [body for path, _, body in self.server.requests if path.endswith("/scores")]
+        return len({row["traceId"] for rows in posts for row in rows})
+
+
+class TestMlflowSink(SinkConformance):
+    def make(self):
+        return MlflowSink(serve(self), content="full")
+
+    def received(self, sink):
+        return len({path for path, _, _ in self.server.requests})
+
+
+class TestWebhookSink(SinkConformance):
+    def make(self):
+        return WebhookSink(serve(self), content="full")
 
 
 class TestStore(SinkConformance):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ragtrace.capture import internal_errors
+from ragtrace.sinks import outbox as outbox_module
 from ragtrace.sinks.outbox import Attempt, Outbox
 
 OK = Attempt(is_delivered=True)
@@ -188,6 +189,20 @@ def test_close_while_the_other_side_is_away_ends_in_time(make, request) -> None:
     assert total == 6, "each item once"
 
 
+def test_close_uses_its_time_however_few_attempts_there_are(make, request, monkeypatch) -> None:
+    monkeypatch.setattr(outbox_module, "_HURRIED_WAIT_S", 0.01)
+    other = Other(*[AGAIN] * 20)
+    outbox = make(other, attempts=2)
+    outbox.offer(["a"])
+    assert outbox.close(LATE_S)
+    assert other.items == ["a"] * 21
+    away = make(lambda _: AGAIN, attempts=2, batch=1)
+    away.offer(range(3))
+    assert not away.close(0.3)
+    assert away.lost("score") == "3 scores (unreachable)"
+    assert lost_at(f"{request.node.name}.unreachable") == 3
+
+
 def test_the_wait_that_is_asked_for_is_kept_within_the_limit(make) -> None:
     other = Other(Attempt(may_repeat=True, wait_s=0.3), Attempt(may_repeat=True, wait_s=3_600.0))
     outbox = make(other, backoff_s=0.001, longest_wait_s=0.4)
@@ -254,3 +269,47 @@ def test_where_no_thread_begins_the_end_delivers(make, monkeypatch) -> None:
     outbox.offer([2])
     assert outbox.close(30)
     assert other.items == [0, 1, 2]
+
+
+def test_items_that_fail_alone_come_later_behind_what_waits(make) -> None:
+    other = Other(Attempt(is_delivered=True, later=["b"], refused=1), OK, OK)
+    other.gate.clear()
+    outbox = make(other, backoff_s=0.05)
+    outbox.offer(["a", "b", "c"])
+    assert other.entered.wait(LATE_S)
+    outbox.offer(["d"])
+    other.gate.set()
+    assert not outbox.flush(LATE_S), "one was refused"
+    assert other.batches == [["a", "b", "c"], ["d"], ["b"]]
+
+
+def test_an_item_that_always_fails_alone_is_lost_after_its_attempts(make, request) -> None:
+    other = Other(*[Attempt(is_delivered=True, later=["b"])] * 9)
+    outbox = make(other, backoff_s=0.01, attempts=4)
+    outbox.offer(["b"])
+    assert not outbox.flush(LATE_S)
+    assert 4 <= len(other.batches) <= 9
+    assert lost_at(f"{request.node.name}.unreachable") == 1
+
+
+def test_items_linger_for_more_and_batches_keep_their_interval(make) -> None:
+    other = Other()
+    outbox = make(other, linger_s=0.3, interval_s=3_600.0)
+    for item in "abc":
+        outbox.offer([item])
+    assert other.entered.wait(LATE_S)
+    assert outbox.flush(LATE_S)
+    outbox.offer(["d"])
+    assert outbox.flush(LATE_S), "what the interval holds is not waited for"
+    assert other.batches == [["a", "b", "c"]]
+    assert outbox.close(LATE_S)
+    assert other.batches == [["a", "b", "c"], ["d"]]
+
+
+def test_close_counts_what_was_to_come_later(make, request) -> None:
+    other = Other(Attempt(is_delivered=True, later=["a", "b"]))
+    outbox = make(other, backoff_s=3_600.0, longest_wait_s=3_600.0)
+    outbox.offer(["a", "b"])
+    assert other.entered.wait(LATE_S)
+    assert not outbox.close(0.0)
+    assert lost_at(f"{request.node.name}.closed") == 2

@@ -1,0 +1,225 @@
+"""Send scores to the public API of Langfuse."""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.errors import ConfigError
+from ragtrace.sinks.annotation import AnnotationSink, facts_of, is_worth_saying, label_of, score_id, without_nul
+from ragtrace.sinks.outbox import Attempt
+from ragtrace.sinks.rest import basic, checked_key
+from ragtrace.telemetry.spans.evaluation import explanation
+from ragtrace.telemetry.wire import to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ragtrace.model import RagRecord, Score
+    from ragtrace.settings import ContentMode, Settings
+    from ragtrace.sinks.rest import RestResponse
+
+SCORES = "/api/public/scores"
+INGESTION = "/api/public/ingestion"
+HEALTH = "/api/public/health"
+_FIRST_WITH_LISTS = (4, 59)  # the first server that takes a list of scores
+_NOT_OURS = ("/api", "/api/public", SCORES, INGESTION, "/api/public/otel", "/v1/traces")
+_REPEATABLE = frozenset({408, 425, 429})
+
+
+class LangfuseSink(AnnotationSink):
+    """Sends each score to a Langfuse server, on the run's root observation.
+
+    A repeat of the same metric and version for the same trace replaces: Langfuse knows a score by its id and the
+    day of its timestamp, and both are the same each time. The first delivery asks for the server's version.
+    Servers from 4.59 on take lists of scores, and older ones events for their ingestion. Losses are counted under
+    ``ragtrace.sinks.langfuse``: ``.full``, ``.refused``, ``.unreachable``, ``.closed``.
+
+    Langfuse writes asynchronously, so a taken score may show up seconds later.
+
+    Args:
+        endpoint: the server, for example ``https://cloud.langfuse.com``, without ``/api/...``.
+        public_key: of the project.
+        secret_key: of the project.
+        content: ``full`` sends explanations as comments, which may quote the answer; ``none`` sends none.
+        timeout_s: limit of each wait on the socket, in seconds.
+        queue: most scores waiting; more are lost and counted.
+        attempts: tries of one batch on 408, 425, 429, 5xx and broken connections, over about a minute.
+
+    Raises:
+        ConfigError: a wrong endpoint or number, or a missing key; one line that never holds a key.
+
+    Example:
+        >>> from ragtrace.model import RagRecord
+        >>> sink = LangfuseSink("http://127.0.0.1:3000", public_key="pk-lf-1", secret_key="sk-lf-1")
+        >>> sink.emit(RagRecord(id="a-file-not-a-trace"), [])
+        >>> sink.close(1.0)
+        True
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        *,
+        public_key: str | None,
+        secret_key: str | None,
+        content: ContentMode = "none",
+        timeout_s: float = 10.0,
+        queue: int = 4_096,
+        attempts: int = 8,
+    ) -> None:
+        if not (public_key and secret_key):
+            raise ConfigError(
+                "Langfuse needs langfuse_public_key and langfuse_secret_key: set LANGFUSE_PUBLIC_KEY and "
+                "LANGFUSE_SECRET_KEY (or RAGTRACE_LANGFUSE_PUBLIC_KEY and RAGTRACE_LANGFUSE_SECRET_KEY)"
+            )
+        user = checked_key(public_key, setting="langfuse_public_key")
+        headers = basic(user, checked_key(secret_key, setting="langfuse_secret_key"))
+        super().__init__(
+            endpoint,
+            name="langfuse",
+            headers=headers,
+            not_ours=_NOT_OURS,
+            has_content=content == "full",
+            timeout_s=timeout_s,
+            queue=queue,
+            attempts=attempts,
+        )
+        self._takes_lists: bool | None = None  # not asked yet
+
+    @classmethod
+    def of(cls, settings: Settings, address: str = "") -> LangfuseSink:
+        """Return the sink that settings describe; by name alone at LANGFUSE_BASE_URL or LANGFUSE_HOST.
+
+        Raises:
+            ConfigError: there is no address or no key, or a wrong one.
+        """
+        named = os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST")
+        endpoint = address or settings.langfuse_endpoint or named
+        if not endpoint:
+            raise ConfigError(
+                "sinks: langfuse needs the server's address, langfuse_endpoint: set RAGTRACE_LANGFUSE_ENDPOINT or "
+                "LANGFUSE_BASE_URL"
+            )
+        return cls(
+            endpoint,
+            public_key=settings.langfuse_public_key,
+            secret_key=settings.langfuse_secret_key,
+            content=settings.content,
+        )
+
+    def _items(self, record: RagRecord, scores: Sequence[Score]) -> list[dict[str, object]]:
+        return langfuse_scores(record, scores, has_content=self._has_content)
+
+    def _deliver(self, batch: Sequence[Any]) -> Attempt:
+        if self._takes_lists is None:
+            reply = self._address.post(HEALTH, b"", {}, timeout_s=self._timeout_s, method="GET")
+            if not reply.is_taken:
+                return self._attempt(reply)
+            self._takes_lists = _version(reply.json.get("version")) >= _FIRST_WITH_LISTS
+        if self._takes_lists:
+            return self._attempt(self._sent(SCORES, batch))
+        events = [_event(score) for score in batch]
+        return self._attempt(
+            self._sent(INGESTION, {"batch": events}), dict(zip(map(_id, events), batch, strict=True))
+        )
+
+    def _sent(self, path: str, body: object) -> RestResponse:
+        return self._address.post(path, to_json(body).encode(), self._headers, timeout_s=self._timeout_s)
+
+    def _attempt(self, reply: RestResponse, events: Mapping[str, Any] | None = None) -> Attempt:
+        """Return the outcome of a request, of each event where the server tells it."""
+        if not reply.is_taken:
+            said = reply.complaint(endpoint="langfuse_endpoint", key="langfuse_public_key and langfuse_secret_key")
+            return Attempt(
+                may_repeat=reply.may_repeat,
+                may_split=reply.status in {400, 413, 422},
+                wait_s=reply.retry_after_s,
+                complaint=f"Langfuse at {self._address} {said}",
+            )
+        if events is None:
+            rejected = reply.json.get("rejected")
+            refused, later = rejected if isinstance(rejected, int) else 0, []
+        else:
+            errors = [error for error in _list(reply.json.get("errors")) if isinstance(error, Mapping)]
+            later = [events[_id(error)] for error in errors if _id(error) in events and _may_repeat(error)]
+            refused = len(errors) - len(later)
+        said = f"Langfuse at {self._address} refused scores of a batch; they are lost" if refused else ""
+        return Attempt(is_delivered=True, refused=refused, later=later, complaint=said)
+
+
+def langfuse_scores(record: RagRecord, scores: Sequence[Score], *, has_content: bool) -> list[dict[str, object]]:
+    """Return the scores of one record, as Langfuse's ``POST /api/public/scores`` takes them in a list.
+
+    A score of state ``na`` or ``error`` has no number: it is categorical, and its value is the state.
+
+    Args:
+        record: the scored record.
+        scores: its scores.
+        has_content: whether explanations may be sent, which may quote the answer.
+
+    Example:
+        >>> from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
+        >>> key = ScoreKey(trace_id="ab" * 16, span_id="cd" * 8, metric="mrr", version="0a1b2c3d")
+        >>> result = MetricResult(name="mrr", state="ok", value=0.5, version="0a1b2c3d")
+        >>> record = RagRecord(id="1", trace_id="ab" * 16, span_id="cd" * 8, ended=1.7e9)
+        >>> (found,) = langfuse_scores(record, [Score(key=key, result=result)], has_content=False)
+        >>> found["name"], found["value"], found["dataType"], found["timestamp"]
+        ('mrr', 0.5, 'NUMERIC', '2023-11-14T22:13:20.000Z')
+    """
+    found = []
+    for score in scores:
+        result = score.result
+        if not is_worth_saying(result):
+            continue
+        said = explanation(result) if has_content else None
+        row = {
+            "id": score_id(score.key),
+            "traceId": record.trace_id,
+            "observationId": record.span_id,
+            "name": result.key,
+            "value": result.state if result.value is None else result.value,
+            "dataType": "CATEGORICAL" if result.value is None else "NUMERIC",
+            "comment": without_nul(said),
+            "metadata": facts_of(record, score) | {"label": label_of(result)},
+            "timestamp": _iso(record.ended or score.scored_at),
+        }
+        found.append({name: value for name, value in row.items() if value is not None})
+    return found
+
+
+def _event(score: Mapping[str, object]) -> dict[str, object]:
+    """Return a score as an event of the older API, which drops a repeat of an event's own id."""
+    body = {name: value for name, value in score.items() if name != "timestamp"}
+    return {"id": str(uuid.uuid4()), "type": "score-create", "timestamp": score["timestamp"], "body": body}
+
+
+def _id(row: Mapping[str, object]) -> str:
+    return str(row.get("id"))
+
+
+def _may_repeat(error: Mapping[str, object]) -> bool:
+    status = error.get("status")
+    return isinstance(status, int) and (status >= 500 or status in _REPEATABLE)
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _version(text: object) -> tuple[int, int]:
+    """Return major and minor version; a server that does not tell is of today."""
+    found = re.match(r"v?(\d{1,9})\.(\d{1,9})", text) if isinstance(text, str) else None
+    return (int(found[1]), int(found[2])) if found else _FIRST_WITH_LISTS
+
+
+def _iso(unix_s: float) -> str:
+    text = datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+PLUGIN = LangfuseSink

@@ -7,12 +7,24 @@ DOCS_READY := $(VENV)/.docs-ready
 # A server with 154 packages of its own, beside ours and never among them.
 PHOENIX := build/phoenix
 PHOENIX_READY := $(PHOENIX)/.ready
+# An MLflow tracking server (0.6 GB).
+MLFLOW := build/mlflow
+MLFLOW_READY := $(MLFLOW)/.ready
 # ragas and other libraries that our numbers are compared with (0.9 GB).
 PEERS := build/peers
 PEERS_READY := $(PEERS)/.ready
 # OpenInference's and OpenTelemetry's own instrumentations, in one process with ours.
 BESIDE := build/beside
 BESIDE_READY := $(BESIDE)/.ready
+# Node's OTLP exporters, as senders to `ragtrace serve`; where there is npm.
+NODE := build/node
+NODE_READY := $(if $(shell command -v npm),$(NODE)/.ready)
+# Helm's renderer, checkov and hadolint.
+DEPLOY := build/deploy
+DEPLOY_READY := $(DEPLOY)/.ready
+# Ray, Spark, Dask and an S3 API on loopback (1.6 GB).
+ENGINES := build/engines
+ENGINES_READY := $(ENGINES)/.ready
 # The declared floors, and what resolves today: environments of their own for the integrations' tests.
 LOWEST := build/lowest
 LOWEST_READY := $(LOWEST)/.ready
@@ -27,6 +39,8 @@ PACKAGES := ragtrace integrations/langchain/ragtrace_langchain integrations/llam
 ARGS ?=
 # Of `make soak`; CI takes five.
 MINUTES ?= 60
+# Of `make fuzz`.
+REQUESTS ?= 1000000
 
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Hard links into uv's cache would be refused by nltk, which LlamaIndex reads its stop words with.
@@ -42,7 +56,7 @@ rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1)
 $(call install,$(1),$(2))
 endef
 
-.PHONY: api changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-peers test-beside check format wheel bench bench-alerts bench-cost bench-overhead soak docs lock clean help
+.PHONY: api changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-mlflow test-peers test-beside test-deploy test-engines check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs lock clean help
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -62,6 +76,10 @@ $(PHOENIX_READY): requirements/phoenix.lock | $(READY)
 	$(call environment,$(PHOENIX),--requirement requirements/phoenix.lock)
 	@touch $@
 
+$(MLFLOW_READY): requirements/mlflow.lock | $(READY)
+	$(call environment,$(MLFLOW),--requirement requirements/mlflow.lock)
+	@touch $@
+
 $(PEERS_READY): requirements/peers.lock | $(READY)
 	$(call environment,$(PEERS),--requirement requirements/peers.lock)
 	@touch $@
@@ -69,6 +87,20 @@ $(PEERS_READY): requirements/peers.lock | $(READY)
 $(BESIDE_READY): requirements/beside.lock pyproject.toml | $(READY)
 	$(call environment,$(BESIDE),--requirement requirements/beside.lock)
 	$(call install,$(BESIDE),--no-deps --no-build-isolation --editable .)
+	@touch $@
+
+$(NODE)/.ready: tests/beside/node/package-lock.json
+	rm -rf $(NODE) && mkdir -p $(NODE) && cp tests/beside/node/package*.json $(NODE)
+	cd $(NODE) && npm ci --silent
+	@touch $@
+
+$(DEPLOY_READY): requirements/deploy.lock | $(READY)
+	$(call environment,$(DEPLOY),--requirement requirements/deploy.lock)
+	@touch $@
+
+$(ENGINES_READY): requirements/engines.lock pyproject.toml | $(READY)
+	$(call environment,$(ENGINES),--requirement requirements/engines.lock)
+	$(call install,$(ENGINES),--no-deps --no-build-isolation --editable .)
 	@touch $@
 
 $(LOWEST_READY): requirements/lowest.lock pyproject.toml | $(READY)
@@ -92,11 +124,20 @@ coverage: $(READY) ## branch coverage of `make test`; fails under 90 %
 test-phoenix: $(READY) $(PHOENIX_READY) ## what a real Phoenix shows of our spans and scores; offline
 	PHOENIX_PYTHON=$(CURDIR)/$(PHOENIX)/bin/python $(BIN)/python -m pytest tests/phoenix -p no:xdist
 
+test-mlflow: $(READY) $(MLFLOW_READY) ## what a real MLflow shows of our scores; offline
+	MLFLOW_PYTHON=$(CURDIR)/$(MLFLOW)/bin/python $(BIN)/python -m pytest tests/mlflow -p no:xdist
+
 test-peers: $(READY) $(PEERS_READY) ## our numbers beside ragas, rouge-score, ranx, trec_eval and others; offline
 	PEERS_PYTHON=$(CURDIR)/$(PEERS)/bin/python $(BIN)/python -m pytest tests/peers -p no:xdist
 
-test-beside: $(READY) $(BESIDE_READY) ## ragtrace in one process with OpenInference and OTel GenAI; offline
+test-beside: $(READY) $(BESIDE_READY) $(NODE_READY) ## ragtrace in one process with OpenInference and OTel GenAI, and behind Node and Rotel
 	BESIDE_PYTHON=$(CURDIR)/$(BESIDE)/bin/python $(BIN)/python -m pytest -n $(WORKERS) tests/beside
+
+test-deploy: $(READY) $(DEPLOY_READY) ## the Helm chart, the Collector's configuration and the image's recipe, under their linters
+	DEPLOY_PYTHON=$(CURDIR)/$(DEPLOY)/bin/python $(BIN)/python -m pytest tests/deploy -p no:xdist
+
+test-engines: $(READY) $(ENGINES_READY) ## files scored by real Ray, Spark and Dask on this machine, and over S3's API; offline
+	ENGINES_PYTHON=$(CURDIR)/$(ENGINES)/bin/python $(BIN)/python -m pytest tests/engines -p no:xdist
 
 test-lowest: $(LOWEST_READY) ## the integrations on the lowest versions that pyproject.toml declares
 	$(LOWEST)/bin/python -m ragtrace.testing.versions
@@ -145,6 +186,9 @@ bench-alerts: $(READY) ## false alarms and delays of the drift alerts in every s
 bench-cost: $(READY) ## calls and tokens of judging one sample, beside the figures of other systems
 	$(BIN)/python -m benchmarks.judging.cost
 
+fuzz: $(READY) ## a million fuzzed requests to the OTLP receiver (15 min); REQUESTS=N
+	RAGTRACE_FUZZ_REQUESTS=$(REQUESTS) $(BIN)/python -m pytest -m slow -s tests/fuzz/test_receiver.py
+
 soak: $(READY) ## an hour of 50 runs a second under faults: every run accounted for, no memory kept
 	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES)
 
@@ -181,9 +225,14 @@ lock: $(READY) ## resolve requirements/*.in anew
 	build/lock/bin/python -m pip freeze | grep -v ' @ ' > requirements/phoenix.lock
 	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/lowest.in | grep -v ragtrace \
 	  | grep -v '^[-.]' > requirements/lowest.lock
+	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/mlflow.in > requirements/mlflow.lock
 	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/peers.in > requirements/peers.lock
 	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url -c requirements/dev.lock \
 	  requirements/beside.in | grep -v ragtrace | grep -v '^[-.]' > requirements/beside.lock
+	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/deploy.in \
+	  | grep -v '^[-.]' > requirements/deploy.lock
+	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/engines.in | grep -v ragtrace \
+	  | grep -v '^[-.]' > requirements/engines.lock
 	rm -rf build/lock
 
 clean: ## remove everything that the other targets made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from importlib.util import find_spec
 
 for _signal in ("TRACES", "METRICS", "LOGS"):
     os.environ.setdefault(f"OTEL_{_signal}_EXPORTER", "none")
@@ -12,6 +13,10 @@ for _signal in ("TRACES", "METRICS", "LOGS"):
 # A job in the background of a shell ignores Ctrl-C, and so would every command that a test interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Executed docstrings import every module; these engines are in an environment of their own.
+_ENGINES = {"dask": "distributed", "ray": "ray", "spark": "pyspark"}
+collect_ignore = [f"ragtrace/batch/engines/{name}.py" for name, needs in _ENGINES.items() if not find_spec(needs)]
 
 
 def pytest_collection_finish() -> None:

@@ -106,7 +106,8 @@ def _reference() -> None:
 
     folder = OUT / "reference"
     (folder / "metrics.md").write_text(metrics_page())
-    shutil.copy(ROOT / "docs" / "reference" / "telemetry.md", folder)
+    for page in ("dialects.md", "telemetry.md"):
+        shutil.copy(ROOT / "docs" / "reference" / page, folder)
     rows = "".join(f"| `{n}` | `{v or 'argument only'}` | `{d!r}` | {doc} |\n" for n, v, d, doc in variables())
     head = "# Settings\n\nArgument of `ragtrace.configure`, else the variable, else `OTEL_*`, else the default.\n\n"
     (folder / "settings.md").write_text(f"{head}| setting | variable | default | what |\n|---|---|---|---|\n{rows}")

@@ -231,6 +231,12 @@ class HybridGraph(GraphApplication):
         ),
     )
 
+    def run(self, form, given):
+        result = super().run(form, given)
+        if isinstance(result, list):  # LangGraph streams parallel nodes in the order in which they end
+            result[:2] = sorted(result[:2], key=str)
+        return result
+
     def build(self):
         index = store({"Is a refund of customs duty due?": 6})
         model = Replies(rules=[("", "The carrier's fee is not paid back.")])

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
@@ -96,6 +97,7 @@ def command(
     if (tls_cert is None) != (tls_key is None):
         raise ConfigError("serve: --tls-cert and --tls-key need each other")
     tls = ServerTls(cert=tls_cert, key=tls_key) if tls_cert is not None and tls_key is not None else None
+    _check_free(places)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     runtime.configure(
@@ -207,6 +209,14 @@ def _address(text: str, option: str) -> ListenAddress | None:
     if not (host and port.isdecimal() and int(port) < 1 << 16):
         raise ConfigError(f"{option} {text}: write HOST:PORT, for example 127.0.0.1:4327, or off")
     return ListenAddress(host.strip("[]"), int(port))
+
+
+def _check_free(places: Sequence[ListenAddress | None]) -> None:
+    """Refuse an address that is taken, before anything is set up; gRPC itself would print a line of its own."""
+    with ExitStack() as until_all_are_bound:
+        for protocol, address in zip(("gRPC", "HTTP"), places, strict=True):
+            if address is not None:
+                until_all_are_bound.enter_context(address.bound(protocol))
 
 
 def _token(path: Path | None) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import socket
 import ssl
 import threading
 import time
@@ -42,7 +41,7 @@ class OtlpHttpServer:
 
     def __init__(self, service: ExportService, address: ListenAddress, tls: ServerTls | None) -> None:
         self._app = HttpApp(service, address)
-        self._socket = _bound(address)
+        self._socket = address.bound("HTTP", backlog=_BACKLOG)
         self.port: int = self._socket.getsockname()[1]
         self._server = _UvicornServer(_config(self._app, service.limits, tls))
         self._thread = threading.Thread(
@@ -64,22 +63,6 @@ class OtlpHttpServer:
             self._thread.join(grace_s + 2.0)
         self._socket.close()
         self._app.close()
-
-
-def _bound(address: ListenAddress) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    # asyncio turns Nagle's algorithm off where the protocol is named; with it an answer takes 40 ms.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((address.host, address.port))
-        listener.listen(_BACKLOG)
-    except OSError as error:
-        listener.close()
-        raise ConfigError(
-            f"HTTP: cannot listen on {address}: {error.strerror or error}; choose a free port, or 0"
-        ) from None
-    return listener
 
 
 def _config(app: HttpApp, limits: ReceiverLimits, tls: ServerTls | None) -> uvicorn.Config:

@@ -164,13 +164,33 @@ def test_a_killed_receiver_loses_what_it_assembles_and_nothing_else(tmp_path: Pa
             assert "in all 3 scored, 0 pending" in serve.lines[-1]
 
 
-def test_a_taken_port_is_one_line() -> None:
+@pytest.mark.parametrize(("option", "other"), [("--grpc", "--http"), ("--http", "--grpc")])
+def test_a_taken_port_is_one_line(option: str, other: str) -> None:
     with OtlpReceiver() as receiver:
-        done = ran("serve", "--http", f"127.0.0.1:{receiver.port}", "--grpc", "off")
+        taken = f"127.0.0.1:{receiver.port}"
+        done = ran("serve", option, taken, other, "127.0.0.1:0", OTEL_EXPORTER_OTLP_ENDPOINT="")
     assert done.returncode == 2
-    lines = done.stderr.decode().splitlines()
-    assert len(lines) == 1
-    assert f"cannot listen on 127.0.0.1:{receiver.port}" in lines[0]
+    (line,) = done.stderr.decode().splitlines()
+    assert f"cannot listen on {taken}: Address already in use; stop the process" in line
+    assert f"{option} HOST:PORT" in line
+
+
+def test_a_second_receiver_is_refused_at_the_grpc_port_of_the_first() -> None:
+    with OtlpReceiver() as receiver, serving(receiver.endpoint) as serve:
+        taken = f"127.0.0.1:{serve.ports['GRPC']}"
+        done = ran("serve", "--grpc", taken, "--http", "off")
+    assert done.returncode == 2
+    (line,) = done.stderr.decode().splitlines()
+    assert f"cannot listen on {taken}" in line
+
+
+def test_one_port_for_both_protocols_is_refused() -> None:
+    with OtlpReceiver() as receiver:
+        port = receiver.port
+    done = ran("serve", "--grpc", f"127.0.0.1:{port}", "--http", f"127.0.0.1:{port}")
+    assert done.returncode == 2
+    (line,) = done.stderr.decode().splitlines()
+    assert f"HTTP: cannot listen on 127.0.0.1:{port}" in line
 
 
 def test_a_receiver_that_would_send_to_itself_is_refused() -> None:

@@ -52,6 +52,12 @@ CASES: dict[str, dict[str, Any]] = {
         "kafka": KAFKA,
         "serve": TOKEN,
     },
+    "own-canaries": {
+        "worker": {"enabled": True},
+        "kafka": KAFKA,
+        "serve": TOKEN,
+        "settings": {"RAGTRACE_CANARY_EVERY_S": "600"},
+    },
     "no-networkpolicy": {
         "serve": TOKEN,
         "networkPolicy": {"enabled": False},

@@ -143,9 +143,10 @@ def test_canaries_and_anchors_run_in_workers_only_on_demand(rendered: dict[str, 
     names = ("RAGTRACE_CANARY_EVERY_S", "RAGTRACE_ANCHORS_EVERY_S")
     env = {
         case: _env(of_kind(manifests(rendered[case]), "Deployment", "worker")[0])
-        for case in ("everything", "hpa-cpu")
+        for case in ("everything", "own-canaries", "hpa-cpu")
     }
     assert [env["everything"][name]["value"] for name in names] == ["0", "0"]
+    assert [env["own-canaries"][name]["value"] for name in names] == ["600", "0"], "what is set stays"
     assert not env["hpa-cpu"].keys() & set(names)
     assert not _env(of_kind(manifests(rendered["everything"]), "Deployment", "serve")[0]).keys() & set(names)
 

@@ -133,7 +133,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end }}
 {{- $settings := .Values.settings }}
 {{- if and (eq $.component "worker") (not .Values.worker.checks) }}
-{{- $settings = merge (dict "RAGTRACE_CANARY_EVERY_S" "0" "RAGTRACE_ANCHORS_EVERY_S" "0") $settings }}
+{{- $settings = merge (dict) $settings (dict "RAGTRACE_CANARY_EVERY_S" "0" "RAGTRACE_ANCHORS_EVERY_S" "0") }}
 {{- end }}
 {{- range $name, $value := $settings }}
 - name: {{ $name }}

@@ -21,18 +21,20 @@ _lock = threading.RLock()  # reentrant: a finaliser may fail while this thread c
 _losses: Counter[str] = Counter()
 
 
-def record_internal_error(site: str, error: BaseException | None = None, *, reason: str = "") -> None:
+def record_internal_error(
+    site: str, error: BaseException | None = None, *, reason: str = "", line: str = ""
+) -> None:
     """Count one loss at `site`, and log the first of each site.
 
     The log line gives the reason, a constant text. Without one it names the error's type, and the code of an error
-    of a file: its message may hold the application's contents.
+    of a file: its message may hold the application's contents. A `line` is logged in place of all that.
     """
     with _lock:
         _losses[site] += 1
         is_first = _losses[site] == 1
     if is_first:
         kind = reason or (_kind_of(error) if error is not None else "loss")
-        _log.warning("ragtrace lost data at %s (%s); the application is not affected", site, kind)
+        _log.warning("%s", line or f"ragtrace lost data at {site} ({kind}); the application is not affected")
         _log.debug("details of the first loss at %s", site, exc_info=error)
 
 

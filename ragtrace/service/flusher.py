@@ -188,7 +188,7 @@ class Flusher:
         return outbox.has_leftovers() or self._handler.is_republishing
 
     def _left(self, lossy: Sequence[str], *, is_exported: bool) -> str:
-        """Return in words what a shutdown lost, sinks among it, and what it did not."""
+        """Return in words what a shutdown lost or did not deliver to sinks, and what it kept."""
         ends, unscored = self._ledger.read()
         lost = sum(ends.get(("dropped", reason), 0) for reason in ("shutdown", "spool_unwritable"))
         unscored += lost
@@ -201,7 +201,7 @@ class Flusher:
             parts[-1] = "a provider or a sink did not finish in time"
         elif lossy and not unsent:
             parts.pop()  # it would speak against the sinks
-        parts.extend(lossy)
+        parts.extend(lossy if self._storing is not None else [f"{one}, lost" for one in lossy])
         if self._settings.queue is not None and lost:
             parts.append(f"{_counted(lost, 'unit')} not written to the queue, lost; what it has confirmed is kept")
         elif self._settings.units_at is not None:
@@ -252,12 +252,12 @@ def _all_true(calls: Sequence[Callable[[float], bool]], timeout_s: float, *, gra
 
 
 def _is_ended(lossy: list[str], call: Callable[[float], bool | None], timeout_s: float) -> bool:
-    """End a sink; note what it lost where it can tell, which is no matter of time."""
+    """End a sink; note what it did not deliver where it can tell, which is no matter of time."""
     is_whole = _is_done(call, timeout_s)
     sink = getattr(call, "__self__", None)
     lost = "" if is_whole else getattr(sink, "lost", "")
     if lost:
-        lossy.append(f"sink {type(sink).__name__.removesuffix('Sink').lower()} lost {lost}")
+        lossy.append(f"not delivered to {type(sink).__name__.removesuffix('Sink').lower()}: {lost}")
     return is_whole or bool(lost)
 
 

@@ -66,7 +66,11 @@ class AnnotationSink:
         self._has_content = has_content
         self._timeout_s = timeout_s
         self._outbox: Outbox[Any] = Outbox(
-            self._deliver, site=f"ragtrace.sinks.{name}", capacity=queue, attempts=attempts
+            self._deliver,
+            site=f"ragtrace.sinks.{name}",
+            complaint=f"ragtrace: scores are not delivered to {name} (a store, if one is set, keeps them)",
+            capacity=queue,
+            attempts=attempts,
         )
 
     def emit(self, record: RagRecord, scores: Sequence[Score]) -> None:

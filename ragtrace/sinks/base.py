@@ -49,8 +49,8 @@ class Sink(Protocol):
       process. `score.key` tells them.
 
     ``take_directions(lower_is_better)``, where it exists, gets the names of metrics whose high values are bad, and
-    ``take_thresholds(thresholds)`` the thresholds by metric. ``lost``, where it exists, says what was lost, as
-    "2 scores (refused)"; the log's line of a shutdown repeats it.
+    ``take_thresholds(thresholds)`` the thresholds by metric. ``lost``, where it exists, says what was not
+    delivered, as "2 scores (refused)"; the log's line of a shutdown repeats it.
 
     Two more methods are optional; both are given seconds, are not waited for beyond them, and return False
     when something was lost. ``flush(timeout_s)`` is called by `ragtrace.flush`; ``close(timeout_s)`` by

@@ -148,7 +148,7 @@ class LangfuseSink(AnnotationSink):
             errors = [error for error in _list(reply.json.get("errors")) if isinstance(error, Mapping)]
             later = [events[_id(error)] for error in errors if _id(error) in events and _may_repeat(error)]
             refused = len(errors) - len(later)
-        said = f"Langfuse at {self._address} refused scores of a batch; they are lost" if refused else ""
+        said = f"Langfuse at {self._address} refused scores of a batch; they are not delivered" if refused else ""
         return Attempt(is_delivered=True, refused=refused, later=later, complaint=said)
 
 

@@ -169,7 +169,7 @@ class MlflowSink(AnnotationSink):
 
     def _complaint(self, reply: RestResponse) -> str:
         if reply.json.get("error_code") == _NO_TRACE:
-            return f"MLflow at {self._address} does not have the trace of a score; it waits for it, then is lost"
+            return f"MLflow at {self._address} does not have the trace of a score; it waits a while for it"
         key = "mlflow_username and mlflow_password, or mlflow_token"
         return f"MLflow at {self._address} {reply.complaint(endpoint='mlflow_endpoint', key=key)}"
 

@@ -74,6 +74,7 @@ class Outbox(Generic[T]):
         deliver: sends one batch; called in the thread; an exception counts as a refusal.
         site: begin of the names under which losses are counted: ``.full``, ``.refused``, ``.unreachable``,
             ``.closed``.
+        complaint: log line of the first loss of each kind, before its reason; "" is the line of any loss.
         capacity: most items waiting.
         batch: most items of one delivery.
         attempts: tries of one batch.
@@ -98,6 +99,7 @@ class Outbox(Generic[T]):
         deliver: Callable[[Sequence[T]], Attempt],
         *,
         site: str,
+        complaint: str = "",
         capacity: int = 4_096,
         batch: int = 100,
         attempts: int = 8,
@@ -108,6 +110,7 @@ class Outbox(Generic[T]):
     ) -> None:
         self._deliver = deliver
         self._site = site
+        self._complaint = complaint
         self._capacity = capacity
         self._batch = batch
         self._attempts = attempts
@@ -325,8 +328,9 @@ class Outbox(Generic[T]):
 
     def _count(self, number: int, site: str) -> None:
         self._lost[site] += number
+        line = f"{self._complaint}: {_WORDS.get(site, site)}" if self._complaint else ""
         for _ in range(number):
-            record_internal_error(f"{self._site}.{site}")
+            record_internal_error(f"{self._site}.{site}", line=line)
 
     def _report(self) -> bool:
         before, self._lost_reported = self._lost_reported, self._lost.total()

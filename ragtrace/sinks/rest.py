@@ -68,14 +68,14 @@ class RestResponse:
             thing: one item that was sent.
         """
         if self.status is None:
-            return f"cannot be reached or broke the connection ({self.failure}); scores wait for it, then are lost"
+            return f"cannot be reached or broke the connection ({self.failure}); scores wait a while for it"
         if self.status in {401, 403}:
-            return f"refuses the API key ({self.status}): check {key}; scores are lost"
+            return f"refuses the API key ({self.status}): check {key}; scores are not delivered"
         if self.status in {404, 405, 410} or 300 <= self.status < 400:
-            return f"has no such path ({self.status}): check {endpoint}; scores are lost"
+            return f"has no such path ({self.status}): check {endpoint}; scores are not delivered"
         if self.may_repeat:
-            return f"is not ready ({self.status}); scores wait for it, then are lost"
-        return f"refused {thing} ({self.status}); it is lost"
+            return f"is not ready ({self.status}); scores wait a while for it"
+        return f"refused {thing} ({self.status}); it is not delivered"
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,7 @@ class WebhookSink:
         self._outbox: Outbox[_Digest] = Outbox(
             self._deliver,
             site="ragtrace.sinks.webhook",
+            complaint="ragtrace: messages are not delivered to webhook (a store, if one is set, keeps the scores)",
             batch=1,
             attempts=attempts,
             longest_wait_s=_MOST_RETRY_AFTER_S,

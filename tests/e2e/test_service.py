@@ -372,18 +372,24 @@ def test_a_shutdown_that_is_late_says_what_was_lost_and_what_was_not(tmp_path: A
 
 
 @pytest.mark.parametrize(("status", "reason"), [(401, "refused"), (503, "unreachable")])
-def test_a_shutdown_says_what_a_sink_lost_and_why(status: int, reason: str, service: Any, caplog: Any) -> None:
+@pytest.mark.parametrize("has_store", [False, True])
+def test_a_shutdown_says_what_a_sink_did_not_deliver_and_why(
+    status: int, reason: str, *, has_store: bool, service: Any, caplog: Any, tmp_path: Any
+) -> None:
     server = Scripted(replies=lambda *_: (status, {}))
     try:
         service.configure(
             sample_rate=1.0,
             metrics=["faithfulness"],
             sinks=[LangfuseSink(server.url, public_key="pk", secret_key="sk")],
+            store=tmp_path / "store.sqlite" if has_store else None,
             **providers(),
         )
         capture()
         assert not ragtrace.shutdown(3.0)
     finally:
         server.close()
-    assert f"every sampled trace was scored; sink langfuse lost 1 score ({reason})" in caplog.text
+    end = "; scores in the store are kept" if has_store else ", lost"
+    assert f"every sampled trace was scored; not delivered to langfuse: 1 score ({reason}){end}" in caplog.text
+    assert "lost data" not in caplog.text
     assert "did not finish in time" not in caplog.text

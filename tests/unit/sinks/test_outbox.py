@@ -203,6 +203,13 @@ def test_close_uses_its_time_however_few_attempts_there_are(make, request, monke
     assert lost_at(f"{request.node.name}.unreachable") == 3
 
 
+def test_the_first_undelivered_item_is_one_line_in_the_log(request, caplog) -> None:
+    outbox = Outbox(lambda _: Attempt(), site=request.node.name, complaint="scores are not delivered to b", batch=1)
+    outbox.offer(range(3))
+    assert not outbox.close(LATE_S)
+    assert caplog.messages == ["scores are not delivered to b: refused"]
+
+
 def test_the_wait_that_is_asked_for_is_kept_within_the_limit(make) -> None:
     other = Other(Attempt(may_repeat=True, wait_s=0.3), Attempt(may_repeat=True, wait_s=3_600.0))
     outbox = make(other, backoff_s=0.001, longest_wait_s=0.4)

@@ -95,7 +95,7 @@ def replayed(
         span_metadata=span_metadata,
     )
     run = IntegrationRun(config, limits or Limits(), nodes.root.started_ns or 1, {})
-    run.begin(_first(facts.workflow for facts in (*tops, *told)), is_kept=True)
+    run.begin(_first(facts.workflow for facts in tops or told), is_kept=True)
     _describe(run, tops + told, asked)
     kept = _report_steps(run, steps, texts)
     handed = _handed(visited, steps) if kept is None else None

@@ -172,12 +172,51 @@ def test_redaction_reaches_every_text():
 def test_metadata_session_user_and_environment_are_those_of_the_spans():
     told = CHAIN | {"session.id": "s", "user.id": "u", "tag.tags": ["vip"], "metadata": '{"tenant": "a", "x": 1}'}
     resource = {"service.name": "shop", "deployment.environment.name": "prod"}
-    spans = [span(1, told, resource=resource, trace_state="ot=th:c"), *chain()[1:]]
+    spans = [span(1, told, resource=resource, trace_state="ot=th:c", name="RunnableSequence"), *chain()[1:]]
     (run,) = read_trace(spans, span_metadata=["tenant"], environment="other", revision=2)
     record = run.record
     assert (record.session, record.user, record.tags, record.metadata) == ("s", "u", ("vip",), {"tenant": "a"})
     assert (record.workflow, record.environment, record.revision) == ("shop", "prod", 2)
     assert record.head_probability == 0.25
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        CHAIN,
+        {"traceloop.span.kind": "workflow"},
+        {"mlflow.spanType": "CHAIN"},
+        {"langfuse.observation.type": "chain"},
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "workflow"),
+    [
+        ("support", "support"),
+        ("RunnableSequence", "shop"),
+        ("RunnableParallel<context,question>", "shop"),
+        ("RetrieverQueryEngine.query", "shop"),
+    ],
+)
+def test_the_workflow_is_the_name_of_the_root_and_a_framework_s_class_is_none(root, name, workflow):
+    inner = [span(9, CHAIN, under=1, name="format_docs"), *chain()[1:]]
+    (run,) = read_trace([span(1, root, name=name, resource={"service.name": "shop"}), *inner])
+    assert run.record.workflow == workflow
+
+
+@pytest.mark.parametrize(
+    ("given", "workflow"),
+    [
+        ({"gen_ai.workflow.name": "support"}, "support"),
+        ({"gen_ai.agent.name": "support"}, "support"),
+        ({"gen_ai.workflow.name": "LangGraph"}, "shop"),
+        ({}, "shop"),
+    ],
+)
+def test_the_workflow_of_a_genai_run_is_its_workflow_or_agent(given, workflow):
+    root = {"gen_ai.operation.name": "invoke_agent", **given}
+    (run,) = read_trace([span(1, root, name="invoke_agent", resource={"service.name": "shop"}), *chain()[1:]])
+    assert run.record.workflow == workflow
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,11 @@ SCORES = tuple(score for _, score in RETURNS.results)
 # Lowest and newest versions, what the first question's run lacks, and the workflow's name.
 SEARCHED = {
     "traceloop-langchain-0.62.4": (["document_id"], "help-centre"),
-    "traceloop-llamaindex-0.40.0": ([], "BaseQueryEngine"),
-    "traceloop-llamaindex-0.62.4": ([], "RetrieverQueryEngine"),
+    "traceloop-llamaindex-0.40.0": ([], "help-centre"),
+    "traceloop-llamaindex-0.62.4": ([], "help-centre"),
     "mlflow-langchain-3.0.0": ([], "help-centre"),
     "mlflow-langchain-3.17.2": ([], "help-centre"),
-    "mlflow-llama-index-3.17.2": ([], "RetrieverQueryEngine.query"),
+    "mlflow-llama-index-3.17.2": ([], "help-centre"),
     "langfuse-langchain-3.0.0": ([], "help-centre"),
     "langfuse-langchain-5.0.4": ([], "help-centre"),
 }

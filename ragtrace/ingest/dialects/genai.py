@@ -16,6 +16,7 @@ from ragtrace.ingest.dialects.values import (
     loaded_parts,
     message_in,
     messages_in,
+    run_name,
     text_in,
     texts_in,
 )
@@ -95,7 +96,7 @@ class GenAi:
             provider=_first(given, _PROVIDERS),
             usage=_usage(given),
             finish_reasons=texts_in(given.get(semconv.GEN_AI_RESPONSE_FINISH_REASONS)),
-            workflow=_first(given, (semconv.GEN_AI_WORKFLOW_NAME, "gen_ai.agent.name")),
+            workflow=run_name(given.get(semconv.GEN_AI_WORKFLOW_NAME)) or run_name(given.get("gen_ai.agent.name")),
             session=_first(given, (semconv.GEN_AI_CONVERSATION_ID, semconv.SESSION_ID)),
             user=text_in(given.get(semconv.USER_ID)),
         )

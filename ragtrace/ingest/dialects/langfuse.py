@@ -14,6 +14,7 @@ from ragtrace.ingest.dialects.values import (
     mapping_in,
     messages_in,
     question_in,
+    run_name,
     text_in,
     texts_in,
 )
@@ -89,7 +90,7 @@ def _unquoted(value: object) -> object:
 
 
 def _workflow(span: ReceivedSpan) -> str | None:
-    return text_in(span.attributes.get("langfuse.trace.name")) or (span.name if not span.parent_id else None)
+    return run_name(span.attributes.get("langfuse.trace.name")) or run_name(span.name)
 
 
 def _generation(own: Mapping[str, object]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from ragtrace.ingest.dialects.values import (
     mapping_in,
     messages_in,
     question_in,
+    run_name,
     text_in,
     unwrapped,
 )
@@ -73,7 +74,7 @@ class MLflow:
         if role == "rerank":
             facts["candidates"] = documents_in(unwrapped(asked, "documents", "nodes"))[0]
         if role == "root":
-            facts |= {"output": answer_in(output), "workflow": span.name if not span.parent_id else None}
+            facts |= {"output": answer_in(output), "workflow": run_name(span.name)}
         if role == "tool":
             facts |= {"tool_name": span.name, "tool_output": answer_in(output)}
         if role == "generation":

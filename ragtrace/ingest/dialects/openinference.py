@@ -19,6 +19,7 @@ from ragtrace.ingest.dialects.values import (
     message_in,
     messages_in,
     question_in,
+    run_name,
     text_in,
     texts_in,
 )
@@ -72,6 +73,8 @@ class OpenInference:
             "tags": texts_in(given.get(semconv.TAGS)),
             "metadata": mapping_in(given.get(semconv.METADATA)),
         }
+        if role == "root":
+            facts["workflow"] = run_name(span.name)
         reader = _READERS.get(role)
         return SpanFacts(role=role, **facts, **(reader(given) if reader is not None else {}))
 

@@ -56,6 +56,7 @@ class Ragtrace:
             facts,
             query=text_in(given.get(semconv.INPUT_VALUE)),
             output=text_in(given.get(semconv.OUTPUT_VALUE)),
+            workflow=text_in(given.get(semconv.GEN_AI_WORKFLOW_NAME)),
             tags=texts_in(given.get(semconv.RUN_TAGS)) or facts.tags,
             metadata={name[len(prefix) :]: value for name, value in given.items() if name.startswith(prefix)},
             summary=_summary(given),

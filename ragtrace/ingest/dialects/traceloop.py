@@ -12,6 +12,7 @@ from ragtrace.ingest.dialects.values import (
     documents_in,
     mapping_in,
     question_in,
+    run_name,
     text_in,
     unwrapped,
 )
@@ -109,7 +110,7 @@ def _node(node: object, score: object) -> SpanDocument | None:
 
 
 def _workflow(given: Mapping[str, object], name: str) -> str | None:
-    return text_in(given.get("traceloop.workflow.name")) or name.removesuffix(".workflow") or None
+    return run_name(given.get("traceloop.workflow.name")) or run_name(name.removesuffix(".workflow"))
 
 
 DIALECT = cast("SpanDialect", Traceloop())

@@ -33,6 +33,7 @@ _SHOWN_NODE = re.compile(
     r"<NodeWithScore\(node=\w+\(id_=([^()]{1,256})\), score=(None|-?\d{1,20}(?:\.\d{1,20})?(?:e[+-]?\d{1,3})?)\)>"
 )
 _EVENT = re.compile(r"\w*(?:Start|Stop)Event\(")  # LlamaIndex's workflows show their events
+_CLASS = re.compile(r"Runnable\w*(?:<.*>)?|LangGraph|unnamed|\w*(?:Query|Chat)Engine(?:\.\w+)?", re.DOTALL)
 _OWN_FIELDS = frozenset({"rank", "score_kind", "hash", "previous_rank", "retrieval_score", "type", "metadata"})
 
 
@@ -79,6 +80,17 @@ def unwrapped(value: object, *names: str) -> object:
 def text_in(value: object) -> str | None:
     """Return a text, None for anything else."""
     return value if isinstance(value, str) else None
+
+
+def run_name(value: object) -> str | None:
+    """Return the name that an application gave a run; the class names of LangChain and LlamaIndex are none.
+
+    Example:
+        >>> run_name("help-centre"), run_name("RunnableSequence"), run_name("RetrieverQueryEngine.query")
+        ('help-centre', None, None)
+    """
+    name = text_in(value)
+    return None if not name or _CLASS.fullmatch(name) else name
 
 
 def count_in(value: object) -> int | None:

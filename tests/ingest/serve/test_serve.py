@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from ragtrace import semconv
 from ragtrace.queues.sqlite import SqliteQueue
 from ragtrace.testing.otlp import OtlpReceiver, attributes_of
-from tests.command_line import ran
+from tests.command_line import environment, ran
+from tests.e2e.howto import blocks, run_shell
 from tests.ingest.serve.serving import (
     FIXTURES,
     evaluations,
@@ -164,13 +167,20 @@ def test_a_killed_receiver_loses_what_it_assembles_and_nothing_else(tmp_path: Pa
             assert "in all 3 scored, 0 pending" in serve.lines[-1]
 
 
+def refusal(*options: str) -> str:
+    """Run ``ragtrace serve`` in a process, whose C library writes past Python; return the one line of its refusal."""
+    command = [sys.executable, "-m", "ragtrace", "serve", *options]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2, done.stderr
+    (line,) = done.stderr.splitlines()
+    return line
+
+
 @pytest.mark.parametrize(("option", "other"), [("--grpc", "--http"), ("--http", "--grpc")])
 def test_a_taken_port_is_one_line(option: str, other: str) -> None:
     with OtlpReceiver() as receiver:
         taken = f"127.0.0.1:{receiver.port}"
-        done = ran("serve", option, taken, other, "127.0.0.1:0", OTEL_EXPORTER_OTLP_ENDPOINT="")
-    assert done.returncode == 2
-    (line,) = done.stderr.decode().splitlines()
+        line = refusal(option, taken, other, "127.0.0.1:0")
     assert f"cannot listen on {taken}: Address already in use; stop the process" in line
     assert f"{option} HOST:PORT" in line
 
@@ -178,19 +188,13 @@ def test_a_taken_port_is_one_line(option: str, other: str) -> None:
 def test_a_second_receiver_is_refused_at_the_grpc_port_of_the_first() -> None:
     with OtlpReceiver() as receiver, serving(receiver.endpoint) as serve:
         taken = f"127.0.0.1:{serve.ports['GRPC']}"
-        done = ran("serve", "--grpc", taken, "--http", "off")
-    assert done.returncode == 2
-    (line,) = done.stderr.decode().splitlines()
-    assert f"cannot listen on {taken}" in line
+        assert f"cannot listen on {taken}" in refusal("--grpc", taken, "--http", "off")
 
 
 def test_one_port_for_both_protocols_is_refused() -> None:
     with OtlpReceiver() as receiver:
-        port = receiver.port
-    done = ran("serve", "--grpc", f"127.0.0.1:{port}", "--http", f"127.0.0.1:{port}")
-    assert done.returncode == 2
-    (line,) = done.stderr.decode().splitlines()
-    assert f"HTTP: cannot listen on 127.0.0.1:{port}" in line
+        taken = f"127.0.0.1:{receiver.port}"
+    assert f"HTTP: cannot listen on {taken}" in refusal("--grpc", taken, "--http", taken)
 
 
 def test_a_receiver_that_would_send_to_itself_is_refused() -> None:
@@ -259,6 +263,32 @@ def test_sdk_exporters_of_both_protocols_send_to_it() -> None:
         1.0,
         1.0,
     ]
+
+
+def test_the_page_s_program_joins_people_s_labels_with_the_texts(tmp_path: Path) -> None:
+    name = "openinference/openinference-llama-index-4.6.1.jsonl"
+    given = {"name": "feedback", "score.value": 0.0, "evaluator.type": "human"}
+    pairs = [
+        {"key": f"gen_ai.evaluation.{key}", "value": {"stringValue" if isinstance(it, str) else "doubleValue": it}}
+        for key, it in given.items()
+    ]
+    event = {"eventName": "gen_ai.evaluation.result", "attributes": pairs}
+    labels = [{**event, "traceId": trace_id} for trace_id in roots(name)]
+    store = str(tmp_path / "store.sqlite")
+    with (
+        OtlpReceiver() as receiver,
+        serving(receiver.endpoint, "--store", store, RAGTRACE_CONTENT="full") as serve,
+    ):
+        body = {"resourceLogs": [{"scopeLogs": [{"logRecords": labels}]}]}
+        assert serve.post(json.dumps(body), "/v1/logs") == 200
+        serve.post_fixture(name)
+        assert receiver.wait_for(has_evaluations(3), 60.0)
+        assert serve.stop() == 0
+    (commands,) = blocks("serve", "sh", after="## Scores of people")
+    (program,) = blocks("serve", "python", after="## Scores of people")
+    (tmp_path / "join.py").write_text(program)
+    commands = commands.replace("/var/lib/ragtrace/store.sqlite", store).replace("python ", f"{sys.executable} ")
+    assert "1 records: 1 ok; 1 labelled" in run_shell(commands, tmp_path)  # texts of the run with the low score
 
 
 def test_a_person_s_rating_and_a_foreign_score_stand_in_the_store(tmp_path: Path) -> None:

@@ -168,9 +168,9 @@ def main() -> int:
     return int(worst)
 
 
-def saturated() -> Run:
+def saturated(count: int = 240) -> Run:
     """Run one worker whose judge hardly waits, so that its core is the bound."""
-    return run(1, 16, 1, 240)
+    return run(1, 16, 1, count)
 
 
 def predicted(latency_ms: float, at_once: int, workers: int, core_s: float) -> float:

@@ -70,6 +70,7 @@ CASES: dict[str, dict[str, Any]] = {
             "pullPolicy": "Always",
         },
         "imagePullSecrets": ["pull"],
+        "secretSettings": ["langfuse"],
         "judge": {**OPENAI, "baseUrl": "https://judge.example/v1", "budgetUsdPerDay": 25.5},
         "otlp": {"existingSecret": "otlp", "endpoint": "https://collector:4327"},
         "serve": {

@@ -93,6 +93,7 @@ def test_secrets_are_named_and_never_written(rendered: dict[str, Any]) -> None:
         assert {one["name"]: one["secret"]["secretName"] for one in pod["volumes"] if "secret" in one} == files
         mounts = {one["name"]: one["mountPath"] for one in pod["containers"][0]["volumeMounts"]}
         assert all(mounts[name] == f"/etc/ragtrace/{name}" for name in files)
+        assert pod["containers"][0]["envFrom"] == [{"secretRef": {"name": "langfuse"}}]
 
 
 def test_the_arguments_are_those_of_the_commands(rendered: dict[str, Any]) -> None:

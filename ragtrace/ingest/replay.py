@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from ragtrace.capture import Failure, IntegrationRun, Limits, before_question, finished_run, prompt_text, ranked
 from ragtrace.capture.passages import sourced_passage
@@ -52,6 +52,16 @@ class _Keeper:
         self.ended = ended
 
 
+class _CommonArguments(TypedDict):
+    """Arguments that a run takes for each kind of step."""
+
+    started_ns: int
+    ended_ns: int
+    error: Failure | None
+    key: str
+    parent_key: str | None
+
+
 @dataclass(slots=True)
 class _Step:
     """A step of the run, the innermost retrieval or rerank around it, and of a tool whether it searched."""
@@ -63,9 +73,15 @@ class _Step:
     has_search: bool = False
 
     @property
-    def failure(self) -> Failure | None:
-        """How the step failed."""
-        return _failure(self.span)
+    def common(self) -> _CommonArguments:
+        """Times, failure and keys."""
+        return {
+            "started_ns": self.span.started_ns,
+            "ended_ns": self.span.ended_ns,
+            "error": _failure(self.span),
+            "key": self.span.span_id,
+            "parent_key": self.within,
+        }
 
 
 def replayed(
@@ -250,7 +266,7 @@ def _fuse(steps: Sequence[_Step]) -> tuple[SpanDocument, ...] | None:
     inside: dict[str, set[Key]] = {}
     kept = None
     for step in reversed(steps):  # inner steps before those around them
-        if step.facts.role != "retrieval" or step.failure is not None:
+        if step.facts.role != "retrieval" or step.span.is_error:
             continue
         given = {_key(document) for document in step.facts.documents or ()}
         found = inside.get(step.span.span_id, given)
@@ -269,11 +285,7 @@ def _report_retrieval(run: IntegrationRun, step: _Step, texts: dict[str, str]) -
         source=facts.data_source,
         query=facts.query,
         top_k=facts.top_k,
-        started_ns=step.span.started_ns,
-        ended_ns=step.span.ended_ns,
-        error=step.failure,
-        key=step.span.span_id,
-        parent_key=step.within,
+        **step.common,
         is_fused=step.is_fused,
     )
 
@@ -288,11 +300,7 @@ def _report_rerank(run: IntegrationRun, step: _Step, texts: dict[str, str]) -> N
         candidates=candidates,
         model=facts.request_model,
         top_n=facts.top_k,
-        started_ns=step.span.started_ns,
-        ended_ns=step.span.ended_ns,
-        error=step.failure,
-        key=step.span.span_id,
-        parent_key=step.within,
+        **step.common,
     )
 
 
@@ -307,11 +315,7 @@ def _report_generation(run: IntegrationRun, step: _Step, texts: dict[str, str]) 
         outputs=() if facts.output is None else (Message(role="assistant", content=facts.output),),
         usage=facts.usage,
         finish_reasons=facts.finish_reasons,
-        started_ns=step.span.started_ns,
-        ended_ns=step.span.ended_ns,
-        error=step.failure,
-        key=step.span.span_id,
-        parent_key=step.within,
+        **step.common,
     )
 
 
@@ -323,11 +327,7 @@ def _report_tool(run: IntegrationRun, step: _Step, texts: dict[str, str]) -> Non
     run.tool_called(
         facts.tool_name or step.span.name,
         result=facts.tool_output,
-        started_ns=step.span.started_ns,
-        ended_ns=step.span.ended_ns,
-        error=step.failure,
-        key=step.span.span_id,
-        parent_key=step.within,
+        **step.common,
     )
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ragtrace.ingest.spans import ReceivedSpan
     from ragtrace.ingest.tree import Node, RunNodes
 
-Key = str
-
 
 @dataclass(frozen=True, slots=True)
 class _Ref:
@@ -149,10 +147,13 @@ def _steps(visited: Sequence[tuple[Node, tuple[Node, ...]]]) -> list[_Step]:
     return [*steps.values(), *_unseen_searches(visited, steps)]
 
 
-def _handovers(visited: Iterable[tuple[Node, tuple[Node, ...]]]) -> list[Node]:
-    """Return the chains and tools that gave out documents, in the order in which they ended."""
-    nodes = [node for node, _ in visited if node.role in {"root", "tool"}]
-    return sorted((n for n in nodes if n.facts and n.facts.documents), key=lambda node: node.span.ended_ns)
+def _handovers(
+    visited: Iterable[tuple[Node, tuple[Node, ...]]],
+) -> list[tuple[ReceivedSpan, SpanFacts, tuple[SpanDocument, ...]]]:
+    """Return the chains and tools that gave out documents, in the order in which they ended, with the documents."""
+    told = [(node.span, node.facts) for node, _ in visited if node.facts and node.role in {"root", "tool"}]
+    found = [(span, facts, facts.documents) for span, facts in told if facts.documents]
+    return sorted(found, key=lambda handover: handover[0].ended_ns)
 
 
 def _unseen_searches(
@@ -164,15 +165,14 @@ def _unseen_searches(
     """
     searches = [step for step in steps.values() if step.facts.role in {"retrieval", "rerank"}]
     known = _SeenDocuments(document for step in searches for document in step.facts.documents or ())
-    for node in _handovers(visited):
-        facts = cast("SpanFacts", node.facts)
-        new = tuple(document for document in facts.documents or () if document not in known)
-        if not new or (searches and node.role == "root") or facts.summary is not None:
+    for span, facts, given in _handovers(visited):
+        new = tuple(document for document in given if document not in known)
+        if not new or (searches and facts.role == "root") or facts.summary is not None:
             continue
         known.add(new)
-        if node.role == "tool":
-            steps[node.span.span_id].has_search = True
-        yield _Step(node.span, SpanFacts(role="retrieval", documents=new, data_source=facts.tool_name))
+        if facts.role == "tool":
+            steps[span.span_id].has_search = True
+        yield _Step(span, SpanFacts(role="retrieval", documents=new, data_source=facts.tool_name))
 
 
 class _SeenDocuments:
@@ -200,9 +200,8 @@ def _handed(
     one_list = [[_key(document) for document in documents] for documents in lists]
     known = _SeenDocuments(document for documents in lists for document in documents)
     kept = None
-    for node in _handovers(visited):
-        given = (node.facts.documents if node.facts is not None else None) or ()
-        if node.role != "root" or not all(document in known for document in given):
+    for _, facts, given in _handovers(visited):
+        if facts.role != "root" or not all(document in known for document in given):
             continue
         keys = [_key(document) for document in given]
         is_part = len({*keys}) < len(pool) and {*keys} not in [{*one} for one in one_list]
@@ -263,7 +262,7 @@ def _report_steps(
 
 def _fuse(steps: Sequence[_Step]) -> tuple[SpanDocument, ...] | None:
     """Mark composite retrievers whose order is the pool's; return what the outermost filter of them kept."""
-    inside: dict[str, set[Key]] = {}
+    inside: dict[str, set[str]] = {}
     kept = None
     for step in reversed(steps):  # inner steps before those around them
         if step.facts.role != "retrieval" or step.span.is_error:
@@ -373,8 +372,8 @@ def _conclude(
     usage = None
     for call in calls:
         usage = added_usage(usage, call.facts.usage)
-    is_answer = answer is not None and not (summary is None and not calls and run.is_mostly_passages(answer))
-    if is_answer and answer is not None:
+    may_be_passages = summary is None and not calls
+    if answer is not None and not (may_be_passages and run.is_mostly_passages(answer)):
         run.answered(answer, model=last.request_model if last is not None else None, usage=usage)
     elif calls:
         run.attributes.update(is_answer_given=False, usage=usage)
@@ -392,24 +391,21 @@ def _texts(visited: Sequence[tuple[Node, tuple[Node, ...]]]) -> dict[str, str]:
 
     A span may tell a document by its id alone, and another one by its text alone.
     """
-    told = [node for node, _ in visited if node.facts is not None]
-    outputs = (node.facts.tool_output for node in told if node.facts is not None and node.facts.tool_output)
-    texts = {content_id(text): text for text in outputs}
+    told = [(node, node.facts) for node, _ in visited if node.facts is not None]
+    texts = {content_id(facts.tool_output): facts.tool_output for _, facts in told if facts.tool_output}
     names: dict[str, str] = {}
-    for node in told:
-        for one in (
-            (*(node.facts.documents or ()), *(node.facts.candidates or ())) if node.facts is not None else ()
-        ):
+    for _, facts in told:
+        for one in (*(facts.documents or ()), *(facts.candidates or ())):
             if one.id is not None and one.text is not None:
                 texts.setdefault(one.id, one.text)
                 names.setdefault(one.text, one.id)
-    for node in told:
-        if node.facts is not None and (node.facts.documents or node.facts.candidates):
+    for node, facts in told:
+        if facts.documents or facts.candidates:
             documents, candidates = (
                 None if part is None else tuple(_filled(one, texts, names) for one in part)
-                for part in (node.facts.documents, node.facts.candidates)
+                for part in (facts.documents, facts.candidates)
             )
-            node.facts = replace(node.facts, documents=documents, candidates=candidates)
+            node.facts = replace(facts, documents=documents, candidates=candidates)
     return texts
 
 
@@ -432,7 +428,7 @@ def _passages(
     )
 
 
-def _key(document: SpanDocument) -> Key:
+def _key(document: SpanDocument) -> str:
     return document.id or document.text or ""
 
 

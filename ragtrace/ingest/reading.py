@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import record_internal_error
 from ragtrace.ingest.dialects.base import merged
 from ragtrace.ingest.dialects.registry import all_dialects
-from ragtrace.ingest.replay import replayed, with_facts
+from ragtrace.ingest.replay import replayed
 from ragtrace.ingest.spans import received_span
 from ragtrace.ingest.tree import Node, runs_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ragtrace.capture import FinishedRun, Limits
+    from ragtrace.capture import FinishedRun
     from ragtrace.ingest.base import RawSpan
     from ragtrace.ingest.dialects.base import SpanFacts
     from ragtrace.ingest.spans import ReceivedSpan
@@ -49,14 +49,12 @@ class ReadRun:
         lacks: what its spans did not carry, each with one sentence of a reason.
         decision: draw of the ragtrace that captured it: ``random`` or ``forced`` is scored there too. None for a
             run of another instrumentation.
-        is_recorded: whether its root was exported, so that an evaluation span has a place.
     """
 
     finished: FinishedRun
     dialects: tuple[str, ...] = ()
     lacks: Mapping[str, str] = field(default_factory=dict)
     decision: str | None = None
-    is_recorded: bool = True
 
     @property
     def record(self) -> RagRecord:
@@ -69,7 +67,6 @@ def read_trace(
     *,
     redact: Callable[[str], str] | None = None,
     head_probability: float | None = 1.0,
-    limits: Limits | None = None,
     workflow: str = "rag",
     environment: str | None = None,
     span_metadata: Sequence[str] = (),
@@ -86,7 +83,6 @@ def read_trace(
         redact: applied to every text.
         head_probability: probability with which the sender kept the trace, where its spans do not say. None or 0
             is unknown, and keeps the run out of weighted means.
-        limits: what a record may hold.
         workflow: name of runs whose spans and service have none.
         environment: name of the deployment where the resource has none.
         span_metadata: names of request metadata to keep.
@@ -115,7 +111,6 @@ def read_trace(
         finished = replayed(
             nodes,
             redact=redact,
-            limits=limits,
             workflow=_named(resource.get("service.name")) or workflow,
             environment=next((name for key in _ENVIRONMENTS if (name := _text(resource.get(key)))), environment),
             span_metadata=tuple(span_metadata),
@@ -123,7 +118,7 @@ def read_trace(
         if finished is not None:
             probability = probability_in(nodes.root.trace_state)
             known = (head_probability or None) if probability is None else probability
-            found.append(_run(nodes, with_facts(finished, head_probability=known, revision=revision)))
+            found.append(_run(nodes, _changed(finished, head_probability=known, revision=revision)))
     return found
 
 
@@ -169,11 +164,16 @@ def _run(nodes: RunNodes, finished: FinishedRun) -> ReadRun:
         if summary.k != len(finished.record.contexts):
             changes["k"] = summary.k
     return ReadRun(
-        finished=with_facts(finished, **changes),
+        finished=_changed(finished, **changes),
         dialects=dialects,
         lacks=_lacks(finished.record, facts, dialects),
         decision=summary.decision if summary is not None else None,
     )
+
+
+def _changed(finished: FinishedRun, **changes: object) -> FinishedRun:
+    """Return a run whose record has other fields."""
+    return replace(finished, record=replace(finished.record, **changes))  # type: ignore[arg-type]
 
 
 def _lacks(record: RagRecord, facts: Sequence[SpanFacts], dialects: Sequence[str]) -> dict[str, str]:

@@ -86,7 +86,6 @@ def replayed(
     nodes: RunNodes,
     *,
     redact: Callable[[str], str] | None,
-    limits: Limits | None,
     workflow: str,
     environment: str | None,
     span_metadata: tuple[str, ...],
@@ -108,7 +107,7 @@ def replayed(
         environment=environment,
         span_metadata=span_metadata,
     )
-    run = IntegrationRun(config, limits or Limits(), nodes.root.started_ns or 1, {})
+    run = IntegrationRun(config, Limits(), nodes.root.started_ns or 1, {})
     run.begin(_first(facts.workflow for facts in tops or told), is_kept=True)
     _describe(run, tops + told, asked)
     kept = _report_steps(run, steps, texts)
@@ -443,8 +442,3 @@ def _first(texts: Iterable[str | None]) -> str | None:
     """Return the first text that is not blank, else the first that is one at all."""
     found = [text for text in texts if text is not None]
     return next((text for text in found if text.strip()), found[0] if found else None)
-
-
-def with_facts(finished: FinishedRun, **changes: object) -> FinishedRun:
-    """Return a run whose record has other fields."""
-    return replace(finished, record=replace(finished.record, **changes))  # type: ignore[arg-type]

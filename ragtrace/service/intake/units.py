@@ -115,7 +115,7 @@ class TraceUnits:
         self._hints.lacking(run)
         pipeline = self._service.pipeline
         draw = self._service.sampler.decide(record, pipeline.metrics, seen=max(self.share, 1e-9))
-        return pipeline.unit_of(record, draw, is_recorded=run.is_recorded)
+        return pipeline.unit_of(record, draw)
 
     def _passed(
         self, decision: Literal["skipped", "dropped"], reason: str, count: int = 1, *, is_counted: bool = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from ragtrace import semconv
 from ragtrace.ingest.dialects.base import SpanFacts
@@ -180,4 +180,4 @@ def _first(given: Mapping[str, object], names: tuple[str, ...]) -> str | None:
     return next((text for name in names if (text := text_in(given.get(name)))), None)
 
 
-DIALECT = cast("SpanDialect", GenAi())
+DIALECT: SpanDialect = GenAi()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from ragtrace import semconv
 from ragtrace.ingest.dialects.base import SpanFacts
@@ -107,4 +107,4 @@ def _generation(own: Mapping[str, object]) -> dict[str, Any]:
     }
 
 
-DIALECT = cast("SpanDialect", Langfuse())
+DIALECT: SpanDialect = Langfuse()

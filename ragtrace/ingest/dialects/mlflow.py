@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from ragtrace import semconv
 from ragtrace.ingest.dialects.base import SpanFacts
@@ -117,4 +117,4 @@ def _first(*values: object) -> str | None:
     return next((value for value in values if isinstance(value, str) and value), None)
 
 
-DIALECT = cast("SpanDialect", MLflow())
+DIALECT: SpanDialect = MLflow()

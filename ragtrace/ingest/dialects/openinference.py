@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from ragtrace import semconv
 from ragtrace.ingest.dialects.base import SpanFacts
@@ -219,4 +219,4 @@ _READERS: Final = {
     "tool": _tool,
     "generation": _generation,
 }
-DIALECT = cast("SpanDialect", OpenInference())
+DIALECT: SpanDialect = OpenInference()

@@ -101,4 +101,4 @@ def _listed(value: object) -> tuple[SpanDocument, ...] | None:
     return None if value is None else tuple(SpanDocument(id=name) for name in texts_in(value))
 
 
-DIALECT = cast("SpanDialect", Ragtrace())
+DIALECT: SpanDialect = Ragtrace()

@@ -22,10 +22,7 @@ def all_dialects() -> Mapping[str, SpanDialect]:
         >>> next(iter(all_dialects()))
         'ragtrace'
     """
-    names = sorted((item.name for item in iter_modules([str(Path(__file__).parent)])), key=_place)
-    modules = (import_module(f"ragtrace.ingest.dialects.{name}") for name in names if name != "registry")
+    names = [item.name for item in iter_modules([str(Path(__file__).parent)])]
+    names.sort(key=lambda name: (name != "ragtrace", name))
+    modules = (import_module(f"ragtrace.ingest.dialects.{name}") for name in names)
     return {found.name: found for module in modules if (found := getattr(module, "DIALECT", None)) is not None}
-
-
-def _place(name: str) -> tuple[bool, str]:
-    return name != "ragtrace", name

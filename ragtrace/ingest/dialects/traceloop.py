@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from ragtrace.ingest.dialects.base import SpanFacts
 from ragtrace.ingest.dialects.values import (
@@ -113,4 +113,4 @@ def _workflow(given: Mapping[str, object], name: str) -> str | None:
     return run_name(given.get("traceloop.workflow.name")) or run_name(name.removesuffix(".workflow"))
 
 
-DIALECT = cast("SpanDialect", Traceloop())
+DIALECT: SpanDialect = Traceloop()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ragtrace import semconv
 from ragtrace.ingest.dialects.base import SpanFacts
 from ragtrace.ingest.dialects.values import (
+    QUERY_BUNDLES,
     answer_in,
     count_in,
     decoded,
@@ -39,7 +40,6 @@ _ROLES: Final[dict[str, SpanRole]] = {
     "TOOL": "tool",
     "EVALUATOR": "evaluation",
 }
-_ARGUMENTS: Final = ("str_or_query_bundle", "query_bundle")  # of LlamaIndex's retrievers and engines
 
 
 class MLflow:
@@ -68,7 +68,7 @@ class MLflow:
         asked, output = given.get("mlflow.spanInputs"), given.get("mlflow.spanOutputs")
         facts: dict[str, Any] = {}
         if role in {"root", "retrieval"}:
-            facts["query"] = question_in(unwrapped(asked, *_ARGUMENTS))
+            facts["query"] = question_in(unwrapped(asked, *QUERY_BUNDLES))
         if role in {"retrieval", "rerank"}:
             facts["documents"], facts["malformed"] = documents_in(output)
         if role == "rerank":

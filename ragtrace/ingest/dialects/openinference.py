@@ -10,6 +10,7 @@ from ragtrace.ingest.dialects.values import (
     answer_in,
     content_text,
     count_in,
+    counted,
     document_of,
     documents_in,
     flattened,
@@ -147,11 +148,7 @@ def _documents(given: Mapping[str, object], prefix: str) -> tuple[tuple[SpanDocu
     if prefix in given:
         return documents_in(given[prefix])
     items = flattened(given, prefix)
-    if not items:
-        return None, 0
-    read = [_document(item) for item in items]
-    kept = tuple(document for document in read if document is not None)
-    return kept, len(read) - len(kept)
+    return counted([_document(item) for item in items]) if items else (None, 0)
 
 
 def _document(item: Mapping[str, object]) -> SpanDocument | None:

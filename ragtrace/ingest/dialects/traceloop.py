@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from ragtrace.ingest.dialects.base import SpanFacts
 from ragtrace.ingest.dialects.values import (
+    QUERY_BUNDLES,
     answer_in,
+    counted,
     decoded,
     document_of,
     documents_in,
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 _KIND: Final = "traceloop.span.kind"
 _ROLES: Final[dict[str, SpanRole]] = {"workflow": "root", "agent": "root", "tool": "tool"}
 _PROPERTIES: Final = "traceloop.association.properties."
-_QUERY_BUNDLES: Final = ("str_or_query_bundle", "query_bundle")  # arguments of LlamaIndex's retrievers
 
 
 class Traceloop:
@@ -62,7 +63,7 @@ class Traceloop:
         own = {key.removeprefix(_PROPERTIES): value for key, value in given.items() if key.startswith(_PROPERTIES)}
         return SpanFacts(
             role=role,
-            query=question_in(unwrapped(asked, "inputs", *_QUERY_BUNDLES))
+            query=question_in(unwrapped(asked, "inputs", *QUERY_BUNDLES))
             if role in {"root", "retrieval"}
             else None,
             documents=documents if is_search else None,
@@ -88,7 +89,7 @@ def _step(
         return None
     if isinstance(asked.get("nodes"), list):
         return "rerank"
-    return "retrieval" if any(name in asked for name in _QUERY_BUNDLES) else None
+    return "retrieval" if any(name in asked for name in QUERY_BUNDLES) else None
 
 
 def _documents(output: object) -> tuple[tuple[SpanDocument, ...] | None, int]:
@@ -98,9 +99,7 @@ def _documents(output: object) -> tuple[tuple[SpanDocument, ...] | None, int]:
         return (
             documents_in(output) if output == [] or mapping_in(output).get("documents") is not None else (None, 0)
         )
-    read = [_node(item.get("node"), item.get("score")) for item in nodes]
-    kept = tuple(document for document in read if document is not None)
-    return kept, len(read) - len(kept)
+    return counted([_node(item.get("node"), item.get("score")) for item in nodes])
 
 
 def _node(node: object, score: object) -> SpanDocument | None:

@@ -13,19 +13,16 @@ from ragtrace.ingest.dialects.base import SpanDocument
 from ragtrace.model import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+QUERY_BUNDLES = ("str_or_query_bundle", "query_bundle")  # arguments of LlamaIndex's retrievers and engines
 _MOST_DEPTH = 8  # of containers that are looked into for a text
 _QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "query_str", "search_query", "prompt")
 _ANSWER_KEYS = ("answer", "output", "result", "response", "final_answer", "generation", "output_text", "completion")
 _ROLES = {
-    "human": "user",
-    "ai": "assistant",
-    "model": "assistant",
-    "AIMessage": "assistant",
-    "HumanMessage": "user",
-}
-_ROLES |= {"SystemMessage": "system", "ToolMessage": "tool", "AIMessageChunk": "assistant"}
+    "human": "user", "ai": "assistant", "model": "assistant", "AIMessage": "assistant",
+    "AIMessageChunk": "assistant", "HumanMessage": "user", "SystemMessage": "system", "ToolMessage": "tool",
+}  # fmt: skip
 _UNSPOKEN = frozenset(
     {"tool_call", "tool_use", "function_call", "reasoning", "thinking", "image", "image_url", "blob"}
 )
@@ -131,7 +128,11 @@ def documents_in(value: object) -> tuple[tuple[SpanDocument, ...] | None, int]:
         found = found["documents"]
     if not isinstance(found, list):
         return None, int(found is not None and found != "")
-    read = [document_in(loaded(item)) for item in found]
+    return counted([document_in(loaded(item)) for item in found])
+
+
+def counted(read: Sequence[SpanDocument | None]) -> tuple[tuple[SpanDocument, ...], int]:
+    """Return the documents that could be read, and how many could not."""
     kept = tuple(document for document in read if document is not None)
     return kept, len(read) - len(kept)
 

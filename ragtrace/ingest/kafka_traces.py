@@ -76,14 +76,13 @@ class KafkaTraces(KafkaQueue):
 
     Args:
         address: brokers, topic, group and options.
-        limits: of the assembly, for each partition; together they fill the bounds of one.
         options: of `KafkaQueue`.
     """
 
     makes_topic = False
 
-    def __init__(self, address: KafkaAddress, *, limits: AssemblyLimits | None = None, **options: Any) -> None:
-        self._limits = limits or AssemblyLimits()
+    def __init__(self, address: KafkaAddress, **options: Any) -> None:
+        self._limits = AssemblyLimits()
         self._requests = ReceiverLimits()
         self._units_for: Callable[[Assembler], UnitsOfTraces] | None = None
         self._assemblies: dict[Assignment, _Assembly] = {}
@@ -91,11 +90,14 @@ class KafkaTraces(KafkaQueue):
         self._closed_at_s = 0.0
         super().__init__(address, **options)
 
-    def read_with(
-        self, units_for: Callable[[Assembler], UnitsOfTraces], limits: AssemblyLimits | None = None
-    ) -> None:
-        """Set how traces become units; call it before the first `lease`."""
-        self._units_for, self._limits = units_for, limits or self._limits
+    def read_with(self, units_for: Callable[[Assembler], UnitsOfTraces], limits: AssemblyLimits) -> None:
+        """Set how traces become units; call it before the first `lease`.
+
+        Args:
+            units_for: makes the units of an assembler's traces.
+            limits: of the assembly, for each partition; together they fill the bounds of one.
+        """
+        self._units_for, self._limits = units_for, limits
 
     def put(self, unit: Unit) -> list[Unit]:
         """Return the unit: an application's own runs go through a Collector."""

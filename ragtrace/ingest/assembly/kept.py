@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 SPAN_OVERHEAD_BYTES = 320  # of the Python objects around one span; measured
-_FASTEST = (
-    1  # of zlib's levels: passages repeat in retriever, prompt and root, so that a trace shrinks to about 1/4
-)
+# A zlib level: passages repeat in retriever, prompt and root, so that a trace shrinks to about 1/4.
+_FASTEST = 1
 
 
 class StoredSpan(NamedTuple):

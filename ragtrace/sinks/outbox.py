@@ -9,7 +9,6 @@ import time
 from collections import Counter, deque
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ragtrace.capture import record_internal_error
@@ -291,7 +290,9 @@ class Outbox(Generic[T]):
     def _tried(self, batch: Sequence[T]) -> Attempt:
         """Return the last attempt at a batch."""
         backoff_s = self._backoff_s
-        for tries in count(1):
+        tries = 0
+        while True:
+            tries += 1
             try:
                 attempt = self._deliver(batch)
             except Exception as error:
@@ -306,7 +307,6 @@ class Outbox(Generic[T]):
             if not self._waited(min(wait_s, self._longest_wait_s)):
                 return attempt
             backoff_s = min(backoff_s * 2, self._longest_wait_s)
-        raise AssertionError("tries have no end")
 
     def _waited(self, wait_s: float) -> bool:
         """Wait before a further attempt; False when the time of `close` is over."""

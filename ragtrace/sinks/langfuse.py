@@ -6,13 +6,12 @@ import os
 import re
 import uuid
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import ConfigError
 from ragtrace.sinks.annotation import AnnotationSink, facts_of, is_worth_saying, label_of, score_id, without_nul
 from ragtrace.sinks.outbox import Attempt
-from ragtrace.sinks.rest import basic, checked_key
+from ragtrace.sinks.rest import RestResponse, basic, checked_key, iso_utc
 from ragtrace.telemetry.spans.evaluation import explanation
 from ragtrace.telemetry.wire import to_json
 
@@ -21,14 +20,12 @@ if TYPE_CHECKING:
 
     from ragtrace.model import RagRecord, Score
     from ragtrace.settings import ContentMode, Settings
-    from ragtrace.sinks.rest import RestResponse
 
 SCORES = "/api/public/scores"
 INGESTION = "/api/public/ingestion"
 HEALTH = "/api/public/health"
 _FIRST_WITH_LISTS = (4, 59)  # the first server that takes a list of scores
 _NOT_OURS = ("/api", "/api/public", SCORES, INGESTION, "/api/public/otel", "/v1/traces")
-_REPEATABLE = frozenset({408, 425, 429})
 
 
 class LangfuseSink(AnnotationSink):
@@ -186,7 +183,7 @@ def langfuse_scores(record: RagRecord, scores: Sequence[Score], *, has_content: 
             "dataType": "CATEGORICAL" if result.value is None else "NUMERIC",
             "comment": without_nul(said),
             "metadata": facts_of(record, score) | {"label": label_of(result)},
-            "timestamp": _iso(record.ended or score.scored_at),
+            "timestamp": iso_utc(record.ended or score.scored_at),
         }
         found.append({name: value for name, value in row.items() if value is not None})
     return found
@@ -204,7 +201,7 @@ def _id(row: Mapping[str, object]) -> str:
 
 def _may_repeat(error: Mapping[str, object]) -> bool:
     status = error.get("status")
-    return isinstance(status, int) and (status >= 500 or status in _REPEATABLE)
+    return isinstance(status, int) and RestResponse(status=status).may_repeat
 
 
 def _list(value: object) -> list[object]:
@@ -215,11 +212,6 @@ def _version(text: object) -> tuple[int, int]:
     """Return major and minor version; a server that does not tell is of today."""
     found = re.match(r"v?(\d{1,9})\.(\d{1,9})", text) if isinstance(text, str) else None
     return (int(found[1]), int(found[2])) if found else _FIRST_WITH_LISTS
-
-
-def _iso(unix_s: float) -> str:
-    text = datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")
 
 
 PLUGIN = LangfuseSink

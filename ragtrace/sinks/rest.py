@@ -11,6 +11,7 @@ import http.client
 import json
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -192,6 +193,16 @@ def checked_key(key: object, *, setting: str) -> str:
 def is_plain(text: str) -> bool:
     """Return whether a text is printable ASCII without blanks, as headers and addresses are."""
     return text.isascii() and text.isprintable() and " " not in text
+
+
+def iso_utc(unix_s: float) -> str:
+    """Return Unix seconds as a time of ISO 8601 in UTC, with milliseconds.
+
+    Example:
+        >>> iso_utc(1.7e9)
+        '2023-11-14T22:13:20.000Z'
+    """
+    return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _seconds(said: str | None) -> float | None:

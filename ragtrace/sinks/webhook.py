@@ -19,7 +19,7 @@ from ragtrace.settings import WebhookForm
 from ragtrace.sinks.annotation import check_limits, score_id
 from ragtrace.sinks.console import one_line, worst_claim
 from ragtrace.sinks.outbox import Attempt, Outbox
-from ragtrace.sinks.rest import Address, is_plain
+from ragtrace.sinks.rest import Address, is_plain, iso_utc
 from ragtrace.telemetry.spans.evaluation import explanation
 from ragtrace.telemetry.wire import to_json
 
@@ -301,13 +301,13 @@ class _Digest:
         data = {
             "runs": self.runs,
             "scored_runs": self.scored,
-            "since": _iso(self.since),
-            "until": _iso(self.until),
+            "since": iso_utc(self.since),
+            "until": iso_utc(self.until),
             "by_metric": dict(self._by_metric.most_common()),
             "worst": self.worst,
         }
         service = {"service": self._service} if self._service else {}
-        return {"type": EVENT_TYPE, "timestamp": _iso(self.until), "data": data | service}
+        return {"type": EVENT_TYPE, "timestamp": iso_utc(self.until), "data": data | service}
 
     def as_slack(self) -> dict[str, object]:
         noun = "run" if self.scored == 1 else "runs"
@@ -411,10 +411,6 @@ def _signing_key(secret: str) -> bytes:
         raise ConfigError(
             "webhook_secret begins with whsec_, but no base64 follows; was it copied whole?"
         ) from None
-
-
-def _iso(unix_s: float) -> str:
-    return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 PLUGIN = WebhookSink

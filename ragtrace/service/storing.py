@@ -28,7 +28,7 @@ _RUNS_S = 5.0  # for runs that ended before their feedback to be remembered
 _open: dict[str, Storing] = {}
 
 
-class _Rating(NamedTuple):
+class _WaitingLabel(NamedTuple):
     """A label that waits to be written.
 
     Attributes:
@@ -57,7 +57,7 @@ class Storing:
     def __init__(self, store: SqliteStore, *, is_joined: bool) -> None:
         self.store = store
         self.is_joined = is_joined
-        self._labels: Outbox[_Rating] = Outbox(self._deliver, site="ragtrace.feedback")
+        self._labels: Outbox[_WaitingLabel] = Outbox(self._deliver, site="ragtrace.feedback")
         self.wait_for_runs: Callable[[float], object] | None = None
         self.on_rated: Callable[[Sequence[Label]], None] | None = None
         self._aged_at = -_AGE_EVERY_S
@@ -91,11 +91,11 @@ class Storing:
         if record.session is not None or record.user is not None:
             self._people.append((record.trace_id, (record.session, record.user)))
         if record.feedback:
-            self._labels.offer([_Rating(label, is_of_ended_run=True) for label in labels_of(record)])
+            self._labels.offer([_WaitingLabel(label, is_of_ended_run=True) for label in labels_of(record)])
 
     def rate(self, label: Label) -> None:
         """Take a label; a thread writes it. Beyond 4,096 waiting ones it is lost and counted."""
-        self._labels.offer([_Rating(label, is_of_ended_run=False)])
+        self._labels.offer([_WaitingLabel(label, is_of_ended_run=False)])
 
     @guarded
     def sweep(self) -> None:
@@ -121,12 +121,12 @@ class Storing:
         is_whole = self._labels.close(timeout_s)
         return self.store.close() and is_whole
 
-    def _deliver(self, ratings: Sequence[_Rating]) -> Attempt:
-        given_later = [rating.label for rating in ratings if not rating.is_of_ended_run]
+    def _deliver(self, waiting: Sequence[_WaitingLabel]) -> Attempt:
+        given_later = [one.label for one in waiting if not one.is_of_ended_run]
         try:
             if self.wait_for_runs is not None and given_later:
                 self.wait_for_runs(_RUNS_S)
-            self.store.rate(self._with_people([rating.label for rating in ratings]))
+            self.store.rate(self._with_people([one.label for one in waiting]))
         except Exception as error:
             record_internal_error("ragtrace.feedback.write", error)
             return Attempt(may_repeat=True, complaint=f"feedback cannot be written: {type(error).__name__}")

@@ -79,12 +79,14 @@ def verdict_shares(runs: Sequence[RunScore], scores: TwoPeriods) -> tuple[Verdic
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted:
+class _VerdictCounts:
+    """Runs and their weights by verdict."""
+
     runs: Counter[str]
     sums: dict[str, WeightSums]
 
 
-def _counted(names: Sequence[str], scores: TwoPeriods, side: Mask) -> _Counted:
+def _counted(names: Sequence[str], scores: TwoPeriods, side: Mask) -> _VerdictCounts:
     """Count the verdicts of one period.
 
     Squared weights are those of the clusters, each divided among its runs, so that the effective number is that of
@@ -96,4 +98,4 @@ def _counted(names: Sequence[str], scores: TwoPeriods, side: Mask) -> _Counted:
     sums = {
         name: WeightSums(float(weights[own == name].sum()), float(squares[own == name].sum())) for name in found
     }
-    return _Counted(found, sums)
+    return _VerdictCounts(found, sums)

@@ -10,13 +10,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.environments import free_port
+
 SESSION_MS = 6_000  # Tansu joins slowly with longer sessions
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def start_tansu(port):

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-DEFAULT_PYTHON = ROOT / "build" / "beside" / "bin" / "python"
+from tests.environments import python_of
+
 WORKER = Path(__file__).with_name("worker.py")
 FRAMEWORKS = ("langchain", "llamaindex")
 ORDERS = (
@@ -26,14 +26,7 @@ ORDERS = (
 
 
 def beside_python() -> Path:
-    """Return the interpreter that has the other instrumentations; skip where there is none."""
-    given = os.environ.get("BESIDE_PYTHON")
-    if given and not Path(given).is_file():
-        pytest.fail(f"BESIDE_PYTHON={given} does not exist")
-    found = Path(given) if given else DEFAULT_PYTHON
-    if not found.is_file():
-        pytest.skip("no other instrumentations on this machine: `make test-beside` installs them in build/beside")
-    return found
+    return python_of("beside", "other instrumentations")
 
 
 @cache

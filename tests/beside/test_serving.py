@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ragtrace.testing.otlp import OtlpReceiver, attributes_of
-from tests.beside.test_beside import ROOT, beside_python
+from tests.beside.test_beside import beside_python
+from tests.environments import ROOT, free_port
 from tests.ingest.serve.serving import evaluations, has_evaluations, serving, wait_for
 
 if TYPE_CHECKING:
@@ -61,12 +62,6 @@ def rotel(destination: str, folder: Path) -> Iterator[str]:
     finally:
         process.kill()
         process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def is_open(port: int) -> bool:

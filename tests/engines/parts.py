@@ -5,25 +5,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pytest
+from tests.environments import python_of
 
-ROOT = Path(__file__).resolve().parents[2]
-DEFAULT_PYTHON = ROOT / "build" / "engines" / "bin" / "python"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 ENGINES = ("ray", "spark", "dask")
 
 
 def engines_python() -> Path:
-    """The interpreter of the environment that has the engines; a visible skip where there is none."""
-    given = os.environ.get("ENGINES_PYTHON")
-    if given and not Path(given).is_file():
-        pytest.fail(f"ENGINES_PYTHON={given} does not exist")
-    found = Path(given) if given else DEFAULT_PYTHON
-    if not found.is_file():
-        reason = "no engines on this machine: `make test-engines` installs Ray, Spark and Dask in build/engines"
-        pytest.skip(reason, allow_module_level=True)
-    return found
+    return python_of("engines", "Ray, Spark and Dask")
 
 
 def environment(**more: str) -> dict[str, str]:

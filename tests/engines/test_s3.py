@@ -7,7 +7,8 @@ import urllib.request
 
 import pytest
 
-from tests.engines.parts import ROOT, begin, engines_python, ran, write_lines
+from tests.engines.parts import begin, engines_python, ran, write_lines
+from tests.environments import ROOT
 
 engines_python()  # one skip for the file where there is none
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]

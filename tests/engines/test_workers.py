@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragtrace.cli.main import main
-from tests.engines.parts import ROOT, engines_python, outputs, ran, rows
+from tests.engines.parts import engines_python, outputs, ran, rows
+from tests.environments import ROOT
 
 engines_python()  # one skip for the file where there is none
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -10,20 +10,13 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-DEFAULT_PYTHON = ROOT / "build" / "peers" / "bin" / "python"
+from tests.environments import python_of
+
 WORKER = Path(__file__).with_name("worker.py")
 
 
 def peers_python() -> Path:
-    """The interpreter of the environment that has the peers; a visible skip where there is none."""
-    given = os.environ.get("PEERS_PYTHON")
-    if given and not Path(given).is_file():
-        pytest.fail(f"PEERS_PYTHON={given} does not exist")
-    found = Path(given) if given else DEFAULT_PYTHON
-    if not found.is_file():
-        pytest.skip("no peers on this machine: `make test-peers` installs ragas, ranx and others in build/peers")
-    return found
+    return python_of("peers", "ragas, ranx and other peers")
 
 
 class PeerError(Exception):

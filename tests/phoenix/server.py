@@ -1,51 +1,37 @@
-"""A real Phoenix server on loopback, offline, with a key, from an environment of its own; and how to ask it."""
+"""A real Phoenix server on loopback, offline, with a key, and how to ask it."""
 
 from __future__ import annotations
 
-import json
 import os
-import socket
-import subprocess
 import time
 import urllib.error
-import urllib.request
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-import pytest
+from tests.environments import Server, free_port, python_of
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-DEFAULT_PYTHON = ROOT / "build" / "phoenix" / "bin" / "python"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 KEY = "a-key-of-these-tests-alone-0123456789"
 START_S = 150.0  # 16 s on two cores; a cold disk takes longer
 
 
 def phoenix_python() -> Path:
-    """The interpreter of the environment that has arize-phoenix; a visible skip where there is none."""
-    given = os.environ.get("PHOENIX_PYTHON")
-    if given and not Path(given).is_file():
-        pytest.fail(f"PHOENIX_PYTHON={given} does not exist")
-    found = Path(given) if given else DEFAULT_PYTHON
-    if not found.is_file():
-        reason = "no Phoenix server on this machine: `make test-phoenix` installs one in build/phoenix"
-        pytest.skip(reason, allow_module_level=True)
-    return found
+    return python_of("phoenix", "Phoenix server")
 
 
-class Phoenix:
-    """One server process; everything it writes is under `folder`."""
+class Phoenix(Server):
+    """One server with a key, offline."""
 
     def __init__(self, python: Path, folder: Path) -> None:
-        self.port, grpc_port = _free_port(), _free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._log = folder / "server.log"
+        port, grpc_port = free_port(), free_port()
         environ = {
             "PATH": os.environ.get("PATH", ""),
             "HOME": str(folder),
             "PHOENIX_WORKING_DIR": str(folder),
             "PHOENIX_HOST": "127.0.0.1",
-            "PHOENIX_PORT": str(self.port),
+            "PHOENIX_PORT": str(port),
             "PHOENIX_GRPC_PORT": str(grpc_port),
             "PHOENIX_TELEMETRY_ENABLED": "false",
             "PHOENIX_ALLOW_EXTERNAL_RESOURCES": "false",
@@ -54,49 +40,21 @@ class Phoenix:
             "PHOENIX_SECRET": "a-secret-of-these-tests-alone-0123456789",
             "PHOENIX_ADMIN_SECRET": KEY,
         }
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [str(python), "-m", "phoenix.server.main", "serve"],
-                env=environ, cwd=folder, stdout=log, stderr=subprocess.STDOUT,
-            )  # fmt: skip
+        super().__init__([str(python), "-m", "phoenix.server.main", "serve"], environ, folder, port)
 
     def wait_ready(self) -> None:
-        deadline = time.monotonic() + START_S
-        while time.monotonic() < deadline:
-            if self._process.poll() is not None:
-                break
-            try:
-                urllib.request.urlopen(f"{self.url}/healthz", timeout=2).close()  # noqa: S310 - http on loopback
-            except OSError:
-                time.sleep(0.2)
-            else:
-                return
-        pytest.fail(f"Phoenix did not start: {self._log.read_text(errors='replace')[-2_000:]}")
-
-    def stop(self) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(15)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(15)
+        self.wait_until_it_answers("/healthz", START_S)
 
     def get(self, path: str, **query: Any) -> Any:
-        return self._asked(f"{path}?{urlencode(query, doseq=True)}", None)
+        return self._ask_with_key(f"{path}?{urlencode(query, doseq=True)}")
 
     def graphql(self, query: str, **variables: Any) -> Any:
-        answer = self._asked("/graphql", {"query": query, "variables": variables})
+        answer = self._ask_with_key("/graphql", {"query": query, "variables": variables})
         assert not answer.get("errors"), answer
         return answer["data"]
 
-    def _asked(self, path: str, body: Any) -> Any:
-        request = urllib.request.Request(  # noqa: S310 - http on loopback
-            self.url + path,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310
-            return json.load(answer)
+    def _ask_with_key(self, path: str, body: Any = None) -> Any:
+        return self.ask(path, body, {"Authorization": f"Bearer {KEY}"})
 
     def spans(self, project: str) -> list[dict[str, Any]]:
         """Every span of a project, empty while Phoenix does not know the project."""
@@ -125,9 +83,3 @@ def wait_for(what: Any, timeout_s: float = 30.0) -> Any:
     while not (found := what()) and time.monotonic() < deadline:
         time.sleep(0.1)
     return found
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]

@@ -13,7 +13,8 @@ pytest.importorskip("confluent_kafka", reason="the extra kafka")
 from ragtrace.queues.kafka import KafkaQueue
 from ragtrace.queues.kafka.address import KafkaAddress
 from ragtrace.testing.queue import Ends, names_of, unit_of
-from tests.kafka_broker import free_port, start_tansu
+from tests.environments import free_port
+from tests.kafka_broker import start_tansu
 
 pytestmark = pytest.mark.slow
 

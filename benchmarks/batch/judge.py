@@ -12,6 +12,8 @@ import re
 import sys
 from zlib import crc32
 
+from benchmarks.loopback_judge import completion, http_reply, serve
+
 VERDICTS = ("supported", "not_supported")
 
 
@@ -25,38 +27,15 @@ def reply(request: bytes) -> bytes:
         "verdicts": [verdict],
         "citations": [],
     }
-    message = {"role": "assistant", "content": json.dumps(text)}
-    body = json.dumps(
-        {
-            "id": "c",
-            "object": "chat.completion",
-            "created": 0,
-            "model": "m",
-            "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-            "usage": {"prompt_tokens": 900, "completion_tokens": 90, "total_tokens": 990},
-        }
-    ).encode()
-    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
-
-
-async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float) -> None:
-    try:
-        while True:
-            head = await reader.readuntil(b"\r\n\r\n")
-            size = re.search(rb"(?i)content-length: (\d+)", head)
-            request = await reader.readexactly(int(size.group(1)) if size else 0)
-            await asyncio.sleep(seconds)
-            writer.write(reply(request))
-    except (asyncio.IncompleteReadError, ConnectionError):
-        pass
-    finally:
-        writer.close()
+    return http_reply("200 OK", completion(json.dumps(text)))
 
 
 async def main(seconds: float) -> None:
-    server = await asyncio.start_server(lambda r, w: handle(r, w, seconds), "127.0.0.1", 0, backlog=512)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    async def answer(_head: bytes, request: bytes) -> bytes:
+        await asyncio.sleep(seconds)
+        return reply(request)
+
+    await serve(answer)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Providers that send nothing, for tests of sinks."""
+"""Providers that send nothing and servers that answer by a script, for tests of sinks."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
 
 import ragtrace
+from ragtrace.sinks import outbox
+from tests.unit.sinks.server import Scripted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture
@@ -24,3 +26,18 @@ def own_providers() -> Iterator[dict[str, Any]]:
         "sample_rate": 1.0,
     }
     ragtrace.shutdown(5)
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Scripted]]:
+    """Start servers that answer by a script; closed at the test's end."""
+    monkeypatch.setattr(outbox, "_HURRIED_WAIT_S", 0.01)
+    made = []
+
+    def start(*statuses: int, **more: Any) -> Scripted:
+        made.append(Scripted(statuses, **more))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ragtrace.sinks.console import ConsoleSink
@@ -10,7 +12,7 @@ from ragtrace.sinks.mlflow import MlflowSink
 from ragtrace.sinks.phoenix import PhoenixSink
 from ragtrace.sinks.webhook import WebhookSink
 from ragtrace.stores.sqlite import SqliteStore
-from ragtrace.testing.sink import SinkConformance
+from ragtrace.testing.sink import SinkConformance, scored_record
 from tests.unit.sinks.server import Scripted
 
 
@@ -25,12 +27,22 @@ def serve(case):
     return case.server.url
 
 
-class TestPhoenixSink(SinkConformance):
+class OfTraces:
+    """The case of sinks that write to traces."""
+
+    def test_a_record_that_never_was_a_trace_is_left_out(self):
+        record, scores = scored_record()
+        self.emitted(replace(record, trace_id="", span_id=""), scores)
+        assert self.end("close")
+        assert self.server.requests == []
+
+
+class TestPhoenixSink(OfTraces, SinkConformance):
     def make(self):
         return PhoenixSink(serve(self))
 
 
-class TestLangfuseSink(SinkConformance):
+class TestLangfuseSink(OfTraces, SinkConformance):
     def make(self):
         return LangfuseSink(serve(self), public_key="pk", secret_key="sk", content="full")
 
@@ -39,7 +51,7 @@ class TestLangfuseSink(SinkConformance):
         return len({row["traceId"] for rows in posts for row in rows})
 
 
-class TestMlflowSink(SinkConformance):
+class TestMlflowSink(OfTraces, SinkConformance):
     def make(self):
         return MlflowSink(serve(self), content="full")
 

@@ -22,13 +22,11 @@ from opentelemetry.sdk.trace import TracerProvider
 import ragtrace
 from ragtrace.capture import internal_errors
 from ragtrace.errors import ConfigError
-from ragtrace.model import JudgeInfo, RagRecord
+from ragtrace.model import JudgeInfo
 from ragtrace.settings import Settings
-from ragtrace.sinks import outbox
 from ragtrace.sinks.base import sinks_of
 from ragtrace.sinks.langfuse import HEALTH, INGESTION, SCORES, LangfuseSink, langfuse_scores
 from tests.unit.sinks.scores import RECORD, lost_at, score
-from tests.unit.sinks.server import Scripted
 
 PUBLIC, SECRET = "pk-lf-1234", "sk-lf-very-secret"
 SDK_FIELDS = {"id", "traceId", "observationId", "name", "value", "dataType", "comment", "metadata", "timestamp"}
@@ -84,27 +82,12 @@ class Recorded:
             self.kept[row["id"], row["name"], timestamp[:10]] = row
 
 
-@pytest.fixture
-def serve(monkeypatch):
-    """Start a server of a contract; closed at the test's end."""
-    monkeypatch.setattr(outbox, "_HURRIED_WAIT_S", 0.01)
-    made = []
-
-    def start(replies: Any, *statuses: int) -> Scripted:
-        made.append(Scripted(statuses, replies=replies))
-        return made[-1]
-
-    yield start
-    for each in made:
-        each.close()
-
-
 def sink_at(url: str, **options: Any) -> LangfuseSink:
     return LangfuseSink(url, public_key=PUBLIC, secret_key=SECRET, **options)
 
 
 def test_what_we_send_is_what_langfuses_own_client_sends(serve) -> None:
-    server = serve(Recorded())
+    server = serve(replies=Recorded())
     ours = sink_at(server.url, content="full")
     ours.emit(RECORD, [score(passed=False, details={"explanation": "It says otherwise."})])
     assert ours.close(20)
@@ -158,7 +141,7 @@ def test_a_score_of_each_state() -> None:
 @pytest.mark.parametrize("version", ["4.60.1", "4.59.0", "v5.1.0", "3.174.1", "4.58.9", "2.95.0"])
 def test_a_score_sent_twice_is_kept_once_and_a_new_version_beside_it(version: str, serve) -> None:
     langfuse = Recorded(version)
-    server = serve(langfuse)
+    server = serve(replies=langfuse)
     for value in (0.25, 0.75):  # two processes
         sink = sink_at(server.url)
         sink.emit(RECORD, [score(value=value)])
@@ -177,7 +160,7 @@ def test_a_score_sent_twice_is_kept_once_and_a_new_version_beside_it(version: st
 def test_refused_scores_of_a_list_are_counted_and_the_others_taken(serve, caplog) -> None:
     before = lost_at("langfuse", "refused")
     langfuse = Recorded(refused=("bad", "worse"))
-    sink = sink_at(serve(langfuse).url)
+    sink = sink_at(serve(replies=langfuse).url)
     sink.emit(RECORD, [score("good"), score("bad"), score("worse")])
     assert not sink.flush(20), "a loss is said"
     assert sink.close(20)
@@ -190,7 +173,7 @@ def test_refused_scores_of_a_list_are_counted_and_the_others_taken(serve, caplog
 def test_of_an_older_server_refused_events_are_counted_and_late_ones_sent_again(serve) -> None:
     before = lost_at("langfuse", "refused")
     langfuse = Recorded("3.174.1", refused=("bad",), later=("late", "late"))
-    server = serve(langfuse)
+    server = serve(replies=langfuse)
     sink = sink_at(server.url)
     sink.emit(RECORD, [score("good"), score("bad"), score("late")])
     assert not sink.flush(20)
@@ -204,7 +187,7 @@ def test_of_an_older_server_refused_events_are_counted_and_late_ones_sent_again(
 def test_an_event_that_never_passes_is_counted_as_unreachable(serve) -> None:
     before = lost_at("langfuse", "unreachable")
     langfuse = Recorded("3.174.1", later=("late",) * 9_999)
-    sink = sink_at(serve(langfuse).url, attempts=3)
+    sink = sink_at(serve(replies=langfuse).url, attempts=3)
     sink.emit(RECORD, [score("late"), score("good")])
     assert not sink.flush(20)
     assert lost_at("langfuse", "unreachable") == before + 1
@@ -215,7 +198,7 @@ def test_an_event_that_never_passes_is_counted_as_unreachable(serve) -> None:
 @pytest.mark.parametrize("status", [0, 408, 429, 500, 503])
 def test_what_may_pass_is_tried_again(status: int, serve) -> None:
     langfuse = Recorded()
-    sink = sink_at(serve(langfuse, status, status).url)  # while it asks for the version
+    sink = sink_at(serve(status, status, replies=langfuse).url)  # while it asks for the version
     sink.emit(RECORD, [score()])
     assert sink.close(20)
     assert len(langfuse.kept) == 1
@@ -227,7 +210,7 @@ def test_what_may_pass_is_tried_again(status: int, serve) -> None:
 def test_what_cannot_pass_is_said_once_and_counted_and_no_key_is_shown(status, words, serve, caplog) -> None:
     caplog.set_level(logging.DEBUG)
     before = lost_at("langfuse", "refused")
-    server = serve(Recorded(), status, status)
+    server = serve(status, status, replies=Recorded())
     sink = sink_at(server.url)
     for _ in range(2):
         sink.emit(RECORD, [score()])
@@ -264,7 +247,7 @@ def test_by_name_it_finds_address_and_keys_where_langfuses_client_does(serve, mo
     monkeypatch.delenv("LANGFUSE_BASE_URL", raising=False)
     with pytest.raises(ConfigError, match="LANGFUSE_BASE_URL"):
         sinks_of(["langfuse"])
-    monkeypatch.setenv("LANGFUSE_HOST", serve(langfuse).url)
+    monkeypatch.setenv("LANGFUSE_HOST", serve(replies=langfuse).url)
     (sink,) = sinks_of(["langfuse"])
     assert isinstance(sink, LangfuseSink)
     sink.emit(RECORD, [score()])
@@ -276,7 +259,7 @@ def test_settings_make_one_sink_and_a_variable_of_langfuse_alone_makes_none(
     serve, monkeypatch, own_providers
 ) -> None:
     langfuse = Recorded()
-    url = serve(langfuse).url
+    url = serve(replies=langfuse).url
     monkeypatch.setenv("LANGFUSE_HOST", url)
     monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", PUBLIC)
     monkeypatch.setenv("LANGFUSE_SECRET_KEY", SECRET)
@@ -291,11 +274,3 @@ def test_settings_make_one_sink_and_a_variable_of_langfuse_alone_makes_none(
     assert (row["traceId"], row["observationId"]) == (run.trace_id, run.span_id)
     assert "roof" in row["comment"]
     assert langfuse.calls.count(f"POST {SCORES}") == 1
-
-
-def test_a_record_that_never_was_a_trace_is_left_out(serve) -> None:
-    langfuse = Recorded()
-    sink = sink_at(serve(langfuse).url)
-    sink.emit(RagRecord(id="from a file"), [score()])
-    assert sink.close(20)
-    assert langfuse.calls == []

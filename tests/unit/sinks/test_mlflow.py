@@ -10,11 +10,9 @@ import pytest
 from ragtrace.errors import ConfigError
 from ragtrace.model import JudgeInfo
 from ragtrace.settings import Settings
-from ragtrace.sinks import outbox
 from ragtrace.sinks.base import sinks_of
 from ragtrace.sinks.mlflow import MlflowSink, assessment
 from tests.unit.sinks.scores import RECORD, lost_at, score
-from tests.unit.sinks.server import Scripted
 
 TOKEN = "a-very-secret-token"
 PATH = f"/api/3.0/mlflow/traces/tr-{RECORD.trace_id}/assessments"
@@ -50,21 +48,6 @@ class Recorded:
         return 200, {"assessment": row}
 
 
-@pytest.fixture
-def serve(monkeypatch):
-    """Start a server that answers by a function, after statuses; closed at the test's end."""
-    monkeypatch.setattr(outbox, "_HURRIED_WAIT_S", 0.01)
-    made = []
-
-    def start(replies: Any, *statuses: int) -> Scripted:
-        made.append(Scripted(statuses, replies=replies))
-        return made[-1]
-
-    yield start
-    for each in made:
-        each.close()
-
-
 def test_a_score_of_each_state() -> None:
     judge = JudgeInfo(model="openai:m", prompt_hash="07903802")
     sent: Any = assessment(
@@ -85,7 +68,7 @@ def test_a_score_of_each_state() -> None:
 
 def test_a_new_score_is_one_request_and_a_repeat_two(serve) -> None:
     mlflow = Recorded()
-    server = serve(mlflow)
+    server = serve(replies=mlflow)
     for value in (0.25, 0.75):  # two processes
         sink = MlflowSink(server.url)
         sink.emit(RECORD, [score(value=value)])
@@ -101,11 +84,11 @@ def test_a_new_score_is_one_request_and_a_repeat_two(serve) -> None:
 def test_a_trace_that_comes_later_is_waited_for_and_one_that_never_comes_is_counted(serve, caplog) -> None:
     before = lost_at("mlflow", "unreachable")
     mlflow = Recorded(misses=3)
-    sink = MlflowSink(serve(mlflow).url)
+    sink = MlflowSink(serve(replies=mlflow).url)
     sink.emit(RECORD, [score("mrr"), score("recall")])
     assert sink.close(20)
     assert len(mlflow.kept) == 2
-    sink = MlflowSink(serve(Recorded(misses=9_999)).url, attempts=3)
+    sink = MlflowSink(serve(replies=Recorded(misses=9_999)).url, attempts=3)
     sink.emit(RECORD, [score()])
     assert not sink.flush(20)
     assert lost_at("mlflow", "unreachable") == before + 1
@@ -116,7 +99,7 @@ def test_a_trace_that_comes_later_is_waited_for_and_one_that_never_comes_is_coun
 def test_one_refused_and_one_broken_assessment_hold_no_other_up(serve) -> None:
     refused, unreachable = lost_at("mlflow", "refused"), lost_at("mlflow", "unreachable")
     mlflow = Recorded(refused="bad", broken="odd")
-    server = serve(mlflow)
+    server = serve(replies=mlflow)
     sink = MlflowSink(server.url, attempts=3)
     sink.emit(RECORD, [score("odd"), score("good"), score("bad"), score("fine")])
     assert not sink.flush(20)
@@ -132,7 +115,7 @@ def test_one_refused_and_one_broken_assessment_hold_no_other_up(serve) -> None:
 @pytest.mark.parametrize("statuses", [(0, 0), (429,), (503, 503, 503), (200, 503)])
 def test_a_server_that_is_away_is_waited_for(statuses: tuple[int, ...], serve) -> None:
     mlflow = Recorded()
-    sink = MlflowSink(serve(mlflow, *statuses).url)
+    sink = MlflowSink(serve(*statuses, replies=mlflow).url)
     sink.emit(RECORD, [score("mrr"), score("recall"), score("ndcg")])
     assert sink.close(20)
     assert len(mlflow.kept) == 3 - (200 in statuses)  # a 200 of the script kept nothing
@@ -142,7 +125,7 @@ def test_a_server_that_is_away_is_waited_for(statuses: tuple[int, ...], serve) -
 def test_what_cannot_pass_is_said_and_counted_and_no_key_is_shown(status, words, serve, caplog) -> None:
     caplog.set_level(logging.DEBUG)
     before = lost_at("mlflow", "refused")
-    server = serve(Recorded(), status, status)
+    server = serve(status, status, replies=Recorded())
     sink = MlflowSink(server.url, token=TOKEN)
     sink.emit(RECORD, [score("mrr"), score("recall")])
     assert not sink.flush(20)
@@ -160,7 +143,7 @@ def test_keys_come_from_mlflows_own_variables_and_the_address_only_by_name(serve
     settings = Settings.resolve({}, env)
     assert settings.mlflow_endpoint is None, "nothing is sent to a server that nobody named to ragtrace"
     assert TOKEN not in repr(settings)
-    server = serve(Recorded())
+    server = serve(replies=Recorded())
     (sink,) = sinks_of([f"mlflow:{server.url}"], settings)
     assert isinstance(sink, MlflowSink)
     sink.emit(RECORD, [score()])
@@ -175,7 +158,7 @@ def test_by_name_it_finds_the_address_where_mlflow_does(serve, monkeypatch) -> N
     with pytest.raises(ConfigError, match="RAGTRACE_MLFLOW_ENDPOINT or MLFLOW_TRACKING_URI"):
         sinks_of(["mlflow"])
     mlflow = Recorded()
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", serve(mlflow).url)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", serve(replies=mlflow).url)
     (sink,) = sinks_of(["mlflow"])
     assert isinstance(sink, MlflowSink)
     sink.emit(RECORD, [score()])

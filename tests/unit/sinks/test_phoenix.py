@@ -6,31 +6,23 @@ import logging
 import socket
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import ragtrace
 from ragtrace.capture import internal_errors
 from ragtrace.errors import ConfigError
-from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
+from ragtrace.model import JudgeInfo
 from ragtrace.settings import Settings
-from ragtrace.sinks import outbox
 from ragtrace.sinks.phoenix import PhoenixSink, annotator_kind, span_annotations
 from ragtrace.sinks.rest import Address
-from tests.unit.sinks.server import Scripted
+from tests.unit.sinks.scores import RECORD, lost_at, score
+
+if TYPE_CHECKING:
+    from tests.unit.sinks.server import Scripted
 
 KEY = "sk-phoenix-very-secret"
-RECORD = RagRecord(id="1", trace_id="a" * 32, span_id="b" * 16, workflow="support")
-
-
-def score(name: str = "faithfulness", **facts: Any) -> Score:
-    stratum, weight = facts.pop("stratum", "random"), facts.pop("weight", 20.0)
-    if "state" not in facts:
-        facts = {"state": "ok", "value": 0.5} | facts
-    result = MetricResult(name=name, version="dcbbe188", **facts)
-    key = ScoreKey(trace_id=RECORD.trace_id, span_id=RECORD.span_id, metric=result.key, version=result.version)
-    return Score(key=key, result=result, stratum=stratum, weight=weight)
 
 
 def one(*, has_content: bool = False, **facts: Any) -> dict[str, Any]:
@@ -39,26 +31,8 @@ def one(*, has_content: bool = False, **facts: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def script():
-    """Start servers that answer by a script, closed at the test's end."""
-    made = []
-
-    def start(*statuses: int, **more: Any) -> Scripted:
-        made.append(Scripted(statuses, **more))
-        return made[-1]
-
-    yield start
-    for each in made:
-        each.close()
-
-
-@pytest.fixture
-def server(script):
-    return script()
-
-
-def lost_at(site: str) -> int:
-    return internal_errors().get(f"ragtrace.sinks.phoenix.{site}", 0)
+def server(serve):
+    return serve()
 
 
 def test_a_score_becomes_an_annotation_with_what_its_number_needs() -> None:
@@ -136,18 +110,16 @@ def test_what_goes_over_the_wire(server: Scripted) -> None:
     assert body["data"][1]["metadata"]["details"] == {"huge": 1 << 70}
 
 
-def test_without_a_key_there_is_no_header_and_without_a_trace_no_annotation(server: Scripted) -> None:
+def test_without_a_key_there_is_no_header(server: Scripted) -> None:
     sink = PhoenixSink(server.url)
-    sink.emit(RagRecord(id="from a file"), [score()])
     sink.emit(RECORD, [score()])
     assert sink.close(30)
-    ((_, headers, body),) = server.requests
+    ((_, headers, _),) = server.requests
     assert "Authorization" not in headers
-    assert len(body["data"]) == 1
 
 
 def test_emit_does_not_wait_for_a_server_that_does_not_answer(server: Scripted) -> None:
-    before = lost_at("full")
+    before = lost_at("phoenix", "full")
     server.gate.clear()
     sink = PhoenixSink(server.url, queue=3)
     sink.emit(RECORD, [score()])
@@ -155,16 +127,15 @@ def test_emit_does_not_wait_for_a_server_that_does_not_answer(server: Scripted) 
     started = time.monotonic()
     sink.emit(RECORD, [score(str(n)) for n in range(10)])
     assert time.monotonic() - started < 5
-    assert lost_at("full") == before + 7
+    assert lost_at("phoenix", "full") == before + 7
     server.gate.set()
     sink.close(5)
     assert len(server.rows) == 4
 
 
 @pytest.mark.parametrize("status", [0, 408, 429, 500, 502, 503, 507])
-def test_what_may_pass_is_tried_again(status: int, script, monkeypatch) -> None:
-    monkeypatch.setattr(outbox, "_HURRIED_WAIT_S", 0.01)
-    server = script(status, status)
+def test_what_may_pass_is_tried_again(status: int, serve) -> None:
+    server = serve(status, status)
     sink = PhoenixSink(server.url)
     sink.emit(RECORD, [score()])
     assert sink.close(20)
@@ -182,15 +153,15 @@ def test_what_may_pass_is_tried_again(status: int, script, monkeypatch) -> None:
         (422, "refused an annotation (422)"),
     ],
 )
-def test_what_cannot_pass_is_said_once_and_counted(status: int, words: str, caplog, script) -> None:
-    before = lost_at("refused")
-    server = script(*[status] * 9, headers={"Location": "http://127.0.0.1:1/stolen"})
+def test_what_cannot_pass_is_said_once_and_counted(status: int, words: str, caplog, serve) -> None:
+    before = lost_at("phoenix", "refused")
+    server = serve(*[status] * 9, headers={"Location": "http://127.0.0.1:1/stolen"})
     sink = PhoenixSink(server.url, api_key=KEY)
     for _ in range(3):
         sink.emit(RECORD, [score()])
         assert not sink.flush(10)
     assert sink.close(30)
-    assert lost_at("refused") == before + 3
+    assert lost_at("phoenix", "refused") == before + 3
     assert len(server.requests) == 3, "not one of them twice, and none at another address"
     said = [record.getMessage() for record in caplog.records if "Phoenix at" in record.getMessage()]
     assert len(said) == 1
@@ -199,7 +170,7 @@ def test_what_cannot_pass_is_said_once_and_counted(status: int, words: str, capl
 
 
 def test_a_server_that_is_away_is_said_and_counted(caplog) -> None:
-    before = lost_at("unreachable")
+    before = lost_at("phoenix", "unreachable")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -207,13 +178,13 @@ def test_a_server_that_is_away_is_said_and_counted(caplog) -> None:
         sink.emit(RECORD, [score()])
         assert not sink.flush(10)
     sink.close(1)
-    assert lost_at("unreachable") == before + 1
+    assert lost_at("phoenix", "unreachable") == before + 1
     assert f"Phoenix at {url} cannot be reached or broke the connection (ConnectionRefusedError)" in caplog.text
 
 
-def test_the_key_is_never_shown(caplog, script) -> None:
+def test_the_key_is_never_shown(caplog, serve) -> None:
     caplog.set_level(logging.DEBUG)
-    server = script(500, 401)
+    server = serve(500, 401)
     sink = PhoenixSink(server.url, api_key=KEY)
     sink.emit(RECORD, [score()])
     sink.close(10)
@@ -255,21 +226,6 @@ def test_addresses() -> None:
     assert str(Address.parse("http://[::1]:6006/p/", setting="x")) == "http://[::1]:6006/p"
 
 
-@pytest.fixture
-def quiet():
-    from opentelemetry.sdk._logs import LoggerProvider
-    from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.trace import TracerProvider
-
-    yield {
-        "tracer_provider": TracerProvider(),
-        "meter_provider": MeterProvider(),
-        "logger_provider": LoggerProvider(),
-        "sample_rate": 1.0,
-    }
-    ragtrace.shutdown(5)
-
-
 def run_once() -> str:
     with ragtrace.query("Where is the lab?") as run:
         run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}], source="faq")
@@ -277,10 +233,10 @@ def run_once() -> str:
     return run.span_id
 
 
-def test_one_setting_is_enough(server: Scripted, monkeypatch, quiet) -> None:
+def test_one_setting_is_enough(server: Scripted, monkeypatch, own_providers) -> None:
     monkeypatch.setenv("RAGTRACE_PHOENIX_ENDPOINT", server.url)
     monkeypatch.setenv("PHOENIX_API_KEY", KEY)
-    ragtrace.configure(metrics=["faithfulness"], content="full", **quiet)
+    ragtrace.configure(metrics=["faithfulness"], content="full", **own_providers)
     span_id = run_once()
     assert ragtrace.flush(20)
     (row,) = server.rows
@@ -289,32 +245,32 @@ def test_one_setting_is_enough(server: Scripted, monkeypatch, quiet) -> None:
     assert server.requests[0][1]["Authorization"] == f"Bearer {KEY}"
 
 
-def test_without_the_setting_there_is_no_sink_and_no_thread(quiet, monkeypatch) -> None:
+def test_without_the_setting_there_is_no_sink_and_no_thread(own_providers, monkeypatch) -> None:
     import threading
 
     monkeypatch.setenv("PHOENIX_API_KEY", KEY)
-    ragtrace.configure(metrics=["faithfulness"], **quiet)
+    ragtrace.configure(metrics=["faithfulness"], **own_providers)
     run_once()
     assert ragtrace.flush(20)
     assert not [thread for thread in threading.enumerate() if thread.name == "ragtrace.sinks.phoenix"]
 
 
-def test_a_wrong_endpoint_leaves_what_ran_before(server: Scripted, quiet) -> None:
-    ragtrace.configure(metrics=["faithfulness"], phoenix_endpoint=server.url, **quiet)
+def test_a_wrong_endpoint_leaves_what_ran_before(server: Scripted, own_providers) -> None:
+    ragtrace.configure(metrics=["faithfulness"], phoenix_endpoint=server.url, **own_providers)
     with pytest.raises(ConfigError, match="phoenix_endpoint must begin with"):
-        ragtrace.configure(metrics=["faithfulness"], phoenix_endpoint="phoenix:6006", **quiet)
+        ragtrace.configure(metrics=["faithfulness"], phoenix_endpoint="phoenix:6006", **own_providers)
     run_once()
     assert ragtrace.flush(20)
     assert len(server.rows) == 1
 
 
-def test_shutdown_posts_what_is_there_and_keeps_its_deadline(server: Scripted, quiet) -> None:
-    ragtrace.configure(metrics=["faithfulness"], phoenix_endpoint=server.url, **quiet)
+def test_shutdown_posts_what_is_there_and_keeps_its_deadline(server: Scripted, own_providers) -> None:
+    ragtrace.configure(metrics=["faithfulness"], phoenix_endpoint=server.url, **own_providers)
     run_once()
     assert ragtrace.shutdown(20)
     assert len(server.rows) == 1
     server.gate.clear()
-    ragtrace.configure(metrics=["faithfulness"], phoenix_endpoint=server.url, **quiet)
+    ragtrace.configure(metrics=["faithfulness"], phoenix_endpoint=server.url, **own_providers)
     run_once()
     started = time.monotonic()
     assert not ragtrace.shutdown(1.5), "the server does not answer"
@@ -338,13 +294,13 @@ class Ending:
         return True
 
 
-def test_sinks_are_flushed_and_closed_and_a_kept_one_is_not_closed(quiet) -> None:
+def test_sinks_are_flushed_and_closed_and_a_kept_one_is_not_closed(own_providers) -> None:
     first, kept = Ending(), Ending()
-    ragtrace.configure(metrics=["faithfulness"], sinks=[first, kept], **quiet)
+    ragtrace.configure(metrics=["faithfulness"], sinks=[first, kept], **own_providers)
     run_once()
     assert ragtrace.flush(20)
     assert first.calls == kept.calls == ["emit", "flush"]
-    ragtrace.configure(metrics=["faithfulness"], sinks=[kept], **quiet)
+    ragtrace.configure(metrics=["faithfulness"], sinks=[kept], **own_providers)
     assert first.calls == ["emit", "flush", "close"]
     assert kept.calls == ["emit", "flush", "flush"]
     run_once()
@@ -364,9 +320,9 @@ class Broken(Ending):
         return self.may_go_on.wait(60)
 
 
-def test_a_sink_that_raises_or_hangs_holds_nothing_up(quiet) -> None:
+def test_a_sink_that_raises_or_hangs_holds_nothing_up(own_providers) -> None:
     broken = Broken()
-    ragtrace.configure(metrics=["faithfulness"], sinks=[broken], **quiet)
+    ragtrace.configure(metrics=["faithfulness"], sinks=[broken], **own_providers)
     run_once()
     assert not ragtrace.flush(10)
     started = time.monotonic()

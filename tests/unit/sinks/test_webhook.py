@@ -10,7 +10,7 @@ import re
 import time
 from dataclasses import replace
 from email.utils import formatdate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -26,25 +26,12 @@ from ragtrace.sinks import outbox
 from ragtrace.sinks.base import sinks_of
 from ragtrace.sinks.webhook import MOST_LISTED, WebhookSink
 from tests.unit.sinks.scores import RECORD, lost_at, score
-from tests.unit.sinks.server import Scripted
+
+if TYPE_CHECKING:
+    from tests.unit.sinks.server import Scripted
 
 SIGNING = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 HOSTILE = "<!channel> <https://evil.example|click> &lt; ``` *bold* @here \x1b[31m\u202e\n\n> quoted"
-
-
-@pytest.fixture
-def serve(monkeypatch):
-    """Start servers that answer by a script; closed at the test's end."""
-    monkeypatch.setattr(outbox, "_HURRIED_WAIT_S", 0.01)
-    made = []
-
-    def start(*statuses: int, **more: Any) -> Scripted:
-        made.append(Scripted(statuses, **more))
-        return made[-1]
-
-    yield start
-    for each in made:
-        each.close()
 
 
 def failed_run(

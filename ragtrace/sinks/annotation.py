@@ -99,7 +99,7 @@ class AnnotationSink:
 
 
 def check_limits(sink: str, **limits: float) -> None:
-    """Refuse limits of nothing.
+    """Refuse limits that are not above 0.
 
     Raises:
         ConfigError: one of them is not above 0.

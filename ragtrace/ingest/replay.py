@@ -24,25 +24,17 @@ if TYPE_CHECKING:
     from ragtrace.ingest.tree import Node, RunNodes
 
 
-@dataclass(frozen=True, slots=True)
-class _Ref:
-    """The received root span as a run's processor returns it."""
-
-    trace_id: str
-    span_id: str
-
-
 class _Keeper:
     """Takes one replayed run."""
 
     def __init__(self, root: ReceivedSpan) -> None:
-        self._ref = _Ref(root.trace_id, root.span_id)
+        self._root = root
         self.ended: EndedRun | WaitingRun | None = None
 
-    def on_start(self, workflow: str, started_ns: int) -> _Ref:
-        """Return the received root."""
+    def on_start(self, workflow: str, started_ns: int) -> ReceivedSpan:
+        """Return the received root, whose ids the run takes."""
         del workflow, started_ns
-        return self._ref
+        return self._root
 
     def on_end(self, ref: object, ended: EndedRun | WaitingRun) -> None:
         """Keep the ended run."""

@@ -204,25 +204,22 @@ def _rest(item: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in item.items() if name not in known and not isinstance(value, dict | list)}
 
 
-def document_of(
-    text: object, name: object, score: object, metadata: Mapping[str, object] | None = None
-) -> SpanDocument | None:
+def document_of(text: object, name: object, score: object, metadata: Mapping[str, object]) -> SpanDocument | None:
     """Return a document of its parts; an id and a score that are missing are looked for in its metadata.
 
     Example:
         >>> document_of("Oslo.", None, None, {"id": "a", "score": 0.5}).id
         'a'
-        >>> document_of(None, None, 0.5) is None
+        >>> document_of(None, None, 0.5, {}) is None
         True
     """
-    facts = metadata or {}
-    known = shown(name) or id_in(facts)
+    known = shown(name) or id_in(metadata)
     words = text_in(text)
     if not known and words is None:
         return None
     number = number_of(score)
     return SpanDocument(
-        id=known or None, text=words, score=score_in(facts) if number is None else number, metadata=facts
+        id=known or None, text=words, score=score_in(metadata) if number is None else number, metadata=metadata
     )
 
 

@@ -44,13 +44,12 @@ class Intake(Protocol):
         """Return the seconds after which a sender may try again, None while there is room."""
         ...
 
-    def put_spans(self, spans: Sequence[RawSpan], *, skipped: int, skipped_roots: int, rejected: int = 0) -> int:
+    def put_spans(self, spans: Sequence[RawSpan], *, skipped_roots: int, rejected: int = 0) -> int:
         """Take the spans of one request, or of a part of it; return how many were rejected by their contents.
 
         Args:
             spans: those whose trace id is wanted.
-            skipped: spans that were left out by their trace id.
-            skipped_roots: root spans among these.
+            skipped_roots: root spans that were left out by their trace id.
             rejected: spans that the receiver itself rejected: without valid ids, or too large.
         """
         ...

@@ -49,7 +49,7 @@ def main() -> None:
     time.sleep(0.2)
     report = {
         "memory_mb": round(peak - before, 1), "refused": receiver.refused, "requests": kept.requests, "taken": kept.taken,
-        "skipped": kept.skipped, "losses": internal_errors(), "logged": logged,
+        "losses": internal_errors(), "logged": logged,
         "threads": [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()],
         "free": receiver._service._room._free == limits.in_flight_bytes,
     }  # fmt: skip

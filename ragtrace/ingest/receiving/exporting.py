@@ -168,10 +168,7 @@ class ExportService:
         rejected = 0
         for spans in [otlp_json.read_spans(*asked)] if is_json else wire.span_portions(*asked):
             rejected += spans.rejected + self._intake.put_spans(
-                spans.wanted,
-                skipped=spans.skipped,
-                skipped_roots=spans.skipped_roots,
-                rejected=spans.rejected,
+                spans.wanted, skipped_roots=spans.skipped_roots, rejected=spans.rejected
             )
             del spans  # before the next portion is parsed
         response = ExportTraceServiceResponse()

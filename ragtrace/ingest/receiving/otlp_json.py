@@ -85,7 +85,7 @@ def _loaded(body: bytes, limits: ReceiverLimits) -> dict[str, Any]:
 
 def _read_spans(request: dict[str, Any], limits: ReceiverLimits, is_wanted: Callable[[bytes], bool]) -> Spans:
     found: list[RawSpan] = []
-    skipped = roots = rejected = 0
+    roots = rejected = 0
     known: dict[bytes, bool] = {}
     for resource, scope, spans in _scopes(request, ("resourceSpans", "scopeSpans", "spans"), limits):
         name = ""
@@ -97,7 +97,6 @@ def _read_spans(request: dict[str, Any], limits: ReceiverLimits, is_wanted: Call
             if trace_id not in known:
                 known[trace_id] = is_wanted(trace_id)
             if not known[trace_id]:
-                skipped += 1
                 roots += not _of(span, "parentSpanId")
                 continue
             message = _message(Span, span, limits)
@@ -106,7 +105,7 @@ def _read_spans(request: dict[str, Any], limits: ReceiverLimits, is_wanted: Call
                 continue
             name = name or _message(InstrumentationScope, scope, limits).name
             found.append(RawSpan(message, resource(), name))
-    return Spans(found, skipped, roots, rejected)
+    return Spans(found, roots, rejected)
 
 
 def _trace_id(span: dict[str, Any]) -> bytes:

@@ -45,7 +45,7 @@ class Receiver:
         >>> class Skipping:
         ...     def is_wanted(self, trace_id): return False
         ...     def retry_after_s(self): return None
-        ...     def put_spans(self, spans, *, skipped, skipped_roots, rejected): return 0
+        ...     def put_spans(self, spans, *, skipped_roots, rejected): return 0
         ...     def put_logs(self, logs): return []
         >>> with Receiver(Skipping(), http=ListenAddress()) as receiver:
         ...     import urllib.request

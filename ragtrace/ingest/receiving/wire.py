@@ -30,10 +30,9 @@ _MOST_OTHERS = 1_000  # fields that OTLP has not, in one message: a body of them
 
 
 class Spans(NamedTuple):
-    """Spans of one request or a portion of it: the wanted ones, and counts of the others."""
+    """Spans of one request or a portion of it: the wanted ones, and counts of skipped roots and rejected spans."""
 
     wanted: list[RawSpan]
-    skipped: int = 0
     skipped_roots: int = 0
     rejected: int = 0
 
@@ -198,7 +197,7 @@ class _SpanWalk(_Walk):
         super().__init__(body, limits)
         self._is_wanted = is_wanted
         self._known: dict[bytes, bool] = {}
-        self._skipped = self._roots = self._rejected = 0
+        self._roots = self._rejected = 0
 
     def portions(self) -> Iterator[Spans]:
         scopes = [(resource, *self._wanted(*scope)) for resource, scope in self._scopes()]
@@ -217,14 +216,14 @@ class _SpanWalk(_Walk):
                 if size > _PORTION_BYTES:
                     yield Spans(found)
                     found, size = [], 0
-        yield Spans(found, self._skipped, self._roots, self._rejected)
+        yield Spans(found, self._roots, self._rejected)
 
     def _wanted(self, at: int, end: int) -> tuple[list[Place], list[Place]]:
         """Return the places of a scope's head and of its wanted spans, as `_split` would, inlined for speed."""
         body, known = self._body, self._known
         heads: list[Place] = []
         wanted: list[Place] = []
-        fields_seen = skipped = roots = 0
+        fields_seen = roots = 0
         left = self._left
         while at < end:
             tag, size, start = body[at], body[at + 1], at + 2
@@ -249,12 +248,9 @@ class _SpanWalk(_Walk):
                 verdict = known.get(trace_id)
                 if verdict or (verdict is None and self._asked(trace_id)):
                     wanted.append((start, at))
-                else:
-                    skipped += 1
-                    if body[start + 28] != _PARENT or body[start + 19] != 8:
-                        roots += self._is_root(start, at)
+                elif body[start + 28] != _PARENT or body[start + 19] != 8:
+                    roots += self._is_root(start, at)
         self._count(fields_seen)
-        self._skipped += skipped
         self._roots += roots
         return heads, wanted
 
@@ -275,7 +271,6 @@ class _SpanWalk(_Walk):
         elif self._known.get(span.trace_id) or self._asked(span.trace_id):
             return span
         else:
-            self._skipped += 1
             self._roots += not span.parent_span_id
         return None
 

@@ -105,9 +105,8 @@ class TraceIntake:
                 return _RETRY_S
         return None
 
-    def put_spans(self, spans: Sequence[RawSpan], *, skipped: int, skipped_roots: int, rejected: int = 0) -> int:
+    def put_spans(self, spans: Sequence[RawSpan], *, skipped_roots: int, rejected: int = 0) -> int:
         """Take the spans of one request, and return how many were rejected. Our own evaluations are ignored."""
-        del skipped
         self._units.skip(skipped_roots)
         self.assembler.count_invalid(rejected)
         return self.assembler.put([raw for raw in spans if not is_own_evaluation(raw)]).rejected

@@ -31,7 +31,7 @@ class Kept:
         self.wait_s: float | None = None
         self.spans: list[RawSpan] = []
         self.logs: list[RawLog] = []
-        self.taken = self.skipped = self.skipped_roots = self.rejects = self.requests = 0
+        self.taken = self.skipped_roots = self.rejects = self.requests = 0
         self._lock = threading.Lock()
 
     def is_wanted(self, trace_id: bytes) -> bool:
@@ -40,11 +40,10 @@ class Kept:
     def retry_after_s(self) -> float | None:
         return self.wait_s
 
-    def put_spans(self, spans: Sequence[RawSpan], *, skipped: int, skipped_roots: int, rejected: int = 0) -> int:
+    def put_spans(self, spans: Sequence[RawSpan], *, skipped_roots: int, rejected: int = 0) -> int:
         with self._lock:
             self.requests += 1
             self.taken += len(spans)
-            self.skipped += skipped
             self.skipped_roots += skipped_roots
             if self.keeps:
                 self.spans += spans

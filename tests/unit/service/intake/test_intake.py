@@ -81,8 +81,8 @@ def test_each_trace_is_counted_once_by_what_became_of_it(service: Any) -> None:
     made = service(sample_rate=1.0)
     intake = TraceIntake(made)
     given = spans("openinference/openinference-langchain-0.1.80.jsonl")
-    assert intake.put_spans(given, skipped=40, skipped_roots=10) == 0
-    assert intake.put_spans(given, skipped=0, skipped_roots=0) == 0  # a sender's retry
+    assert intake.put_spans(given, skipped_roots=10) == 0
+    assert intake.put_spans(given, skipped_roots=0) == 0  # a sender's retry
     intake.close()
     assert made.flush(20.0)
     assert {end: n for end, n in made.ledger.snapshot().items() if n} == {
@@ -100,7 +100,7 @@ def test_a_run_that_its_own_application_scores_is_not_scored_twice(service: Any)
         for pair in raw.span.attributes:
             if pair.key == "ragtrace.sampling.decision":
                 pair.value.string_value = "random"
-    intake.put_spans(given, skipped=0, skipped_roots=0)
+    intake.put_spans(given, skipped_roots=0)
     intake.close()
     assert made.ledger.snapshot()["skipped:scored_by_sender"] == 3
     assert len(said) == 1
@@ -125,7 +125,7 @@ def test_a_run_is_partial_where_the_span_around_it_is_missing(
             raw.span.parent_span_id = b"elsewher"
     if not is_chain_here:
         given = [raw for raw in given if raw.span.name in {"HelpCentre", "ChatOpenAI"}]
-    intake.put_spans(given, skipped=0, skipped_roots=0)
+    intake.put_spans(given, skipped_roots=0)
     intake.close()
     assert made.flush(20.0)
     assert {record.outcome for record in records} == {outcome}
@@ -137,7 +137,7 @@ def test_a_full_assembly_or_queue_asks_senders_to_wait(service: Any) -> None:
     intake = TraceIntake(made, limits=AssemblyLimits(traces=3))
     assert intake.retry_after_s() is None
     given = spans("openinference/openinference-langchain-0.1.80.jsonl")
-    intake.put_spans(given, skipped=0, skipped_roots=0)
+    intake.put_spans(given, skipped_roots=0)
     assert intake.retry_after_s() == 10.0
     intake.close()
     assert intake.retry_after_s() is None
@@ -150,6 +150,6 @@ def test_a_full_assembly_or_queue_asks_senders_to_wait(service: Any) -> None:
 def test_content_is_advised_where_the_sender_hides_it(service: Any) -> None:
     said: list[str] = []
     intake = TraceIntake(service(sample_rate=1.0), say=said.append)
-    intake.put_spans(spans("ragtrace/ragtrace-langchain-none.jsonl"), skipped=0, skipped_roots=0)
+    intake.put_spans(spans("ragtrace/ragtrace-langchain-none.jsonl"), skipped_roots=0)
     intake.close()
     assert any("set RAGTRACE_CONTENT=full" in line for line in said)

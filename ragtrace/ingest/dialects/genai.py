@@ -76,7 +76,7 @@ class GenAi:
         given = span.attributes
         prompt, reply = _messages(span)
         documents, malformed = documents_in(given.get(semconv.GEN_AI_RETRIEVAL_DOCUMENTS))
-        role = _role(given, documents is not None or malformed > 0)
+        role = _role(given, has_documents=documents is not None or malformed > 0)
         if role == "tool":
             documents = given_out(given.get(semconv.GEN_AI_TOOL_CALL_RESULT))
         query = text_in(given.get(semconv.GEN_AI_RETRIEVAL_QUERY_TEXT))
@@ -102,7 +102,7 @@ class GenAi:
         )
 
 
-def _role(given: Mapping[str, object], has_documents: bool) -> SpanRole:  # noqa: FBT001 - by place
+def _role(given: Mapping[str, object], *, has_documents: bool) -> SpanRole:
     if semconv.GEN_AI_EVALUATION_NAME in given:
         return "evaluation"
     known = _ROLES.get(str(given.get(semconv.GEN_AI_OPERATION_NAME)))

@@ -150,7 +150,8 @@ class ExportService:
             with self._decoding:
                 if is_packed:
                     body = inflated(body, limits.json_bytes if is_json else limits.inflated_bytes, held.add)
-                return self._spans(body, is_json) if signal == "traces" else self._logs(body, is_json)
+                decode = self._spans if signal == "traces" else self._logs
+                return decode(body, is_json=is_json)
         except ReceiverRefusal:
             raise
         except Exception as error:
@@ -163,7 +164,7 @@ class ExportService:
         if self.refused[refusal.reason] == 1:
             self._say(f"refused a request ({refusal.reason}): {refusal.message}")
 
-    def _spans(self, body: bytes, is_json: bool) -> ExportTraceServiceResponse:  # noqa: FBT001
+    def _spans(self, body: bytes, *, is_json: bool) -> ExportTraceServiceResponse:
         asked = body, self.limits, self._intake.is_wanted
         rejected = 0
         for spans in [otlp_json.read_spans(*asked)] if is_json else wire.span_portions(*asked):
@@ -178,7 +179,7 @@ class ExportService:
             response.partial_success.error_message = f"spans were rejected: their ids are invalid, or {limit}"
         return response
 
-    def _logs(self, body: bytes, is_json: bool) -> ExportLogsServiceResponse:  # noqa: FBT001
+    def _logs(self, body: bytes, *, is_json: bool) -> ExportLogsServiceResponse:
         logs = (otlp_json.read_logs if is_json else wire.read_logs)(body, self.limits, _EVENT)
         why = Counter({f"larger than {self.limits.span_bytes} bytes": logs.rejected} if logs.rejected else {})
         why.update(self._intake.put_logs(logs.wanted) if logs.wanted else ())

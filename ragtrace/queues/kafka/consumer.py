@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from ragtrace.queues.kafka.address import KafkaAddress
 
+_log = logging.getLogger("ragtrace")
 DRAIN_S = 10.0  # that a rebalance waits for the units under way of a partition that leaves
 SESSION_S = 6.0
 _RETRY_S = 0.2  # before a refused commit is sent again
@@ -279,7 +281,14 @@ class GroupConsumer:
             try:
                 self._consumer.commit(offsets=offsets, asynchronous=False)
             except (KafkaException, RuntimeError) as error:
-                if not (isinstance(error, KafkaException) and error.args[0].code() in _REBALANCE):
+                refused = error.args[0] if isinstance(error, KafkaException) else None
+                numbers = [owner.partition for owner in owners]
+                _log.info(
+                    "the last commit of partitions %s was refused: %s",
+                    numbers,
+                    refused.name() if refused else error,
+                )
+                if refused is None or refused.code() not in _REBALANCE:
                     record_internal_error("ragtrace.queues.kafka.commit", error)
 
     # -- rebalances: called in `poll` --

@@ -12,8 +12,6 @@ import pytest
 
 from tests.environments import free_port
 
-SESSION_MS = 6_000  # Tansu joins slowly with longer sessions
-
 
 def start_tansu(port):
     """Start a Tansu broker that keeps everything in memory, and wait until it listens."""

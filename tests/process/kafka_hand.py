@@ -23,6 +23,7 @@ from ragtrace.telemetry.spans.evaluation import event_key
 
 CONCURRENCY = 8
 CALL_S = 0.03
+SESSION_S = 3  # half of a worker's, so that the group takes a killed one's partitions back sooner
 
 
 def note(file, text):
@@ -74,7 +75,7 @@ def main(address, name, folder):
         return Outcome(write=write, then=lambda: note(events, event_key(record, score.key)))
 
     MortalQueue.folder = Path(folder)
-    queue = MortalQueue(KafkaAddress.parse(address))
+    queue = MortalQueue(KafkaAddress.parse(address, f"session.timeout.ms={SESSION_S * 1_000}"))
     worker = Worker(queue, handle, concurrency=CONCURRENCY)
     worker.begin()
     stop.wait()

@@ -17,12 +17,12 @@ from ragtrace.queues.kafka.address import KafkaAddress
 from ragtrace.stores.sqlite import SqliteStore
 from ragtrace.testing.queue import unit_of
 from tests.kafka_broker import mock_cluster, tansu
-from tests.process.kafka_hand import CONCURRENCY
+from tests.process.kafka_hand import CONCURRENCY, SESSION_S
 
 pytestmark = pytest.mark.slow
 
 WORKERS = 3
-SESSION_S = 9.0  # a session of 6 s, and the rebalance after it
+TAKEN_S = SESSION_S + 2.5  # until a killed worker's partitions have owners: its session, and the rebalance after it
 
 
 def hand(address, number, folder):
@@ -83,7 +83,7 @@ def killed(address, folder, units, moments):
         for n, moment in enumerate(moments):
             wait_for(lambda n=n: ended() > step * (n + 1), ended)
             if n:  # the partitions of the worker killed before have owners again: a join takes one from a living worker
-                time.sleep(SESSION_S)
+                time.sleep(TAKEN_S)
             hands.append(hand(address, WORKERS + n, folder))  # its join is a rebalance
             kill(hands, folder, moment)
         wait_for(lambda: ended() == units, ended)
@@ -111,7 +111,8 @@ def check_outputs(folder, calls, kills):
 @pytest.mark.timeout(900)
 def test_kills_on_a_broker_that_keeps_metadata_repeat_the_calls_under_way(tmp_path):
     # Four partitions, so that one worker of three gives one back. Where two did, units that had ended were scored again
-    # (34 repeats in 4 kills): the mock cluster seems to refuse the last commit of the slower one.
+    # (34 repeats in 4 kills): once any member has joined again, the mock cluster refuses the last commits of the others
+    # with REBALANCE_IN_PROGRESS. Kafka takes commits until every member has joined again (PreparingRebalance).
     moments = ["any", "leaving", "left"]
     with mock_cluster(topics={"units": 4}) as brokers:
         repeated = killed(f"kafka://{brokers}/units", tmp_path, 5_000, moments)

@@ -91,10 +91,14 @@ def partitions(receiver):
 def test_three_workers_score_each_trace_once_and_faster(tmp_path):
     """One worker scores one batch, and three score the next: each has two of six partitions, and is warm."""
     with tansu() as brokers, OtlpReceiver() as receiver:
-        judge, alone, count = SlowJudge(0.2), 80, 360
+        judge, alone, count = SlowJudge(0.2), 54, 216
         topic(brokers)
         write(brokers, TOPIC, range(1, alone + 1))
-        settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint, "RAGTRACE_JUDGE_BASE_URL": judge.url}
+        settings = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint,
+            "RAGTRACE_JUDGE_BASE_URL": judge.url,
+            "RAGTRACE_KAFKA_CONFIG": "session.timeout.ms=3000",  # Tansu joins slowly with longer sessions
+        }
         options = ["--judge", "openai:m"]
         workers = [Hand(brokers, tmp_path, "w0", *options, **settings)]
         try:

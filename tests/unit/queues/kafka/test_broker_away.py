@@ -107,7 +107,8 @@ def test_nothing_waits_for_a_broker_that_is_not_there():
 def test_counts_are_the_last_known_ones_while_the_broker_is_away():
     port = free_port()
     broker = start_tansu(port)
-    queue = KafkaQueue(KafkaAddress.parse(f"kafka://127.0.0.1:{port}/units?partitions=1"))
+    address = f"kafka://127.0.0.1:{port}/units?partitions=1"
+    queue = KafkaQueue(KafkaAddress.parse(address, "session.timeout.ms=3000"))
     try:
         for n in range(20):
             queue.put(unit_of(str(n)))

@@ -14,9 +14,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import grpc
 import pytest
 
-from ragtrace.cli.doctor import endpoints
+from ragtrace.cli.doctor import endpoints, setup
 from ragtrace.cli.doctor.packages import own_floors
 from ragtrace.cli.main import main
+from tests.kafka_broker import tansu
 from tests.unit.judges.openai.judge_server import Answer, completion
 
 SIGNALS = ("TRACES", "METRICS", "LOGS")
@@ -317,6 +318,20 @@ def test_a_judge_that_is_silent(said, judge_server, hung, monkeypatch):
 
 
 # -- disk --
+
+
+@pytest.mark.slow
+def test_a_queue_on_kafka_is_asked_for_its_topic(said, monkeypatch):
+    admin = pytest.importorskip("confluent_kafka.admin", reason="the extra kafka")
+    monkeypatch.setattr(setup, "KAFKA_LIMIT_S", 2.0)
+    with tansu() as brokers:
+        queue = f"kafka://{brokers}/units"
+        level, words = said("queue", RAGTRACE_QUEUE=queue)
+        assert (level, words.partition(": ")[0]) == ("warn", "Kafka answers; topic units does not exist")
+        made = admin.AdminClient({"bootstrap.servers": brokers})
+        made.create_topics([admin.NewTopic("units", num_partitions=3)])["units"].result(10)
+        assert said("queue", RAGTRACE_QUEUE=queue) == ("ok", "Kafka answers; topic units has 3 partitions: ")
+    assert said("queue", RAGTRACE_QUEUE=queue) == ("fail", f"Kafka at {brokers} does not answer: ")
 
 
 def test_files_that_can_be_written_are_not_made(doctor, tmp_path):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
+import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from bisect import bisect_left
 from collections import Counter
 
@@ -17,7 +22,7 @@ import confluent_kafka
 from ragtrace.testing.otlp import OtlpReceiver
 from tests.command_line import environment
 from tests.ingest.kafka.collector import SlowJudge, write
-from tests.kafka_broker import tansu
+from tests.kafka_broker import free_port, start_tansu, tansu
 
 pytestmark = pytest.mark.slow
 
@@ -88,6 +93,36 @@ def partitions(receiver):
     return sorted(found.values())
 
 
+def committed(brokers, count=6):
+    """Return the offsets that the workers' group has committed."""
+    reader = confluent_kafka.Consumer({"bootstrap.servers": brokers, "group.id": f"ragtrace.{TOPIC}"})
+    found = reader.committed([confluent_kafka.TopicPartition(TOPIC, n) for n in range(count)], timeout=10)
+    reader.close()
+    return [max(one.offset, 0) for one in found]
+
+
+def lag(receiver):
+    """Return the last lag of each partition."""
+    metric = receiver.metrics.get("ragtrace.kafka.lag")
+    points = metric.gauge.data_points if metric is not None else ()
+    names = [{one.key: one.value.string_value for one in point.attributes} for point in points]
+    assert {name["ragtrace.kafka.topic"] for name in names} <= {TOPIC}
+    return {
+        int(name["ragtrace.kafka.partition"]): point.as_double for name, point in zip(names, points, strict=True)
+    }
+
+
+def ready(port):
+    """Return the status of /readyz, and why it is not 200."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as reply:
+            return reply.status, json.load(reply)["reasons"]
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)["reasons"]
+    except OSError:  # not yet there
+        return 0, []
+
+
 def test_three_workers_score_each_trace_once_and_faster(tmp_path):
     """One worker scores one batch, and three score the next: each has two of six partitions, and is warm."""
     with tansu() as brokers, OtlpReceiver() as receiver:
@@ -137,6 +172,7 @@ def test_traces_over_several_records_dead_letters_and_lag(tmp_path):
         dead.assign([confluent_kafka.TopicPartition(f"{TOPIC}.dead", 0)])
         message = dead.poll(10)
         dead.close()
+        assert sum(committed(brokers)) == 20 * 3 + 2, "the tombstone and the dead letter, too"
     assert scored(receiver) == {number.to_bytes(16, "big").hex(): 1 for number in range(1, 21)}
     assert (message.key(), message.value()) == (b"a key", b'{"resourceSpans": []}')
     headers = {name: value.decode() for name, value in message.headers()}
@@ -149,10 +185,55 @@ def test_traces_over_several_records_dead_letters_and_lag(tmp_path):
     assert f"a record of {place} cannot be read ({cause}): it went to {TOPIC}.dead" in log
     assert "lost data" not in log
     assert "cannot be read:" not in log, "at the end Kafka answers"
-    assert "20 scored, 1 skipped (tombstone), 0 pending" in log.replace("1 invalid (unreadable), ", "")
+    stopped = log.splitlines()[
+        -1
+    ]  # records that are read at the join may count as before the start, and in all alone
+    assert stopped.startswith("ragtrace worker: stopped; ")
+    assert stopped.endswith("1 invalid (unreadable), 20 scored, 1 skipped (tombstone), 0 pending")
     points = receiver.metrics["ragtrace.kafka.lag"].gauge.data_points
     assert len(points) == 6
     assert all(0.0 <= point.as_double <= 62.0 for point in points)
+
+
+def test_a_worker_tells_of_its_lag_and_of_a_broker_that_is_away(tmp_path):
+    port, health = free_port(), free_port()
+    broker, judge = start_tansu(port), SlowJudge(LONG_S)
+    brokers = f"127.0.0.1:{port}"
+    with OtlpReceiver() as receiver:
+        topic(brokers, 2)
+        write(brokers, TOPIC, range(1, 31))
+        producer = confluent_kafka.Producer({"bootstrap.servers": brokers})
+        for n in range(5):
+            producer.produce(TOPIC, None, b"a tombstone", partition=n % 2)
+        assert producer.flush(10) == 0
+        settings = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint,
+            "RAGTRACE_HEALTH_PORT": str(health),
+            "RAGTRACE_JUDGE_BASE_URL": judge.url,
+        }
+        worker = Hand(brokers, tmp_path, "w", "--judge", "openai:m", "--deadline", "2", **settings)
+        try:
+            wait_for(lambda: len(judge.asked_at) == CONCURRENCY, worker.log.read_text)
+            wait_for(lambda: sum(lag(receiver).values()) == 30, lambda: lag(receiver))
+            assert lag(receiver).keys() == {0, 1}
+            wait_for(lambda: ready(health) == (200, []), lambda: ready(health))
+            broker.send_signal(signal.SIGSTOP)
+            wait_for(lambda: ready(health)[0] == 503, lambda: ready(health))
+            (reason,) = ready(health)[1]
+            assert re.fullmatch(r"queue: does not answer for \d+ s; see the log", reason)
+            worker.process.send_signal(signal.SIGTERM)
+            assert worker.process.wait(60) == 1, worker.log.read_text()
+        finally:
+            worker.process.kill()
+            judge.close()
+            broker.kill()
+            broker.wait()
+    stopped = worker.log.read_text().splitlines()[-1]
+    assert stopped.startswith("ragtrace worker: stopped; ")
+    assert stopped.endswith(
+        "5 skipped (tombstone), 30 pending when last seen; the queue cannot be read: "
+        f"Kafka at {brokers} does not answer"
+    )
 
 
 def test_a_topic_that_is_not_there_is_told_and_not_made(tmp_path):

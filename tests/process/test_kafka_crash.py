@@ -111,8 +111,8 @@ def check_outputs(folder, calls, kills):
 @pytest.mark.timeout(900)
 def test_kills_on_a_broker_that_keeps_metadata_repeat_the_calls_under_way(tmp_path):
     # Four partitions, so that one worker of three gives one back. Where two did, units that had ended were scored again
-    # (34 repeats in 4 kills): once any member has joined again, the mock cluster refuses the last commits of the others
-    # with REBALANCE_IN_PROGRESS. Kafka takes commits until every member has joined again (PreparingRebalance).
+    # (34 repeats in 4 kills): while members join, the mock cluster refuses every commit with REBALANCE_IN_PROGRESS.
+    # Kafka takes commits until every member has joined (PreparingRebalance), and one joins after its last commit.
     moments = ["any", "leaving", "left"]
     with mock_cluster(topics={"units": 4}) as brokers:
         repeated = killed(f"kafka://{brokers}/units", tmp_path, 5_000, moments)

@@ -97,7 +97,9 @@ class _Commit:
 class GroupConsumer:
     """Fetches the records of a topic as one member of a group. One thread polls; any thread may finish tokens.
 
-    The watermark of a partition is committed as soon as it or the set beyond it changes, one commit at a time.
+    The watermark of a partition is committed once it or the set beyond it has changed, one commit at a time. Only
+    the thread that polls calls the client: from confluent-kafka 2.16 on a call of another thread waits until `poll`
+    and its callbacks have ended, and a callback may wait for a lock which that other thread holds.
 
     Raises:
         KafkaException: librdkafka refuses an option.
@@ -109,6 +111,7 @@ class GroupConsumer:
         self._lock = threading.RLock()
         self._commit = _Commit()
         self._paused: set[int] = set()
+        self._bounds: dict[int, tuple[int, int]] = {}
         self.assignments: dict[int, Assignment] = {}
         self.has_joined = self._is_rebalancing = False
         self.polled_at_s = time.monotonic()
@@ -174,7 +177,7 @@ class GroupConsumer:
         return Record(Token(owner, offset), key, value or b"", age_s, is_tombstone=value is None)
 
     def finish(self, tokens: Iterable[Token], *, units: int = 0) -> None:
-        """Finish records of one assignment and commit; from any thread.
+        """Finish records of one assignment; from any thread. The next `poll` commits.
 
         Args:
             tokens: of the records.
@@ -185,7 +188,6 @@ class GroupConsumer:
                 if owner.log.finish(offset):
                     owner.unsent, units = owner.unsent + units, 0
                     self._commit.dirty.add(owner)
-        self._send()
 
     def is_ours(self, tokens: Iterable[Token]) -> bool:
         """Tell whether records are still this member's: assigned, and the group cannot have given it up."""
@@ -211,17 +213,24 @@ class GroupConsumer:
                 getattr(self._consumer, call)(known)
         self._paused = wanted
 
+    def read_bounds(self) -> None:
+        """Read `bounds` of each assigned partition, without asking the broker."""
+        found = {}
+        for number in list(self.assignments):
+            try:
+                low, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, number), cached=True)
+            except KafkaException:
+                continue
+            found[number] = max(low, -1), max(high, -1)
+        self._bounds = found
+
     def high(self, partition: int) -> int:
-        """Return the offset behind the partition's last record as last fetched; -1 while it is unknown."""
+        """Return the offset behind the partition's last record as last read; -1 while it is unknown."""
         return self.bounds(partition)[1]
 
     def bounds(self, partition: int) -> tuple[int, int]:
-        """Return the first offset and that behind the last record as last fetched; -1 for what is unknown."""
-        try:
-            low, high = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
-        except KafkaException:
-            return -1, -1
-        return max(low, -1), max(high, -1)
+        """Return the first offset and that behind the last record as last read; -1 for what is unknown."""
+        return self._bounds.get(partition, (-1, -1))
 
     # -- commits --
 

@@ -474,6 +474,7 @@ class KafkaQueue:
                     self._done((record.token,))
                 else:
                     self._read(record)
+            consumer.read_bounds()
             self._producer.poll(0.0)
         self._sweep()
         now_s = time.monotonic()

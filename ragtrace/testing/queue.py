@@ -152,7 +152,8 @@ class QueueConformance(unittest.TestCase):
         self.put("a")
         for _ in range(MAX_ATTEMPTS + 1):
             (job,) = self.queue.lease(1)
-            self.assertTrue(self.queue.nack(job, is_attempt=False))
+            self.assertTrue(self.queue.nack(job, 0.01, is_attempt=False))  # without a delay the scorer stops
+            self.wait(0.01)
         (job,) = self.queue.lease(1)
         self.assertTrue(self.queue.nack(job, 1.0, is_attempt=False))
         self.assertEqual(self.queue.lease(1), [])

@@ -48,6 +48,7 @@ class Hand:
         env = environment(
             OTEL_BSP_SCHEDULE_DELAY="200",
             OTEL_METRIC_EXPORT_INTERVAL="500",
+            RAGTRACE_KAFKA_CONFIG="session.timeout.ms=3000",  # Tansu joins slowly with longer sessions
             RAGTRACE_JUDGE_API_KEY="k",
             RAGTRACE_JUDGE_RPM="0",
             RAGTRACE_JUDGE_TPM="0",
@@ -129,11 +130,7 @@ def test_three_workers_score_each_trace_once_and_faster(tmp_path):
         judge, alone, count = SlowJudge(0.2), 54, 216
         topic(brokers)
         write(brokers, TOPIC, range(1, alone + 1))
-        settings = {
-            "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint,
-            "RAGTRACE_JUDGE_BASE_URL": judge.url,
-            "RAGTRACE_KAFKA_CONFIG": "session.timeout.ms=3000",  # Tansu joins slowly with longer sessions
-        }
+        settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint, "RAGTRACE_JUDGE_BASE_URL": judge.url}
         options = ["--judge", "openai:m"]
         workers = [Hand(brokers, tmp_path, "w0", *options, **settings)]
         try:

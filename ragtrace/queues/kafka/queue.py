@@ -42,6 +42,7 @@ _log = logging.getLogger("ragtrace")
 DEAD_SUFFIX = ".dead"
 UNIT_BYTES = 16_384
 _TURN_S = 0.05
+_BUSY_TURN_S = 0.01  # while units are under way, or their commit: the next turn sends it, or hears of it
 _BATCH = 64
 _IN_FLIGHT = 512  # records that the client holds; the others wait in the buffer, where a full one is thinned fairly
 _LOOK_EVERY_S = 1.0
@@ -465,8 +466,9 @@ class KafkaQueue:
             self._producer.poll(_TURN_S)
         else:
             consumer.pause(is_full=self._is_full())
+            wait_s = _BUSY_TURN_S if self._held or consumer.uncommitted else _TURN_S
             for n in range(_TURN_RECORDS):
-                record = consumer.poll(0.0 if n else _TURN_S)
+                record = consumer.poll(0.0 if n else wait_s)
                 if record is None:
                     break
                 if record.is_tombstone:  # of a compacted topic: nothing to score

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from ragtrace.batch.files import OutputFolder
 from ragtrace.batch.readers import reader_of
-from ragtrace.batch.rows import json_text
-from ragtrace.batch.table import arrow
+from ragtrace.batch.rows import json_text, with_lists, without_nulls
+from ragtrace.batch.table import ERROR, SCORE_COLUMNS, SCORES, arrow
 from ragtrace.errors import ConfigError
+from ragtrace.model.passage import content_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -59,14 +60,52 @@ def read_scored(job: BatchJob, part: Part) -> Iterator[tuple[Mapping[str, Any], 
     read = reader_of(part.format).record or dict
     with OutputFolder(job.out).open(part.name) as stream:
         if part.output == "jsonl":
-            for line in stream:
-                row = json.loads(line)
+            for raw in stream:
+                row = json.loads(raw)
                 yield read(row), row["scores"]
             return
-        for batch in arrow("pyarrow.parquet").ParquetFile(stream).iter_batches():
-            for row in batch.to_pylist(maps_as_pydicts="lossy"):
-                if row["scores"] is not None:
-                    yield read(row), {one["metric"]: _score(one) for one in row["scores"]}
+        for line in parquet_lines(stream, part.name):
+            if line is not None:
+                yield read(line), line["scores"]
+
+
+def parquet_lines(stream: IO[bytes], where: str) -> Iterator[dict[str, Any] | None]:
+    """Yield each row of a scored Parquet file in the form of a scored line, None for a row without scores.
+
+    Args:
+        stream: the file.
+        where: its name, for the error.
+
+    Raises:
+        ConfigError: it is not Parquet, or has no column of scores.
+        OSError: it cannot be read.
+        ValueError: its pages are broken; pyarrow's ArrowInvalid.
+        MissingExtra: pyarrow is not installed.
+    """
+    parquet = arrow("pyarrow.parquet")
+    try:
+        file = parquet.ParquetFile(stream, page_checksum_verification=True)
+    except ValueError:
+        raise ConfigError(f"{where}: not a Parquet file; check the path") from None
+    if not _has_scores(file.schema_arrow):
+        raise ConfigError(
+            f"{where}: no column of scores here; score the file first: ragtrace score FILE --out FOLDER"
+        )
+    for batch in file.iter_batches():
+        for row in batch.to_pylist(maps_as_pydicts="lossy"):
+            yield None if row[SCORES] is None else _line(row)
+
+
+def _has_scores(schema: Any) -> bool:
+    kind = schema.field(SCORES).type if SCORES in schema.names else None
+    names = {one.name for one in getattr(kind, "value_type", None) or ()}
+    return names.issuperset(SCORE_COLUMNS)
+
+
+def _line(row: dict[str, Any]) -> dict[str, Any]:
+    given = with_lists(without_nulls({name: row[name] for name in row if name not in {SCORES, ERROR}}))
+    identity = given.pop("id", None) or content_id(json_text(given))
+    return {"id": identity, **given, SCORES: {one["metric"]: _score(one) for one in row[SCORES]}}
 
 
 def _score(one: dict[str, Any]) -> ScoreJson:

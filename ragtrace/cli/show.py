@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragtrace.cli.io.answers import ScoredAnswer, find_line, find_stored, is_store, source_of
+from ragtrace.cli.io.scored_files import is_in_parts
 from ragtrace.cli.io.stored import opened_store
 from ragtrace.cli.io.verdicts import verdict_lines
 from ragtrace.errors import ConfigError
@@ -25,8 +26,8 @@ _WIDE = 100
 _MOST_RATER_CHARS = 60
 _COMMENT = " " * 6
 EPILOG = """\
-WHICH, in a file: a line number as `ragtrace worst` prints it, a record's id, or a trace id; --id takes
-a number for an id too. In a store: a trace id, or at least 6 of its first digits.
+WHICH, in a file or folder: a line number as `ragtrace worst` prints it, a record's id, or a trace id; --id
+takes a number for an id too. In a store: a trace id, or at least 6 of its first digits.
 """
 
 
@@ -34,7 +35,8 @@ def command(
     where: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FILE|STORE] WHICH", help="File or store (default: RAGTRACE_STORE), and the answer in it."
+            metavar="[FILE|STORE] WHICH",
+            help="File, folder or store (default: RAGTRACE_STORE), and the answer in it.",
         ),
     ] = None,
     *,
@@ -66,7 +68,7 @@ def _chosen(where: Sequence[str], identity: str | None) -> tuple[str | None, str
         ConfigError: no answer is named, or too much is.
     """
     *sources, which = [*where, identity] if identity is not None else where or [""]
-    is_file_alone = not sources and identity is None and Path(which).is_file()
+    is_file_alone = not sources and identity is None and (Path(which).is_file() or is_in_parts(which))
     if not which or is_file_alone or len(sources) > 1:
         name = which if is_file_alone else "FILE"
         raise ConfigError(f"show: name one answer by its line, id or trace id: ragtrace show {name} 1")

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 @pytest.mark.slow
 def test_the_example_prints_what_the_page_shows(tmp_path: Path) -> None:
     run_python(blocks("files", "python")[0], tmp_path)
-    _, score, resume = blocks("files", "sh")
+    _, score, worst, look, resume = blocks("files", "sh")
     assert lines(blocks("files", "text")[0]) == lines(run_shell(score, tmp_path))
+    assert lines(blocks("files", "text")[1]) == lines(run_shell(worst, tmp_path))
+    looked = run_shell(look, tmp_path)
+    assert "scored:108  id r7" in looked
+    assert "A  scored: 200 lines, 0 broken" in looked
     assert len(list((tmp_path / "scored").glob("*.parquet"))) == 2
     assert len(list((tmp_path / "scored").glob("*.jsonl"))) == 1
     assert "0 scored now in scored, 200 there already" in run_shell(resume, tmp_path)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragtrace.cli.io.arguments import JsonFile, Metrics, Plot
-from ragtrace.cli.io.jsonl_reader import BrokenLines, open_lines, parsed, read_each
+from ragtrace.cli.io.jsonl_reader import BrokenLines
 from ragtrace.cli.io.report_file import check_reports, write_json, written
+from ragtrace.cli.io.scored_files import read_scored
 from ragtrace.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from ragtrace.scoring.offline.comparison import ComparedFile, Comparison
 
 EPILOG = """\
-Input: files as `ragtrace score --out` writes them, plain or gzip. Every other file is
-compared with the first; one file alone is summed up.
+Input: files and folders as `ragtrace score --out` writes them, JSON lines also as gzip.
+Every other one is compared with the first; one alone is summed up.
 
 Pairs: where at least half of the smaller file's values have a partner of the same id
 (and no other query) in the other file, differences are over pairs, else over all
@@ -42,7 +43,7 @@ good line, 3 a metric was refused (also when lines are broken).
 def command(
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE", help="Scored JSON lines, plain or gzip; - reads standard input."),
+        typer.Argument(metavar="FILE", help="Scored file or folder; - reads JSON lines of standard input."),
     ],
     *,
     metrics: Metrics = None,
@@ -83,8 +84,7 @@ def _arm(file: str, name: str) -> ComparedFile:
     from ragtrace.scoring.offline.scored_row import scored_row
 
     broken = BrokenLines(file, is_held=True)
-    with open_lines(file) as stream:
-        rows = list(read_each(stream, file, broken, lambda raw, n: scored_row(parsed(raw), n)))
+    rows = list(read_scored(file, broken, scored_row))
     if not rows:
         raise InputError(broken.first or f"{file}:1: the file is empty; give one that `ragtrace score` wrote")
     broken.close()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ragtrace.cli.io.jsonl_reader import BrokenLines, open_lines, parsed, read_each
+from ragtrace.cli.io.jsonl_reader import BrokenLines
+from ragtrace.cli.io.scored_files import read_scored
 from ragtrace.model.codec import record_from_json
 from ragtrace.scoring.anchors.choosing import Candidate, band_of, level_of
 from ragtrace.stores.base import is_by_person
@@ -73,16 +74,14 @@ def file_candidates(path: str, outputs: Mapping[str, Output], workflow: str | No
         InputError: its first lines are not JSON.
     """
 
-    def read(raw: bytes, number: int) -> Candidate:
-        given = parsed(raw)
+    def read(given: Any, number: int) -> Candidate:
         record = record_from_json(given, fallback_id=str(number))
         scores = given.get("scores") if isinstance(given, dict) else None
         values = _read_values(scores, outputs) if isinstance(scores, dict) else {}
         return Candidate(record=record, level=level_of(values, _down(outputs)))
 
     broken = BrokenLines(path)
-    with open_lines(path) as stream:
-        found = list(read_each(stream, path, broken, read))
+    found = list(read_scored(path, broken, read))
     broken.close()
     return [it for it in found if workflow is None or it.record.workflow == workflow]
 

@@ -8,7 +8,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.cli.io.jsonl_reader import BrokenLines, open_lines, parsed, read_each
+from ragtrace.cli.io.jsonl_reader import BrokenLines
+from ragtrace.cli.io.scored_files import is_in_parts, read_scored
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.model.claims import bad_claims
 from ragtrace.model.codec import record_from_json
@@ -45,7 +46,7 @@ class ScoredAnswer:
     """One record with its scores.
 
     Attributes:
-        place: ``file:line``, or the trace id in a store.
+        place: ``file:line`` (of a folder, its name and the number of the row), or the trace id in a store.
         name: the argument that `ragtrace show` knows it by.
         record: texts and ids; without texts where the store kept none.
         scores: each score by its key, in the form of a scored line.
@@ -76,26 +77,26 @@ def is_store(source: str) -> bool:
 
 
 def source_of(given: str | None) -> str:
-    """Return the file or store to read, by default the setting.
+    """Return the file, folder or store to read, by default the setting.
 
     Raises:
-        ConfigError: there is neither, or no file there.
+        ConfigError: there is none, or nothing there.
     """
     from ragtrace.settings import Settings
 
     source = given or Settings.resolve({}).store
     if not source:
         raise ConfigError("give a file that `ragtrace score` wrote, or a store, or set RAGTRACE_STORE")
-    if source != "-" and not Path(source).is_file():
+    if source != "-" and not Path(source).is_file() and not is_in_parts(source):
         raise ConfigError(f"{source}: there is no such file; check the path")
     return source
 
 
 def file_answers(name: str, *, needs_scores: bool = True, is_quiet: bool = False) -> Iterator[ScoredAnswer]:
-    """Yield the answers of a file; print broken lines to standard error.
+    """Yield the answers of a file or of a folder of parts; print broken lines to standard error.
 
     Args:
-        name: the file, or ``-``.
+        name: the file, the folder, or ``-``.
         needs_scores: whether a line without scores is an error.
         is_quiet: print no broken lines, of a file that was read before.
 
@@ -106,18 +107,16 @@ def file_answers(name: str, *, needs_scores: bool = True, is_quiet: bool = False
     broken = BrokenLines(name, is_held=is_quiet)
     shown = "<stdin>" if name == "-" else name
     count = 0
-    with open_lines(name) as stream:
-        for answer in read_each(stream, name, broken, lambda raw, n: _of_line(raw, n, shown, needs_scores)):
-            count += 1
-            yield answer
+    for answer in read_scored(name, broken, lambda given, n: _of_line(given, n, shown, needs_scores)):
+        count += 1
+        yield answer
     if not is_quiet:
         broken.close()
     if not count:
         raise InputError(f"{shown}: there is no good line in it")
 
 
-def _of_line(raw: bytes, number: int, shown: str, needs_scores: bool) -> ScoredAnswer:  # noqa: FBT001
-    given = parsed(raw)
+def _of_line(given: Any, number: int, shown: str, needs_scores: bool) -> ScoredAnswer:  # noqa: FBT001
     record = record_from_json(given, fallback_id=str(number))
     scores = given.get("scores")
     is_scored = isinstance(scores, dict) and all(isinstance(score, dict) for score in scores.values())

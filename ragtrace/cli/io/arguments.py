@@ -16,7 +16,8 @@ Metrics = Annotated[str | None, typer.Option(metavar="NAMES", help=METRICS_HELP)
 Source = Annotated[
     str | None,
     typer.Argument(
-        metavar="FILE|STORE", help="File that `ragtrace score` wrote, or a store. Default: RAGTRACE_STORE."
+        metavar="FILE|STORE",
+        help="File or folder that `ragtrace score` wrote, or a store. Default: RAGTRACE_STORE.",
     ),
 ]
 Judge = Annotated[

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ragtrace.batch.parts import Part
     from ragtrace.batch.work import BatchJob, PartResult
 
+_INSTALLED_BY = {"dask": "distributed", "ray": "ray", "spark": "pyspark"}
+
 
 class Engine(Protocol):
     """Runs `ragtrace.batch.work.score_part` over parts."""
@@ -74,4 +76,6 @@ def load_engine(name: str) -> Engine:
     try:
         return cast("Engine", import_module(f"{__name__}.{name}").run)
     except ModuleNotFoundError as error:
-        raise ConfigError(f"--engine {name}: the package {error.name} is not installed") from None
+        missing = str(error.name).partition(".")[0]
+        package = _INSTALLED_BY.get(name, missing)
+        raise ConfigError(f"--engine {name}: {missing} is not installed: pip install {package}") from None

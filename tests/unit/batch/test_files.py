@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -167,3 +168,19 @@ def test_a_failing_write_is_the_failure_of_its_part(folder):
     (folder / "file").write_text("in the way")
     part = plan(str(folder / "in" / "a.parquet"))[0]
     assert "file" in score_part(BatchJob(out=str(folder / "file" / "out")), part).failure
+
+
+@pytest.mark.parametrize(
+    ("engine", "module", "package"),
+    [("ray", "ray", "ray"), ("spark", "pyspark", "pyspark"), ("dask", "dask", "distributed")],
+)
+def test_an_engine_that_is_not_installed_names_its_package(folder, capsys, monkeypatch, engine, module, package):
+    monkeypatch.delitem(sys.modules, f"ragtrace.batch.engines.{engine}", raising=False)
+    for name in {module, *(name for name in sys.modules if name.startswith(f"{module}."))}:
+        monkeypatch.setitem(sys.modules, name, None)
+    out = folder / "out"
+    assert main(["score", str(folder / "in"), "--engine", engine, "--out", str(out)]) == 2
+    assert capsys.readouterr() == (
+        "", f"ragtrace: --engine {engine}: {module} is not installed: pip install {package}\n"
+    )  # fmt: skip
+    assert not out.exists()

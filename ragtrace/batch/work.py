@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ragtrace.batch.parts import Part
+    from ragtrace.batch.readers import PlacedRow
 
 _MOST_REASON = 500
 _SECRETS = ("OPENAI_API_KEY", "RAGTRACE_JUDGE_API_KEY")  # all that a worker's own environment adds
@@ -93,24 +94,29 @@ def _scored(job: BatchJob, part: Part) -> tuple[bytes, int, Broken]:
     secrets = {name: os.environ[name] for name in _SECRETS if name in os.environ}
     settings = Settings.resolve(job.settings, environ=secrets)
     if part.output == "parquet":
-        table = read_table(part)
+        table, first = read_table(part)
         rows: list[Mapping[str, Any]] = table.to_pylist(maps_as_pydicts="lossy")
+        places = [f"row {number}" for number in range(first, first + len(rows))]
         scored = score_rows(rows, settings, jobs=job.jobs, read=reader.record or dict)
         data = _parquet(with_scores(table, scored))
     else:
-        rows = _rows(part, broken)
+        placed = _rows(part, broken)
+        places, rows = [place for place, _ in placed], [row for _, row in placed]
         scored = score_rows(rows, settings, jobs=job.jobs, read=reader.record or dict)
         data = b"".join(_line(row, one) for row, one in zip(rows, scored, strict=True) if not one.error)
-    for number, one in enumerate(scored):
+    for place, one in zip(places, scored, strict=True):
         if one.error:
-            broken.add(f"{part.where}, row {number}: {one.error}")
+            broken.add(f"{part.path}, {place}: {one.error}")
     return data, sum(not one.error for one in scored), broken
 
 
-def _rows(part: Part, broken: Broken) -> list[Mapping[str, Any]]:
-    """Return the rows of a part; of a format with several for a record, the records."""
+def _rows(part: Part, broken: Broken) -> list[PlacedRow]:
+    """Return the rows of a part with their places; of a format with several for a record, the records."""
     given, records = read_rows(part, broken), reader_of(part.format).records
-    return list(given if records is None else records(given, lambda why: broken.add(f"{part.path}, {why}")))
+    if records is None:
+        return list(given)
+    found = records(given, lambda why: broken.add(f"{part.path}, {why}"))
+    return [(f"record {number}", record) for number, record in enumerate(found, start=1)]
 
 
 def _parquet(table: Any) -> bytes:

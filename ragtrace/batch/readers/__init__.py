@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     Row = Mapping[str, Any]
+    PlacedRow = tuple[str, Row]  # place in the file, such as "line 3"
 
 _MOST_SHOWN = 30
 
@@ -29,15 +30,15 @@ class Reader:
         about: one sentence for a person.
         reads: says by the names of its columns whether a file has this format.
         record: of a format with a row for each record, turns one row; an InputError is the row's error.
-        records: of a format with several rows for each record, turns the rows of one whole file, and
-            tells what it has to leave out.
+        records: of a format with several rows for each record, turns the rows of one whole file, each with its
+            place such as "line 3", and tells with the place what it has to leave out.
         order: readers are asked in this order.
     """
 
     about: str
     reads: Callable[[Collection[str]], bool]
     record: Callable[[Row], Row] | None = None
-    records: Callable[[Iterable[Row], Callable[[str], None]], Iterator[Row]] | None = None
+    records: Callable[[Iterable[PlacedRow], Callable[[str], None]], Iterator[Row]] | None = None
     order: int = 1
 
 

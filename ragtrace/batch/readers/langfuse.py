@@ -14,6 +14,7 @@ from ragtrace.ingest.dialects.values import documents_in, loaded
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+    from ragtrace.batch.readers import PlacedRow
     from ragtrace.ingest.base import RawSpan
 
 _KINDS = {"GENERATION": semconv.KIND_LLM, "SPAN": semconv.KIND_CHAIN, "EVENT": semconv.KIND_TOOL}
@@ -29,15 +30,15 @@ def _reads(columns: Collection[str]) -> bool:
     return {"id", "trace_id", "type"} <= names or ({*_TRACE_COLUMNS} <= names and not names.isdisjoint(_OF_TRACES))
 
 
-def _records(rows: Iterable[Mapping[str, Any]], broken: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
+def _records(rows: Iterable[PlacedRow], broken: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
     return records_of(_spans(rows, broken))
 
 
-def _spans(rows: Iterable[Mapping[str, Any]], broken: Callable[[str], None]) -> Iterator[RawSpan]:
-    for number, given in enumerate(rows):
+def _spans(rows: Iterable[PlacedRow], broken: Callable[[str], None]) -> Iterator[RawSpan]:
+    for place, given in rows:
         row = _row(given)
         if not row.get("id"):
-            broken(f"row {number}: no id")
+            broken(f"{place}: no id")
             continue
         yield _span(row)
         for observation in row.get("observations") or ():

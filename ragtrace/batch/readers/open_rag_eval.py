@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.batch.readers import Reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
+
+    from ragtrace.batch.readers import PlacedRow
 
 _COLUMNS = {"query", "passage_id", "passage", "generated_answer"}
 _NO_ANSWER = {"NO_ANSWER", "API_ERROR"}  # as Open RAG Eval writes them
 _FAILED = "API_ERROR"
 
 
-def _records(rows: Iterable[Mapping[str, Any]], broken: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+def _records(rows: Iterable[PlacedRow], broken: Callable[[str], None]) -> Iterator[dict[str, Any]]:
     """Yield a record for each query and run; its answer is the first that its rows have."""
     runs: dict[tuple[str, str], dict[str, Any]] = {}
-    for number, row in enumerate(rows):
+    for place, row in rows:
         if not row.get("query"):
-            broken(f"row {number}: no query")
+            broken(f"{place}: no query")
             continue
         name, run = str(row.get("query_id") or row["query"]), str(row.get("query_run") or "1")
         record = runs.setdefault((name, run), {"id": f"{name}/{run}", "query": row["query"], "contexts": []})

@@ -11,31 +11,32 @@ from ragtrace.batch.spans import records_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from ragtrace.batch.readers import PlacedRow
     from ragtrace.ingest.base import RawSpan
 
 _KEYS = {"resourceSpans", "resource_spans"}
 _MOST_BYTES = 2**31  # of a file that a person gave, there is no sender to guard against
 
 
-def _records(rows: Iterable[Mapping[str, Any]], broken: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
+def _records(rows: Iterable[PlacedRow], broken: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
     return records_of(_spans(rows, broken))
 
 
-def _spans(rows: Iterable[Mapping[str, Any]], broken: Callable[[str], None]) -> Iterator[RawSpan]:
+def _spans(rows: Iterable[PlacedRow], broken: Callable[[str], None]) -> Iterator[RawSpan]:
     # The extra "server": OTLP is read by the receiver's own decoder.
     from ragtrace.ingest.receiving.options import ReceiverLimits  # noqa: PLC0415
     from ragtrace.ingest.receiving.otlp_json import read_spans  # noqa: PLC0415
     from ragtrace.ingest.receiving.refusal import ReceiverRefusal  # noqa: PLC0415
 
     limits = ReceiverLimits(json_bytes=_MOST_BYTES, span_bytes=_MOST_BYTES, items=_MOST_BYTES)
-    for number, row in enumerate(rows):
+    for place, row in rows:
         try:
             found = read_spans(json_text(dict(row)).encode(), limits, lambda _: True)
         except ReceiverRefusal as error:
-            broken(f"request {number}: {error}")
+            broken(f"{place}: {error}")
             continue
         if found.rejected:
-            broken(f"request {number}: {found.rejected} spans without valid ids")
+            broken(f"{place}: {found.rejected} span{'s' * (found.rejected != 1)} without valid ids")
         yield from found.wanted
 
 

@@ -11,19 +11,20 @@ from ragtrace.batch.spans import raw_span, records_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from ragtrace.batch.readers import PlacedRow
     from ragtrace.ingest.base import RawSpan
 
 _TRACE, _SPAN, _PREFIX = "context.trace_id", "context.span_id", "attributes."
 
 
-def _records(rows: Iterable[Mapping[str, Any]], broken: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
+def _records(rows: Iterable[PlacedRow], broken: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
     return records_of(_spans(rows, broken))
 
 
-def _spans(rows: Iterable[Mapping[str, Any]], broken: Callable[[str], None]) -> Iterator[RawSpan]:
-    for number, row in enumerate(rows):
+def _spans(rows: Iterable[PlacedRow], broken: Callable[[str], None]) -> Iterator[RawSpan]:
+    for place, row in rows:
         if not row.get(_TRACE) or not row.get(_SPAN):
-            broken(f"row {number}: no {_TRACE} or no {_SPAN}")
+            broken(f"{place}: no {_TRACE} or no {_SPAN}")
             continue
         given = {name.removeprefix(_PREFIX): row[name] for name in row if name.startswith(_PREFIX)}
         given.setdefault(semconv.OPENINFERENCE_SPAN_KIND, row.get("span_kind"))

@@ -71,7 +71,7 @@ def test_each_part_has_an_output_and_the_summary_counts_all(folder, capsys):
 def test_ranges_of_bytes_hold_every_line_once(tmp_path, part_bytes):
     lines(tmp_path / "b.jsonl")
     parts = plan(str(tmp_path / "b.jsonl"), part_bytes=part_bytes)
-    found = [row["id"] for part in parts for row in read_rows(part, Broken())]
+    found = [row["id"] for part in parts for _, row in read_rows(part, Broken())]
     assert found == [row["id"] for row in ROWS]
     assert len({part.name for part in parts}) == len(parts)
 
@@ -104,8 +104,67 @@ def test_broken_lines_and_rows_are_counted(tmp_path, capsys):
     printed = capsys.readouterr()
     assert "1 scored in" in printed.out
     assert "5 broken" in printed.out
-    assert "byte" in printed.err
-    assert "field 'query' must be a text, got a number" in printed.err
+    path = tmp_path / "b.jsonl"
+    assert printed.err.splitlines()[:5] == [
+        f"{path}, line 2: not JSON: Expecting property name enclosed in double quotes at column 1",
+        f"{path}, line 3: a line must be a JSON object",
+        f"{path}, line 5: NaN is not JSON; write null",
+        f"{path}, line 6: not UTF-8 (byte 1 of the line)",
+        f"{path}, line 4: field 'query' must be a text, got a number",
+    ]
+
+
+def said_of(path, tmp_path, capsys):
+    """Return the broken rows that `ragtrace score` names, without the last line, which is the progress."""
+    assert main(["score", str(path), "--out", str(tmp_path / "out"), "--metrics", "faithfulness"]) == 1
+    return capsys.readouterr().err.splitlines()[:-1]
+
+
+def test_broken_rows_of_csv_are_named_by_the_line_on_which_they_begin(tmp_path, capsys):
+    path = tmp_path / "a.csv"
+    path.write_bytes(
+        b'query,answer,contexts\nWhere?,"In\nOslo.","[""In Oslo.""]"\n\n'
+        b"Where?,In Oslo.,['In Oslo.']\nWhere?,In Oslo, in Norway.,[]\nWhere?,\xff,\nWhere?,In Oslo.,,,\nWhere?\n"
+    )
+    first, *others = sorted(said_of(path, tmp_path, capsys))
+    assert first.startswith(f"{path}, line 5: field 'contexts' is a text that is not a JSON list; ")
+    assert others == [
+        f"{path}, line 6: 4 cells under 3 columns; put texts with commas in double quotes",
+        f"{path}, line 7: not UTF-8",
+    ]
+
+
+def test_broken_rows_of_parquet_are_named_by_their_number_in_the_file(tmp_path, capsys):
+    path = tmp_path / "a.parquet"
+    rows = [{"query": "Where?", "contexts": '["In Oslo."]'} for _ in range(5)]
+    rows[3]["contexts"] = "['In Oslo.']"
+    parquet(path, rows, group=3)
+    (line,) = said_of(path, tmp_path, capsys)
+    assert line.startswith(f"{path}, row 4: field 'contexts' is a text that is not a JSON list; ")
+
+
+def test_broken_requests_of_otlp_are_named_by_their_line(tmp_path, capsys):
+    path = tmp_path / "a.jsonl"
+    span = {"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "zz", "spanId": "1"}]}]}]}
+    path.write_text(f'{{"resourceSpans": []}}\n\n{{\n{{"resourceSpans": 3}}\n{json.dumps(span)}\n')
+    assert said_of(path, tmp_path, capsys) == [
+        f"{path}, line 3: not JSON: Expecting property name enclosed in double quotes at column 1",
+        f"{path}, line 4: the body is not a valid ExportTraceServiceRequest in OTLP/JSON",
+        f"{path}, line 5: 1 span without valid ids",
+    ]
+
+
+def test_a_broken_line_in_the_middle_of_a_large_file_is_named_by_its_byte(tmp_path):
+    path = tmp_path / "b.jsonl"
+    lines(path, ROWS[:10])
+    before = path.stat().st_size
+    path.write_bytes(path.read_bytes() + b"{\n")
+    broken = Broken()
+    parts = plan(str(path), part_bytes=before // 2)
+    assert len([row for part in parts for row in read_rows(part, broken)]) == 10
+    assert broken.shown == [
+        f"{path}, byte {before}: not JSON: Expecting property name enclosed in double quotes at column 1"
+    ]
 
 
 def test_a_resumed_run_writes_the_same_files(folder, capsys):

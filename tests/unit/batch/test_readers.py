@@ -21,7 +21,7 @@ def records(path):
     lost: list[str] = []
     (part,) = plan(str(path))
     reader, rows = reader_of(part.format), read_rows(part, Broken())
-    found = rows if reader.records is None else reader.records(rows, lost.append)
+    found = [row for _, row in rows] if reader.records is None else [*reader.records(rows, lost.append)]
     assert not lost
     return part.format, [record_of((reader.record or dict)(row)) for row in found]
 

@@ -78,7 +78,8 @@ class Part:
 def plan(path: str, *, form: str | None = None, part_bytes: int = 2**23, without: str = "") -> list[Part]:
     """Return the parts of a file, a folder or a pattern, in the order of their names.
 
-    A file that cannot be read, or has an unknown format, is one part that fails by itself.
+    Every file has a part, also an empty one. A file that cannot be read, or has an unknown format, is one part that
+    fails by itself.
 
     Args:
         path: local or with a protocol of fsspec.
@@ -114,19 +115,18 @@ def _planned(path: str, size: int, given: str | None, part_bytes: int) -> Iterab
     assert form is not None  # noqa: S101 - `plan` left others out
     try:
         columns, groups = _facts(path, form)
-        name = _format(columns, path, given) if columns is not None else ""
+        name = _format(columns, path, given) if columns is not None else given or "records"
     except ConfigError as error:
         failure = str(error).removeprefix(f"{path}: ")
         return [Part(path=path, format=given or "records", form=form, size=size, failure=failure)]
     except (OSError, ValueError, EOFError, csv.Error):
         return [Part(path=path, format=given or "records", form=form, size=size)]
-    if columns is None:
-        return []
     whole = Part(path=path, format=name, form=form, size=size)
     if reader_of(name).record is None or form == "csv":
         return [whole]
     if form == "parquet":
-        return [Part(path=path, format=name, form=form, size=size, group=group) for group in range(groups)]
+        grouped = [Part(path=path, format=name, form=form, size=size, group=group) for group in range(groups)]
+        return grouped or [whole]
     if path.endswith(_PACKED) or size <= part_bytes:
         return [whole]
     starts = range(0, size, part_bytes)

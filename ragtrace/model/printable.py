@@ -35,5 +35,15 @@ def is_printable(text: str) -> bool:
     return _UNSAFE.search(text) is None
 
 
+def count_text(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    Example:
+        >>> count_text(1, "row"), count_text(0, "row")
+        ('1 row', '0 rows')
+    """
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
 def _escape(char: str) -> str:
     return repr(char)[1:-1]

@@ -12,6 +12,7 @@ from ragtrace.cli.io.label_ids import LabelIds
 from ragtrace.cli.io.verdicts import VerdictShares
 from ragtrace.errors import ConfigError, nearest
 from ragtrace.metrics.consistency.runs import query_key
+from ragtrace.model.printable import count_text
 from ragtrace.model.score import ERROR_REASONS
 from ragtrace.scoring.offline.scored_row import Maker, clusters_of, ends_of, home, label_of, maker_of, unit_of
 from ragtrace.stats.intervals import clustered_interval
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 _TOP, _BOTTOM, _RATIO = "ra_nwg_at_k", "proc_at_k", "pct_proc_micro"
 OF_THE_JUDGE = frozenset({reason for reason in ERROR_REASONS if reason.startswith("judge_")} | {"budget_exceeded"})
-_MOST_SHOWN = 10  # unknown fields
+_MOST_SHOWN = 10  # unknown fields, and files without a record
 WIDE = 120  # columns below which reasons would be cut in the middle of words
 
 
@@ -100,6 +101,7 @@ class Summary:
         self.before: int | None = None  # lines of an earlier run, when one is resumed
         self.broken = 0
         self.unknown: Counter[str] = Counter()  # fields that no metric reads
+        self.without_records: Sequence[str] = ()  # names of files
 
     def add(self, scores: Mapping[str, ScoreJson], record: RagRecord | None = None) -> None:
         """Take the scores of one line, and the record that they are of."""
@@ -152,11 +154,11 @@ class Summary:
         return [(label_of(key, kind, found), column) for kind, column in found.items()]
 
     def warnings(self) -> list[str]:
-        """Return warnings of mixed or other judges, missing scores, ids of labels and unknown fields."""
+        """Return warnings of mixed or other judges, missing scores, label ids, unknown fields and empty files."""
         keys = dict.fromkeys((*self.columns, *self.asked))
         found = [warning for key in keys for warning in self._warnings(key)]
         of_labels = filter(None, [self.label_ids.warning()])
-        return [*found, *of_labels, *self._of_one_unit(), *self._passed_over()]
+        return [*found, *of_labels, *self._of_one_unit(), *self._passed_over(), *self._empty()]
 
     def _of_one_unit(self) -> Iterator[str]:
         """Say why the intervals are the whole scale where all lines belong together."""
@@ -171,6 +173,13 @@ class Summary:
         if self.unknown:
             fields = ", ".join(f"{name} ({count})" for name, count in self.unknown.most_common(_MOST_SHOWN))
             yield f"ignored, since they are not part of a record (see `ragtrace schema`): {fields}"
+
+    def _empty(self) -> Iterator[str]:
+        if self.without_records:
+            shown = ", ".join(self.without_records[:_MOST_SHOWN])
+            more = len(self.without_records) - _MOST_SHOWN
+            others = f" and {count_text(more, 'more file')}" if more > 0 else ""
+            yield f"no record in {shown}{others}"
 
     def _warnings(self, key: str) -> Iterator[str]:
         rows = self._rows(key)

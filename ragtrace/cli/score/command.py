@@ -203,6 +203,8 @@ def _score(
                 asyncio.run(score_lines(wanted, scorer, jobs=jobs, add=add))
                 summary.broken = broken.count
                 broken.close()
+                if not (summary.lines or summary.broken):
+                    summary.without_records = ["<stdin>" if file == "-" else file]
         except KeyboardInterrupt:
             return False
         except InputError:

@@ -99,16 +99,20 @@ def score_parts(
         _add(summary, job, part)
     if is_resumed:
         summary.before = summary.lines
+    without = {part.path for part in resumed.left}.difference(part.path for part in resumed.done)
     progress, failed = PartsProgress(len(parts), len(resumed.done)), 0
     try:
         for result in scored(job, resumed.left, workers):
             failed += bool(result.failure)
+            if result.rows or result.broken or result.failure:
+                without.discard(result.part.path)
             _take(summary, job, result)
             progress.add(result)
     except KeyboardInterrupt:
         say(f"ragtrace: stopped; the same command with --resume goes on in {out}", file=sys.stderr)
         return 130
     progress.show()
+    summary.without_records = sorted(without)
     return _report(summary, limits, out, failed)
 
 

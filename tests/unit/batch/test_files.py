@@ -167,6 +167,47 @@ def test_a_broken_line_in_the_middle_of_a_large_file_is_named_by_its_byte(tmp_pa
     ]
 
 
+def test_files_without_a_record_are_named(tmp_path, capsys):
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    parquet(folder / "a.parquet", ROWS[:1])
+    pq.write_table(pa.Table.from_pylist(ROWS).slice(0, 0), folder / "b.parquet")
+    (folder / "c.jsonl").write_text("\n")
+    (folder / "d.csv").write_text("query,answer\n")
+    (folder / "e.csv").touch()
+    (folder / "f.jsonl").write_text('{"resourceSpans": []}\n')
+    command = ["score", str(folder), "--out", str(out), "--metrics", "faithfulness"]
+    assert main(command) == 0
+    printed = capsys.readouterr()
+    named = ", ".join(str(folder / name) for name in ("b.parquet", "c.jsonl", "d.csv", "e.csv", "f.jsonl"))
+    assert f"warning: no record in {named}\n" in printed.out
+    assert "6 of 6 parts" in printed.err
+    assert main([*command, "--resume"]) == 0
+    printed = capsys.readouterr()
+    assert "0 scored now" in printed.out
+    assert main(["worst", str(out)]) == 0
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.jsonl", "-"])
+def test_one_file_without_a_record_is_named(tmp_path, capsys, monkeypatch, name):
+    path = tmp_path / name
+    pq.write_table(pa.table({"query": pa.array([], pa.string())}), path)
+    if name != "a.parquet":
+        path.write_bytes(b"")
+    monkeypatch.setattr(sys, "stdin", path.open())
+    out = tmp_path / ("out.jsonl" if name in {"a.jsonl", "-"} else "out")
+    given = name if name == "-" else str(path)
+    assert main(["score", given, "--out", str(out), "--metrics", "faithfulness"]) == 0
+    assert f"warning: no record in {'<stdin>' if name == '-' else path}\n" in capsys.readouterr().out
+
+
+def test_of_many_files_without_a_record_ten_are_named(tmp_path, capsys):
+    for number in range(11):
+        (tmp_path / f"{number:02d}.jsonl").touch()
+    assert main(["score", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
+    assert f"{tmp_path / '09.jsonl'} and 1 more file\n" in capsys.readouterr().out
+
+
 def test_a_resumed_run_writes_the_same_files(folder, capsys):
     once, twice = folder / "once", folder / "twice"
     command = ["score", str(folder / "in"), "--metrics", "faithfulness", "--out"]

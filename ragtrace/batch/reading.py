@@ -13,6 +13,7 @@ from ragtrace.batch.files import open_file
 from ragtrace.batch.rows import with_lists
 from ragtrace.batch.table import arrow
 from ragtrace.errors import InputError
+from ragtrace.model.printable import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -100,7 +101,8 @@ def _csv_row(header: list[str], cells: list[str]) -> dict[str, Any]:
     except UnicodeEncodeError:
         raise InputError("not UTF-8") from None
     if any(cells[len(header) :]):
-        raise InputError(f"{len(cells)} cells under {len(header)} columns; put texts with commas in double quotes")
+        columns = count_text(len(header), "column")
+        raise InputError(f"{len(cells)} cells under {columns}; put texts with commas in double quotes")
     row: dict[str, Any] = dict.fromkeys(header) | dict(zip(header, cells, strict=False))
     return with_lists({name: value for name, value in row.items() if value != ""})
 

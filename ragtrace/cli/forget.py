@@ -12,6 +12,7 @@ from ragtrace.cli.io.say import say
 from ragtrace.cli.io.stored import opened_store, store_path
 from ragtrace.errors import ConfigError
 from ragtrace.model import as_trace_id
+from ragtrace.model.printable import count_text
 
 if TYPE_CHECKING:
     from ragtrace.stores.base import Subject
@@ -44,10 +45,11 @@ def command(
             erased += (opened.would_forget if dry_run else opened.forget)(subject, identity)
         for aside in sorted(path.parent.glob(f"{path.name}.corrupt-*")):
             say(f"warning: {aside} was put aside as broken and is not read; erase it yourself")
-    counts = f"{erased.scores} scores, {erased.labels} human labels, {erased.payloads} records"
-    counts += f", {erased.anchors} anchors" if erased.anchors else ""
+    nouns = {"score": erased.scores, "human label": erased.labels, "record": erased.payloads}
+    counts = ", ".join(count_text(count, noun) for noun, count in nouns.items())
+    counts += f", {count_text(erased.anchors, 'anchor')}" if erased.anchors else ""
     verb = "would be erased" if dry_run else "erased"
-    say(f"{subject} {identity}: {counts}, {erased.jobs} waiting units {verb}")
+    say(f"{subject} {identity}: {counts}, {count_text(erased.jobs, 'waiting unit')} {verb}")
     return 0
 
 

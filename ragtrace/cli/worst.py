@@ -17,6 +17,7 @@ from ragtrace.cli.io.arguments import Source
 from ragtrace.cli.io.stored import opened_store
 from ragtrace.cli.io.verdicts import verdict_line
 from ragtrace.errors import ConfigError
+from ragtrace.model.printable import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -211,11 +212,13 @@ def _print(console: Console, source: str, found: Ranking[T], shown: list[tuple[f
         raise ConfigError(f"{source}: no answer has a score of {found.metric}; choose another --metric")
     better = "lower" if found.is_down else "higher"
     if not shown:
-        console.print(f"Each of {found.count} answers has the best {found.metric}.")
+        console.print(f"Each of {count_text(found.count, 'answer')} has the best {found.metric}.")
         return
     ranked = f"people's ratings ({found.metric}, " if found.is_by_people else f"{found.metric} ("
     left_out = f"; left out: {found.best} with the best value" if found.best and len(shown) < found.most else ""
-    console.print(f"{len(shown)} worst of {found.count} answers by {ranked}{better} is better){left_out}\n")
+    console.print(
+        f"{len(shown)} worst of {count_text(found.count, 'answer')} by {ranked}{better} is better){left_out}\n"
+    )
     for value, answer in shown:
         for line in answer_lines(value, answer, min(console.width, _READABLE)):
             console.print(line)

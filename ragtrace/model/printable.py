@@ -36,7 +36,7 @@ def is_printable(text: str) -> bool:
 
 
 def count_text(count: int, noun: str) -> str:
-    """Return a count with its noun.
+    """Return a count with its noun, which gets an ``s`` unless the count is 1.
 
     Example:
         >>> count_text(1, "row"), count_text(0, "row")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ragtrace.capture import guarded, record_internal_error
 from ragtrace.errors import QueueError
+from ragtrace.model.printable import count_text
 from ragtrace.queues.base import Job, QueueStats
 from ragtrace.queues.memory import MemoryQueue, ignore_end
 from ragtrace.queues.payload import MOST_BYTES, PRIORITIES, from_bytes, key_of, to_bytes
@@ -252,7 +253,8 @@ class SqliteQueue:
         waited = self._counters.pending if self._counters is not None else 0
         for _ in range(max(waited, 1)):
             record_internal_error(f"ragtrace.queues.sqlite.{how}", error)
-        return f"about {waited} units that waited in it" if self._counters is not None else "what waited in it"
+        units = count_text(waited, "unit")
+        return f"about {units} that waited in it" if self._counters is not None else "what waited in it"
 
     def _complain(self, error: Exception) -> None:
         """Log a lasting trouble once."""

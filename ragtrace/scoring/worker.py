@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded, record_internal_error
 from ragtrace.capture.suppression import own_work
+from ragtrace.model.printable import count_text
 from ragtrace.scoring.daemon_threads import DaemonThreads
 
 if TYPE_CHECKING:
@@ -346,7 +347,7 @@ class Worker:
             self._unwritten.popleft()
         if self._has_warned:
             self._has_warned = False
-            _log.info("the scores can be written again: %d scored units waited", count)
+            _log.info("the scores can be written again: %s waited", count_text(count, "scored unit"))
         return True
 
     @guarded

@@ -379,7 +379,7 @@ def test_resuming_says_what_was_there_and_what_it_lacks(tmp_path: Path) -> None:
     done = ragtrace("score", path, "--metrics", "faithfulness,no_answer", "--out", out, "--resume")
     assert done.returncode == 0
     assert done.stdout.decode().splitlines()[-2:] == [
-        "warning: answered: 5 of 5 lines were scored without it",
+        "warning: answered: 5 of 5 lines scored without it",
         f"0 scored now in {out}, 5 there already, 0 broken",
     ]
 

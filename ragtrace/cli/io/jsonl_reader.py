@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.model.codec import ALIASES, read_aliases, record_from_json
+from ragtrace.model.printable import count_text
 from ragtrace.model.schema import SCHEMA
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class BrokenLines:
         for line in self._held or ():
             say(line, file=sys.stderr)
         if self.count > MOST_SHOWN:
-            say(f"{self._name}: {self.count - MOST_SHOWN} more broken lines", file=sys.stderr)
+            say(f"{self._name}: {count_text(self.count - MOST_SHOWN, 'more broken line')}", file=sys.stderr)
 
 
 def one_line(value: object) -> str:

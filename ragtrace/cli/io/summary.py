@@ -189,7 +189,7 @@ class Summary:
                 yield f"{label}: scores of different judges or versions in one mean: {makers}"
         without = self.lines - sum(column.lines for _, column in rows)
         if without:
-            yield f"{key}: {without} of {self.lines} lines were scored without it"
+            yield f"{key}: {without} of {count_text(self.lines, 'line')} scored without it"
         asked, found = self.asked.get(key), sorted({maker for _, column in rows for maker in column.makers})
         if asked is not None and found and asked not in found:
             yield f"{key}: asked of {asked}, but every score is of {', '.join(found)}"

@@ -30,6 +30,7 @@ from ragtrace.cli.io.summary import Summary, limits_from, maker_text
 from ragtrace.cli.score.parts import is_for_parts, score_parts
 from ragtrace.cli.worst import WorstAnswers
 from ragtrace.errors import ConfigError, InputError
+from ragtrace.model.printable import count_text
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -166,7 +167,7 @@ def command(
             if out in {None, "-"}
             else "the same command with --resume goes on"
         )
-        say(f"ragtrace: stopped; {summary.lines} lines are written, {hint}", file=sys.stderr)
+        say(f"ragtrace: stopped; {count_text(summary.lines, 'line')} written, {hint}", file=sys.stderr)
         return 130
     return 3 if missed else 1 if summary.broken else 0
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.cli.io.jsonl_reader import open_lines
 from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError
+from ragtrace.model.printable import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -138,14 +139,16 @@ class PartsProgress:
         self._shown = time.monotonic()
         rate = self._rows / max(self._ended - self._began, 1e-9)
         failed = f", {self._failed} failed" if self._failed else ""
-        say(f"{self._done} of {self._parts} parts, {self._rows} rows, {rate:.0f} rows/s{failed}", file=sys.stderr)
+        done = f"{self._done} of {count_text(self._parts, 'part')}, {count_text(self._rows, 'row')}"
+        say(f"{done}, {rate:.0f} rows/s{failed}", file=sys.stderr)
 
 
 def _take(summary: Summary, job: BatchJob, result: PartResult) -> None:
     for line in result.shown:
         say(line, file=sys.stderr)
     if result.broken > len(result.shown):
-        say(f"{result.part.where}: and {result.broken - len(result.shown)} more broken rows", file=sys.stderr)
+        more = count_text(result.broken - len(result.shown), "more broken row")
+        say(f"{result.part.where}: and {more}", file=sys.stderr)
     summary.broken += result.broken
     if result.failure:
         say(f"failed: {result.part.where}: {result.failure}", file=sys.stderr)
@@ -170,7 +173,7 @@ def _report(summary: Summary, limits: Sequence[Limit], out: str, failed: int) ->
         console.print(f"warning: {warning}")
     before = "" if summary.before is None else f", {summary.before} there already"
     when = "" if summary.before is None else " now"
-    parts = f", {failed} part{'s' * (failed != 1)} failed: --resume tries again" if failed else ""
+    parts = f", {count_text(failed, 'part')} failed: --resume tries again" if failed else ""
     now = summary.lines - (summary.before or 0)
     console.print(f"{now} scored{when} in {out}{before}, {summary.broken} broken{parts}")
     missed = [*summary.missed(limits), *filter(None, [summary.unjudged()])]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.ingest.dialects.registry import all_dialects
 from ragtrace.ingest.spans import received_span
+from ragtrace.model.printable import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,7 +43,7 @@ class Hints:
             return
         found = sorted({name for raw in spans for name in _dialects_of(raw)})
         scopes = ", ".join(sorted({raw.scope or "?" for raw in spans})[:_MOST_SCOPES])
-        what = f"a trace of {len(spans)} span{'s' * (len(spans) > 1)} (scopes: {scopes}) has no RAG run"
+        what = f"a trace of {count_text(len(spans), 'span')} (scopes: {scopes}) has no RAG run"
         if found:
             self._once(
                 "no_question",

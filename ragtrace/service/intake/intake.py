@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.ingest.assembly.assembler import Assembler, AssemblyLimits
 from ragtrace.ingest.base import is_own_evaluation
+from ragtrace.model.printable import count_text
 from ragtrace.service.intake.foreign import ForeignScores
 from ragtrace.service.intake.hints import Hints
 from ragtrace.service.intake.units import TraceUnits
@@ -24,20 +25,20 @@ _QUEUE_FULL = 0.95
 _RETRY_S = 5.0
 _BATCH = 128
 _WORDS = {
-    "duplicate": "spans sent twice",
-    "evicted": "traces dropped for room",
-    "invalid": "spans rejected (bad ids or too large)",
-    "label_bad_value": "labels rejected (value not in 0 to 1)",
-    "label_foreign": "labels of other judges",
-    "label_human": "labels of people",
-    "label_no_name": "labels rejected (no name)",
-    "label_no_store": "labels not kept (no --store)",
-    "label_no_trace": "labels rejected (no trace id)",
-    "label_unknown_word": "labels rejected (unknown word)",
-    "late": "spans too late",
-    "no_root": "traces without a root",
-    "oversized": "spans beyond a trace's size",
-    "unchanged": "runs that late spans did not change",
+    "duplicate": ("span", "sent twice"),
+    "evicted": ("trace", "dropped for room"),
+    "invalid": ("span", "rejected (bad ids or too large)"),
+    "label_bad_value": ("label", "rejected (value not in 0 to 1)"),
+    "label_foreign": ("label", "of other judges"),
+    "label_human": ("label", "of people"),
+    "label_no_name": ("label", "rejected (no name)"),
+    "label_no_store": ("label", "not kept (no --store)"),
+    "label_no_trace": ("label", "rejected (no trace id)"),
+    "label_unknown_word": ("label", "rejected (unknown word)"),
+    "late": ("span", "too late"),
+    "no_root": ("trace", "without a root"),
+    "oversized": ("span", "beyond a trace's size"),
+    "unchanged": ("run", "that late spans did not change"),
 }
 
 
@@ -151,5 +152,10 @@ class TraceIntake:
         """Return the open traces, and the counts so far, as a person reads them."""
         with self._work:
             counts = sorted(self.counts.items())
-        shown = ", ".join(f"{n} {_WORDS.get(name, name)}" for name, n in counts if n)
-        return f"{self.assembler.open_traces} traces open" + (f"; {shown}" if shown else "")
+        shown = ", ".join(_in_words(name, n) for name, n in counts if n)
+        return f"{count_text(self.assembler.open_traces, 'trace')} open" + (f"; {shown}" if shown else "")
+
+
+def _in_words(name: str, count: int) -> str:
+    noun, rest = _WORDS.get(name, (None, name))
+    return f"{count if noun is None else count_text(count, noun)} {rest}"

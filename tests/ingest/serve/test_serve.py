@@ -100,7 +100,7 @@ def test_a_late_span_makes_one_revision_that_counts_no_trace_again() -> None:
     first, second = (attributes_of(span.attributes) for span in evaluations(receiver))
     assert "ragtrace.score.faithfulness" not in first
     assert second["ragtrace.score.faithfulness"] == 1.0
-    assert "1 spans too late" in serve.lines[-1]
+    assert "1 span too late" in serve.lines[-1]
     points = receiver.metrics["ragtrace.traces"].sum.data_points
     assert sum(point.as_int for point in points) == 1
 
@@ -315,9 +315,7 @@ def test_a_person_s_rating_and_a_foreign_score_stand_in_the_store(tmp_path: Path
         assert receiver.wait_for(has_evaluations(3), 60.0)
         assert receiver.resource["service.name"] == "ragtrace"
         assert serve.stop() == 0
-    assert (
-        "1 labels rejected (value not in 0 to 1), 1 labels of other judges, 1 labels of people" in serve.lines[-1]
-    )
+    assert "1 label rejected (value not in 0 to 1), 1 label of other judges, 1 label of people" in serve.lines[-1]
     shown = ran("show", store, trace_id).stdout.decode()
     assert "groundedness" in shown
     assert "rater foreign:deepeval" in shown

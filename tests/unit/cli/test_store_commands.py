@@ -243,7 +243,7 @@ def test_a_trace_id_is_lower_case_as_traces_have_it(path, tmp_path, capsys):
     assert main(["feedback", "--store", str(path), str(file)]) == 0
     assert [row["source"] for row in rows_of(path) if row["trace_id"] == trace.lower()] == ["judge", "human"]
     assert main(["forget", "--trace", trace.upper(), "--store", str(path)]) == 0
-    assert "1 scores, 1 human labels" in capsys.readouterr().out
+    assert "1 score, 1 human label" in capsys.readouterr().out
 
 
 def test_a_command_deletes_nothing_to_make_room(path, tmp_path, monkeypatch):
@@ -264,7 +264,7 @@ def test_a_command_deletes_nothing_to_make_room(path, tmp_path, monkeypatch):
 
 def test_forget_says_what_it_erases_and_erases_it(path, capsys):
     assert main(["forget", "--user", "user-1", "--store", str(path), "--dry-run"]) == 0
-    counts = "1 scores, 1 human labels, 1 records, 0 waiting units"
+    counts = "1 score, 1 human label, 1 record, 0 waiting units"
     assert capsys.readouterr().out == f"user user-1: {counts} would be erased\n"
     assert len(rows_of(path)) == 6
     assert main(["forget", "--user", "user-1", "--store", str(path)]) == 0
@@ -285,10 +285,10 @@ def test_forget_erases_in_a_spool_too_also_an_id_that_is_no_unicode(path, tmp_pa
     (tmp_path / "spool.corrupt-1-2").write_bytes(b"")
     files = ["--store", str(path), "--spool", str(spool.path)]
     assert main(["forget", "--user", "ada\udcff", *files]) == 0
-    assert "1 scores, 0 human labels, 1 records, 1 waiting units erased" in capsys.readouterr().out
+    assert "1 score, 0 human labels, 1 record, 1 waiting unit erased" in capsys.readouterr().out
     assert main(["forget", "--trace", TRACES[0], *files]) == 0
     said = capsys.readouterr().out
-    assert "1 scores, 1 human labels, 1 records, 1 waiting units erased" in said
+    assert "1 score, 1 human label, 1 record, 1 waiting unit erased" in said
     assert "spool.corrupt-1-2 was put aside" in said
     assert [job.key for job in spool.lease("w", 9)] == ["2"]
     assert b"It has 1 trams" not in spool.path.read_bytes()

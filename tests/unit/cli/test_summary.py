@@ -94,7 +94,7 @@ def test_mixed_judges_and_left_out_lines_are_warned_of(summary: Summary) -> None
     summary.add({"faithfulness": ok(1.0, judge="openai:m")})
     assert summary.warnings() == [
         "faithfulness: scores of different judges or versions in one mean: openai:m v1, overlap v1",
-        "harm_at_k: 1 of 9 lines were scored without it",
+        "harm_at_k: 1 of 9 lines scored without it",
     ]
 
 

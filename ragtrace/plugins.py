@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Any
 
-from ragtrace.errors import ConfigError
+from ragtrace.errors import ConfigError, MissingExtra
 
 
 def load_plugin(group: str, name: str) -> Any:
@@ -21,6 +21,7 @@ def load_plugin(group: str, name: str) -> Any:
 
     Raises:
         ConfigError: neither exists, or the entry point cannot be imported.
+        MissingExtra: its package is not installed.
 
     Example:
         >>> load_plugin("ragtrace.sinks", "phoenix").__name__
@@ -37,6 +38,8 @@ def load_plugin(group: str, name: str) -> Any:
     for point in entry_points(group=group, name=name):
         try:
             return point.load()
+        except MissingExtra:
+            raise
         except (ImportError, AttributeError) as error:
             raise ConfigError(f"the entry point {name!r} of {group} cannot be imported: {error}") from error
     raise ConfigError(f"{group} has no module and no entry point {name!r}")

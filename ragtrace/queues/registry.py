@@ -72,4 +72,4 @@ def _plugin(scheme: str) -> Any:
     try:
         return load_plugin(GROUP, scheme)
     except ModuleNotFoundError as error:
-        raise ConfigError(f'queue: {error.name} is missing; install the extra "{scheme}"') from None
+        raise ConfigError(f"queue: {error}") from None

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.batch.readers import Reader
 from ragtrace.batch.rows import json_text
 from ragtrace.batch.spans import records_of
+from ragtrace.errors import MissingExtra
+from ragtrace.model.printable import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,10 +25,12 @@ def _records(rows: Iterable[PlacedRow], broken: Callable[[str], None]) -> Iterat
 
 
 def _spans(rows: Iterable[PlacedRow], broken: Callable[[str], None]) -> Iterator[RawSpan]:
-    # The extra "server": OTLP is read by the receiver's own decoder.
-    from ragtrace.ingest.receiving.options import ReceiverLimits  # noqa: PLC0415
-    from ragtrace.ingest.receiving.otlp_json import read_spans  # noqa: PLC0415
-    from ragtrace.ingest.receiving.refusal import ReceiverRefusal  # noqa: PLC0415
+    try:  # OTLP is read by the receiver's own decoder
+        from ragtrace.ingest.receiving.options import ReceiverLimits  # noqa: PLC0415
+        from ragtrace.ingest.receiving.otlp_json import read_spans  # noqa: PLC0415
+        from ragtrace.ingest.receiving.refusal import ReceiverRefusal  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise MissingExtra("orjson", "server") from error
 
     limits = ReceiverLimits(json_bytes=_MOST_BYTES, span_bytes=_MOST_BYTES, items=_MOST_BYTES)
     for place, row in rows:
@@ -36,7 +40,7 @@ def _spans(rows: Iterable[PlacedRow], broken: Callable[[str], None]) -> Iterator
             broken(f"{place}: {error}")
             continue
         if found.rejected:
-            broken(f"{place}: {found.rejected} span{'s' * (found.rejected != 1)} without valid ids")
+            broken(f"{place}: {count_text(found.rejected, 'span')} without valid ids")
         yield from found.wanted
 
 

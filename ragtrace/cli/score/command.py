@@ -60,7 +60,7 @@ Resuming matches lines by id, and lines of one id by their order in the file. Li
 metrics; a warning names them.
 
 Several files: PATH is a folder, a pattern, a Parquet or CSV file, or an address such as
-s3://bucket/runs; --engine takes a single file there too. Each file is split into parts
+s3://bucket/runs; --engine takes a single file there too. They need the extra lake. Each file is split into parts
 (row groups, ranges of bytes), and each part has an output of its own in the folder --out.
 --resume goes on with the parts whose output is missing. Formats: records, ragas, phoenix,
 langfuse, open_rag_eval, otlp; they are recognised by their columns.

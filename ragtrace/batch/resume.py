@@ -97,8 +97,8 @@ def parquet_lines(stream: IO[bytes], where: str) -> Iterator[dict[str, Any] | No
 
 
 def _has_scores(schema: Any) -> bool:
-    kind = schema.field(SCORES).type if SCORES in schema.names else None
-    names = {one.name for one in getattr(kind, "value_type", None) or ()}
+    kind = getattr(schema.field(SCORES).type, "value_type", None) if SCORES in schema.names else None
+    names = {kind.field(place).name for place in range(kind.num_fields)} if kind is not None else set()
     return names.issuperset(SCORE_COLUMNS)
 
 

@@ -161,12 +161,14 @@ def test_damaged_pages_are_named_and_the_other_parts_are_read(scored, capsys):
 def test_what_is_not_scored_is_refused_in_one_line(given, tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     (tmp_path / "no.parquet").write_text("query,answer\n")
+    unscored = "no column of scores here; score the file first: ragtrace score FILE --out FOLDER"
+    others = {"text": ["0.5"], "numbers": [[0.5]], "structs": [[{"id": "d1", "score": 0.5}]]}
+    for name, scores in others.items():  # a column of this name that another tool wrote
+        pq.write_table(pa.table({"query": ["Where?"], "scores": scores}), tmp_path / f"{name}.parquet")
     for command in ("worst", "investigate", "compare"):
         for name, why in (
-            (
-                given / "a.parquet",
-                "no column of scores here; score the file first: ragtrace score FILE --out FOLDER",
-            ),
+            (given / "a.parquet", unscored),
+            *((tmp_path / f"{name}.parquet", unscored) for name in others),
             (tmp_path / "no.parquet", "not a Parquet file; check the path"),
             (tmp_path / "empty", "there is no file that `ragtrace score` wrote; check the path"),
             ("nothing://there", "Protocol not known: nothing"),

@@ -38,7 +38,7 @@ def test_a_flush_scores_what_the_spool_holds(path, how):
 def test_a_flush_says_that_a_worker_scores_what_the_spool_holds(path, how):
     said, log, _ = ended(path, how, RAGTRACE_SCORER="worker")
     assert (said["is_done"], accounts(path).ready) == (True, UNITS)
-    assert f"{UNITS} units wait in the spool {path} for `ragtrace worker`" in log
+    assert f"{UNITS} units wait in {path} for `ragtrace worker`" in log
     assert said["took_s"] < 20.0
 
 

@@ -82,7 +82,7 @@ DEADLINE = "Invalid value for '--deadline': Input should be"
 @pytest.mark.parametrize(
     ("args", "env", "words"),
     [
-        ([], {}, "worker: there is no spool: give --spool FILE, or set RAGTRACE_SPOOL\n"),
+        ([], {}, "worker: there is no spool: give --spool FILE or --queue ADDRESS, or set RAGTRACE_SPOOL\n"),
         (["--spool", "/no/folder/spool"], {}, "spool: the spool "),
         (["--spool", "s"], {"RAGTRACE_ENABLED": "0"}, "worker: RAGTRACE_ENABLED turns ragtrace off"),
         (

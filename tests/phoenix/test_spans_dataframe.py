@@ -57,7 +57,8 @@ def send(phoenix: Phoenix, project: str) -> int:
     resource = request.resource_spans.add()
     ParseDict(attribute, resource.resource)
     scope = resource.scope_spans.add()
-    scope.spans.extend(raw.span for raw in _spans(map(json.loads, rows), pytest.fail))
+    placed = ((f"line {number}", json.loads(row)) for number, row in enumerate(rows, start=1))
+    scope.spans.extend(raw.span for raw in _spans(placed, pytest.fail))
     sent = urllib.request.Request(  # noqa: S310 - http on loopback
         f"{phoenix.url}/v1/traces",
         data=request.SerializeToString(),

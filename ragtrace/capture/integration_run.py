@@ -240,9 +240,14 @@ class IntegrationRun(Run):
         return any(isinstance(step, Generation) for step in self._steps)
 
     def is_mostly_passages(self, text: str) -> bool:
-        """Tell whether a text consists of the run's passages for at least a half: a context, not an answer."""
+        """Tell whether a text is a context, not an answer: one passage, or several that are at least half of it.
+
+        An answer may quote one passage and say more.
+        """
         passages = (*self.candidates(), *(self._selection or ()))
         found = found_in(text, tuple({passage.id: passage for passage in passages}.values()))
+        if len(found) == 1:
+            return found[0].text.strip() == text.strip()
         return bool(found) and 2 * sum(len(passage.text) for passage in found) >= len(text)
 
     def candidates(self) -> tuple[Passage, ...]:

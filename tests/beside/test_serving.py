@@ -31,7 +31,7 @@ KINDS = {"http": "HTTP", "proto": "HTTP", "grpc": "GRPC"}
 
 def app() -> str:
     """Return the application of the how-to page."""
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    code, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     return str(code)
 
 

@@ -136,6 +136,13 @@ class Assembler:
         """Number of traces that take spans."""
         return len(self._open)
 
+    @property
+    def rootless_traces(self) -> int:
+        """Number of traces that are complete but for their root, which has not come within the settle time."""
+        with self._lock:
+            since_s = self._clock() - self.limits.settle_s
+            return sum(not trace.has_root and trace.last_s <= since_s for trace in self._open.values())
+
     def take_counts(self) -> Counter[str]:
         """Return the numbers since the last call.
 

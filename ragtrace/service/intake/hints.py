@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.ingest.dialects.registry import all_dialects
 from ragtrace.ingest.spans import received_span
-from ragtrace.model.printable import count_text
+from ragtrace.model.printable import count_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,11 +23,12 @@ _CONTENT = {
     " OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental",
 }
 _TEXTS = ("question", "answer", "documents", "document_text")
+_ONE_TRACE = "If one request does both, open a span around both in the application, so that they are one trace"
 _MOST_SCOPES = 5
 
 
 class Hints:
-    """Says once each: a trace has no known dialect, has no RAG run, or its spans have no texts.
+    """Says once each what a trace lacks: a known dialect, a RAG run, its root, a search, an answer, or texts.
 
     Args:
         say: takes one line.
@@ -57,19 +58,45 @@ class Hints:
                 " expected here; if all are like this, instrument the application's RAG framework",
             )
 
+    def no_root(self, spans: Sequence[RawSpan]) -> None:
+        """Explain a trace that ended without its root."""
+        here = {raw.span.span_id for raw in spans}
+        top = next((raw for raw in spans if raw.span.parent_span_id not in here), None)
+        if top is not None:
+            self._once(
+                "no_root",
+                f"a trace never got its root: the parent {top.span.parent_span_id.hex()} of the span"
+                f" {printable(top.span.name)!r} did not come. Export that span too: it was not ended, its exporter"
+                " was not flushed, or a filter on the way drops it",
+            )
+
     def lacking(self, run: ReadRun) -> None:
         """Explain a run without the texts that a judge reads: the sender hides all, or its dialect lacks some."""
         missing = [name for name in _TEXTS if name in run.lacks]
         senders = " and ".join(run.dialects)
+        todo = next((todo for name, todo in _CONTENT.items() if name in run.dialects), "turn content on")
         if "question" in missing:
-            todo = next((todo for name, todo in _CONTENT.items() if name in run.dialects), "turn content on")
+            has_ids = bool(run.record.contexts)
+            left = "only metrics over ids and ranks have values" if has_ids else "no metric has a value"
             self._once(
                 f"no_content:{senders}",
-                f"traces of {senders} come without texts, so a judge has nothing to read and only metrics over ids"
-                f" and ranks have values. In the application: {todo}",
+                f"traces of {senders} come without texts, so a judge has nothing to read and {left}."
+                f" In the application: {todo}",
+            )
+        elif "model_call" in run.lacks:
+            self._once(
+                f"no_answer:{senders}",
+                f"a trace of {senders} is a search without a model's call and without an answer, so metrics of"
+                f" answers are na. {_ONE_TRACE}",
+            )
+        elif "retrieval" in run.lacks:
+            self._once(
+                f"no_search:{senders}",
+                f"a trace of {senders} has an answer and no search, so metrics over contexts are na. {_ONE_TRACE}",
             )
         elif missing:
-            self._once(f"lacks:{senders}", f"traces of {senders}: {' '.join(run.lacks[name] for name in missing)}")
+            reasons = " ".join(run.lacks[name] for name in missing)
+            self._once(f"lacks:{senders}", f"traces of {senders}: {reasons} Where content is hidden: {todo}")
 
     def sent_twice(self) -> None:
         """Explain runs that their own application scores."""

@@ -153,7 +153,10 @@ class TraceIntake:
         with self._work:
             counts = sorted(self.counts.items())
         shown = ", ".join(_in_words(name, n) for name, n in counts if n)
-        return f"{count_text(self.assembler.open_traces, 'trace')} open" + (f"; {shown}" if shown else "")
+        opened = f"{count_text(self.assembler.open_traces, 'trace')} open"
+        if waiting := self.assembler.rootless_traces:
+            opened += f" ({waiting} without a root yet, for {self.assembler.limits.longest_s:.0f} s at most)"
+        return opened + (f"; {shown}" if shown else "")
 
 
 def _in_words(name: str, count: int) -> str:

@@ -78,6 +78,8 @@ class TraceUnits:
             self._passed("dropped", reason, is_counted=not trace.revision)
             return []
         spans = trace.spans
+        if trace.end == "no_root":
+            self._hints.no_root(spans)
         self._foreign.take_spans(spans)
         settings = self._service.settings
         runs = read_trace(

@@ -8,10 +8,9 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from ragtrace.batch.files import OutputFolder
 from ragtrace.batch.readers import reader_of
-from ragtrace.batch.rows import json_text, with_lists, without_nulls
+from ragtrace.batch.rows import fallback_id, json_text, with_lists, without_nulls
 from ragtrace.batch.table import ERROR, SCORE_COLUMNS, SCORES, arrow
 from ragtrace.errors import ConfigError
-from ragtrace.model.passage import content_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -104,7 +103,7 @@ def _has_scores(schema: Any) -> bool:
 
 def _line(row: dict[str, Any]) -> dict[str, Any]:
     given = with_lists(without_nulls({name: row[name] for name in row if name not in {SCORES, ERROR}}))
-    identity = given.pop("id", None) or content_id(json_text(given))
+    identity = given.pop("id", None) or fallback_id(given)
     return {"id": identity, **given, SCORES: {one["metric"]: _score(one) for one in row[SCORES]}}
 
 

@@ -64,7 +64,7 @@ def score_rows(
 
 
 def record_of(row: Row) -> RagRecord:
-    """Return the record of a row; one without an id has a hash of its content as its id.
+    """Return the record of a row.
 
     Raises:
         InputError: a field has a wrong form.
@@ -80,7 +80,21 @@ def record_of(row: Row) -> RagRecord:
                 f'field {name!r} is a text that is not a JSON list; write ["..."] with double quotes '
                 "(of Dask, set dataframe.convert-string to False)"
             )
-    return record_from_json(given, fallback_id="" if given.get("id") else content_id(json_text(given)))
+    return record_from_json(given, fallback_id=fallback_id(given))
+
+
+def fallback_id(row: Row) -> str:
+    """Return the id of a row that has none: a hash of its query, so that two runs over it can be compared.
+
+    A row without a query has a hash of its content.
+
+    Example:
+        >>> one, other = {"query": "Where?", "answer": "Oslo."}, {"question": "Where?", "answer": "Rome."}
+        >>> fallback_id(one) == fallback_id(other)
+        True
+    """
+    query = next((row[name] for name in ("query", *ALIASES["query"]) if row.get(name)), None)
+    return content_id(query if isinstance(query, str) else json_text(without_nulls(dict(row))))
 
 
 def with_lists(row: Row) -> dict[str, Any]:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.batch.files import OutputFolder
 from ragtrace.batch.readers import reader_of
 from ragtrace.batch.reading import Broken, read_rows, read_table
-from ragtrace.batch.rows import RowScores, json_text, score_rows, without_nulls
+from ragtrace.batch.rows import RowScores, fallback_id, json_text, score_rows
 from ragtrace.batch.table import ERROR, SCORES, arrow, with_scores
-from ragtrace.model.passage import content_id
 from ragtrace.settings import Settings
 
 if TYPE_CHECKING:
@@ -127,5 +126,4 @@ def _parquet(table: Any) -> bytes:
 
 def _line(row: Mapping[str, Any], scored: RowScores) -> bytes:
     given = {name: value for name, value in row.items() if name not in {"id", SCORES, ERROR}}
-    identity = row.get("id") or content_id(json_text(without_nulls(dict(row))))
-    return f"{json_text({'id': identity, **given, SCORES: scored.scores})}\n".encode()
+    return f"{json_text({'id': row.get('id') or fallback_id(row), **given, SCORES: scored.scores})}\n".encode()

@@ -110,6 +110,7 @@ def _notes(found: Comparison, letters: list[str]) -> Iterator[str]:
                     reasons.setdefault(listed, []).append(line.label)
             yield from (f"{letter} {kind}: {reason}: {', '.join(names)}" for reason, names in reasons.items())
     yield from _left_out(found, letters)
+    yield from _alone(found, letters)
     has_runs = any(side.values for line in found.lines if line.is_over_runs for side in line.sides)
     if not has_runs and any(arm["repeated"] for arm in found.arms):
         yield f"no query was asked {LEAST_RUNS} times: not enough for consistency over runs"
@@ -134,3 +135,19 @@ def _left_out(found: Comparison, letters: list[str]) -> Iterator[str]:
                 names.setdefault(contrast.other_labels, []).append(line.label)
         for count, labels in names.items():
             yield f"{letter}: {count} pairs left out, as the labels changed between them: {', '.join(labels)}"
+
+
+def _alone(found: Comparison, letters: list[str]) -> Iterator[str]:
+    """Tell of values that a paired difference leaves out, since their record is in one file only."""
+    for i, letter in enumerate(letters[1:]):
+        names: dict[int, list[str]] = {}
+        for line in found.lines:
+            contrast = line.contrasts[i]
+            if contrast.difference is not None and contrast.difference.is_paired and not line.is_over_runs:
+                pairs = contrast.difference.n[0] + contrast.other_labels
+                alone = max(len(line.sides[0].values), len(line.sides[i + 1].values)) - pairs
+                names.setdefault(alone, []).append(line.label)
+        for count, labels in names.items():
+            if count > 0:
+                left = f"up to {count} values left out, as the other file has none of their ids"
+                yield f"{letter}: {left}: {', '.join(labels)}"

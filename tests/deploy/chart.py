@@ -17,6 +17,7 @@ DEFAULT_PYTHON = ROOT / "build" / "deploy" / "bin" / "python"
 KAFKA = {"brokers": "kafka:9092"}
 TOKEN = {"token": {"existingSecret": "token"}}
 OPENAI = {"name": "openai:gpt-4o-mini", "existingSecret": "judge"}
+EXTRA_EGRESS = {"ports": [{"port": 8443, "protocol": "TCP"}], "to": [{"ipBlock": {"cidr": "198.51.100.0/24"}}]}
 
 CASES: dict[str, dict[str, Any]] = {
     "defaults": {"serve": TOKEN},
@@ -88,6 +89,7 @@ CASES: dict[str, dict[str, Any]] = {
             "otlpFrom": [{"podSelector": {"matchLabels": {"app": "otel-collector"}}}],
             "kafkaTo": [{"ipBlock": {"cidr": "203.0.113.0/24"}}],
             "dnsTo": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "openshift-dns"}}}],
+            "extraEgress": [EXTRA_EGRESS],
         },
         "serviceAccount": {"annotations": {"example.com/role": "scorer"}},
         "podAnnotations": {"example.com/team": "rag"},
@@ -101,7 +103,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no brokers": ({"worker": {"enabled": True}}, "kafka.brokers: the worker reads Kafka"),
     "nothing runs": ({"serve": {"enabled": False}}, "serve.enabled and worker.enabled are both false"),
     "no account": ({"serve": TOKEN, "serviceAccount": {"create": False}}, "serviceAccount.name: name the account"),
-    "a secret in the open": ({"settings": {"RAGTRACE_JUDGE_API_KEY": "sk-1"}}, "looks like a secret"),
+    "a secret in the open": ({"settings": {"RAGTRACE_JUDGE_API_KEY": "sk-1"}}, "settings.RAGTRACE_JUDGE_API_KEY is a secret"),
+    "a webhook in the open": ({"settings": {"RAGTRACE_SINKS": "webhook:https://hooks.example/T0"}}, "settings.RAGTRACE_SINKS is a secret"),
     "an unknown value": ({"serve": {"replica": 2}}, "replica"),
     "a wrong mode": ({"worker": {"autoscaling": {"mode": "vpa"}}}, "mode"),
     "no token": ({}, "serve.token.existingSecret: the receiver listens on 0.0.0.0"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +13,7 @@ import yaml
 
 from ragtrace.settings import Settings
 from tests.command_line import parsed
-from tests.deploy.chart import CASES, CHART, REFUSED, deploy_python, manifests, of_kind, render
+from tests.deploy.chart import CASES, CHART, EXTRA_EGRESS, REFUSED, TOKEN, deploy_python, manifests, of_kind, render
 
 deploy_python()  # one skip for the file where Helm is missing
 
@@ -94,6 +95,13 @@ def test_secrets_are_named_and_never_written(rendered: dict[str, Any]) -> None:
         mounts = {one["name"]: one["mountPath"] for one in pod["containers"][0]["volumeMounts"]}
         assert all(mounts[name] == f"/etc/ragtrace/{name}" for name in files)
         assert pod["containers"][0]["envFrom"] == [{"secretRef": {"name": "langfuse"}}]
+
+
+def test_every_secret_is_refused_under_settings() -> None:
+    secrets = [f"RAGTRACE_{item.name.upper()}" for item in fields(Settings) if item.metadata.get("secret")]
+    assert "RAGTRACE_WEBHOOK_URL" in secrets
+    for name, one in zip(secrets, render([{"serve": TOKEN, "settings": {name: "x"}} for name in secrets]), strict=True):
+        assert f"settings.{name}" in one["error"]
 
 
 def test_the_arguments_are_those_of_the_commands(rendered: dict[str, Any]) -> None:
@@ -181,7 +189,8 @@ def test_the_network_leads_in_to_otlp_and_metrics_alone(rendered: dict[str, Any]
     assert _ports(serve["ingress"]) == {"otlp-grpc", "otlp-http", "metrics"}
     assert _ports(worker["ingress"]) == {"metrics"}
     assert serve["ingress"][0]["from"] == [{"podSelector": {"matchLabels": {"app": "otel-collector"}}}]
-    assert _ports(serve["egress"]) == {53, 443, 4317, 4318, 4337, 4338}
+    assert _ports(serve["egress"]) == {53, 443, 4317, 4318, 4337, 4338, 8443}
+    assert serve["egress"][-1] == worker["egress"][-1] == EXTRA_EGRESS
     assert _ports(worker["egress"]) == _ports(serve["egress"]) | {9092, 9093}
     assert not of_kind(manifests(rendered["no-networkpolicy"]), "NetworkPolicy")
     offline = of_kind(manifests(rendered["defaults"]), "NetworkPolicy")[0]["spec"]
@@ -225,6 +234,21 @@ def test_the_notes_tell_of_missing_protection(rendered: dict[str, Any]) -> None:
     notes = rendered["everything"]["files"]["ragtrace/templates/NOTES.txt"]
     assert "WARNING" not in notes
     assert "loadbalancing exporter" in notes
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("defaults", None),
+        ("everything", "Each of at most 7 pods may spend 3.64 dollars a day, 25.5 together."),
+        ("kafka-keda", "Each of at most 6 pods may spend 1.67 dollars a day, 10 together."),
+        ("embedder", "Each of at most 1 pods may spend 10 dollars a day, 10 together."),
+    ],
+)
+def test_the_notes_say_what_a_pod_may_spend(case: str, words: str | None, rendered: dict[str, Any]) -> None:
+    notes = rendered[case]["files"]["ragtrace/templates/NOTES.txt"]
+    assert "A share of 0.05 of the traces is scored" in notes
+    assert words in notes if words else "dollars" not in notes
 
 
 def test_the_chart_has_the_version_of_the_package() -> None:

@@ -50,6 +50,16 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- if eq $n 1 }}1{{ else }}{{ printf "0.%06d" (div 1000000 $n) }}{{ end }}
 {{- end }}
 
+{{- /* Dollars a day that each pod may spend. */ -}}
+{{- define "ragtrace.dollarsPerPod" -}}
+{{- divf .Values.judge.budgetUsdPerDay (include "ragtrace.maxPods" .) | printf "%.2f" | trimSuffix ".00" }}
+{{- end }}
+
+{{- /* Whether a model outside the pod is asked; the judge overlap asks none. */ -}}
+{{- define "ragtrace.asksModel" -}}
+{{- if or (ne .Values.judge.name "overlap") (hasPrefix "openai:" (get .Values.settings "RAGTRACE_EMBEDDER")) }}yes{{ end }}
+{{- end }}
+
 {{- /* Every contradiction that would only show in a pod's log. */ -}}
 {{- define "ragtrace.check" -}}
 {{- if not (or .Values.serve.enabled .Values.worker.enabled) }}{{ fail "serve.enabled and worker.enabled are both false: nothing would run" }}{{ end -}}
@@ -57,11 +67,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- if and (contains "openai:" .Values.judge.name) (not .Values.judge.keyless) (not .Values.judge.existingSecret) }}{{ fail (printf "judge.existingSecret: the judge %s needs a key; create a Secret with it and give its name, or set judge.keyless=true" .Values.judge.name) }}{{ end -}}
 {{- if and (eq (float64 .Values.judge.budgetUsdPerDay) 0.0) (not .Values.judge.unlimited) }}{{ fail "judge.budgetUsdPerDay: 0 means no limit; give a number above 0, or set judge.unlimited=true" }}{{ end -}}
 {{- $own := list "RAGTRACE_JUDGE" "RAGTRACE_JUDGE_BASE_URL" "RAGTRACE_BUDGET_USD_PER_DAY" "RAGTRACE_BUDGET_SHARE" "RAGTRACE_SPOOL" "RAGTRACE_QUEUE" "RAGTRACE_STORE" "RAGTRACE_STORE_BYTES" "RAGTRACE_HEALTH_HOST" "RAGTRACE_HEALTH_PORT" "RAGTRACE_METRICS_HOST" "RAGTRACE_METRICS_PORT" "RAGTRACE_KAFKA_CONFIG" -}}
+{{- $secret := list "RAGTRACE_JUDGE_API_KEY" "RAGTRACE_PHOENIX_API_KEY" "RAGTRACE_LANGFUSE_PUBLIC_KEY" "RAGTRACE_LANGFUSE_SECRET_KEY" "RAGTRACE_MLFLOW_PASSWORD" "RAGTRACE_MLFLOW_TOKEN" "RAGTRACE_WEBHOOK_URL" "RAGTRACE_WEBHOOK_SECRET" -}}
 {{- range $name, $value := .Values.settings -}}
 {{- if has $name $own }}{{ fail (printf "settings.%s: the chart sets it; use the values judge, serve, worker, kafka or metrics" $name) }}{{ end -}}
-{{- if or (contains "KEY" $name) (contains "TOKEN" $name) (contains "SECRET" $name) -}}
-{{- if not (has $name (list "RAGTRACE_BUDGET_TOKENS_PER_DAY" "RAGTRACE_CANARY_TOKENS_PER_DAY" "RAGTRACE_ANCHORS_TOKENS_PER_DAY")) }}{{ fail (printf "settings.%s looks like a secret: put it into a Secret and name it in judge, serve.token, otlp or kafka" $name) }}{{ end -}}
-{{- end -}}
+{{- if or (has $name $secret) (and (eq $name "RAGTRACE_SINKS") (contains "webhook:" $value)) }}{{ fail (printf "settings.%s is a secret: put it into a Secret under that name, and name the Secret in secretSettings; of RAGTRACE_SINKS=webhook:ADDRESS take RAGTRACE_WEBHOOK_URL; a judge's key goes into judge.existingSecret" $name) }}{{ end -}}
 {{- end -}}
 {{- if and .Values.serve.enabled .Values.serve.requireToken (not .Values.serve.token.existingSecret) }}{{ fail "serve.token.existingSecret: the receiver listens on 0.0.0.0; name a Secret with a token, or set serve.requireToken=false" }}{{ end -}}
 {{- end }}

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -131,3 +132,21 @@ def test_secrets_come_from_the_environment() -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in FOLDER.glob("*.yaml"))
     assert re.findall(r"authorization: .*", text) == ["authorization: Bearer ${env:SCORING_TOKEN:-}"]
     assert not re.findall(r"(?i)(?:password|api[-_]?key):(?! \$\{env:)", text)
+
+
+def test_the_pod_on_kubernetes_has_the_ports_and_variables_of_the_configuration() -> None:
+    text = (FOLDER / "kubernetes.yaml").read_text(encoding="utf-8")
+    deployment, service = yaml.safe_load_all(text)
+    for one in (deployment, service):
+        kubernetes_validate.validate(one, "1.37", strict=True)
+    config = merged("config.yaml")
+    protocols = [one for receiver in config["receivers"].values() for one in receiver["protocols"].values()]
+    listening = {int(one["endpoint"].rpartition(":")[2]) for one in [*protocols, config["exporters"]["prometheus"]]}
+    assert {one["port"] for one in service["spec"]["ports"]} == listening
+    pod = deployment["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    ports = {one["name"]: one["containerPort"] for one in container["ports"]}
+    assert all(ports[one["targetPort"]] == one["port"] for one in service["spec"]["ports"])
+    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    read = set(re.findall(r"env:(\w+)", (FOLDER / "config.yaml").read_text(encoding="utf-8")))
+    assert {one["name"] for one in container["env"]} - {"GOMEMLIMIT"} == read

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import typer
 
 from ragtrace import semconv
-from ragtrace.cli.io.accounts import accounts, ends_of
+from ragtrace.cli.io.accounts import accounts, ends_of, sinks_text
 from ragtrace.cli.io.arguments import Judge, Metrics, Spool, Store, scorer_service_name
 from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from ragtrace.service.service import Service
 
 EPILOG = """\
-Applications and Collectors send OTLP to this command as to any backend. It reads spans of ragtrace, OpenTelemetry
-GenAI, OpenInference and OpenLLMetry, and scores a share of the traces. Scores leave by OTLP to
-OTEL_EXPORTER_OTLP_ENDPOINT, whose default is localhost:4318. For that reason this command itself listens at 4327
-and 4328 by default, and not at 4317 and 4318, where a Collector or a backend of the same machine listens.
+Applications and Collectors send OTLP to this command as to any backend. It reads spans of OpenInference,
+OpenTelemetry GenAI, OpenLLMetry, MLflow, Langfuse and ragtrace, and scores a share of the traces. Scores leave by
+OTLP to OTEL_EXPORTER_OTLP_ENDPOINT, whose default is localhost:4318. For that reason this command itself listens at
+4328 (HTTP) and 4327 (gRPC) by default, and not at 4318 and 4317, where a Collector or a backend of the same machine
+listens.
 
 With --spool and RAGTRACE_SCORER=worker it receives alone, and `ragtrace worker` scores.
 
@@ -46,6 +47,7 @@ _REPORT_EVERY_S = 60.0
 _LOOK_EVERY_S = 0.1
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_ANY_HOST = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared, not bound
 _OFF = "off"
 
 Listen = Annotated[str, typer.Option(metavar="HOST:PORT", help="Address of OTLP/gRPC; off turns it off.")]
@@ -92,7 +94,9 @@ def command(
 
     places = (_address(grpc, "--grpc"), _address(http, "--http"))
     if not any(places):
-        raise ConfigError("serve: --grpc off and --http off leave nothing to listen at")
+        raise ConfigError(
+            "serve: --grpc off and --http off leave nothing to listen at: leave one of them out, or give it HOST:PORT"
+        )
     token = _token(token_file)
     if (tls_cert is None) != (tls_key is None):
         raise ConfigError("serve: --tls-cert and --tls-key need each other")
@@ -166,23 +170,32 @@ def _say_where(
         if settings.scorer == "thread"
         else f"ragtrace worker scores from {settings.spool}"
     )
-    _say(f"{who}, {settings.sample_rate:.4%} of traces".replace(".0000%", "%"))
+    sinks = sinks_text(service) if settings.scorer == "thread" else ""
+    _say(f"{who}, {settings.sample_rate:.4%} of traces".replace(".0000%", "%") + sinks)
     token = " OTEL_EXPORTER_OTLP_TRACES_HEADERS='authorization=Bearer%20TOKEN'" if has_token else ""
     headers = ", headers: {authorization: 'Bearer TOKEN'}" if has_token else ""
-    ports = {"grpc": receiver.grpc_port, "http": receiver.http_port}
-    for address, (name, port) in zip(places, ports.items(), strict=True):
-        if address is not None:
-            url = f"{scheme}://{address._replace(port=port or 0)}"
-            path, protocol = ("", "grpc") if name == "grpc" else ("/v1/traces", "http/protobuf")
-            _say(
-                f"OTLP/{name.upper()} at {url}; in an application: OTEL_EXPORTER_OTLP_TRACES_PROTOCOL={protocol}"
-                f" OTEL_EXPORTER_OTLP_TRACES_ENDPOINT={url}{path}{token}"
-            )
-            if name == "http":
-                exporter = f"{{traces_endpoint: '{url}/v1/traces'{headers}}}"
-                _say(f"in a Collector: exporters: {{otlphttp/ragtrace: {exporter}}}")
+    grpc, http = places
+    if http is not None:
+        listening = http._replace(port=receiver.http_port or 0)
+        url = f"{scheme}://{_as_sent_to(listening)}/v1/traces"
+        _say(
+            f"OTLP/HTTP at {scheme}://{listening}; in an application: OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf"
+            f" OTEL_EXPORTER_OTLP_TRACES_ENDPOINT={url}{token}"
+        )
+        _say(f"in a Collector: exporters: {{otlphttp/ragtrace: {{traces_endpoint: '{url}'{headers}}}}}")
+    if grpc is not None:
+        listening = grpc._replace(port=receiver.grpc_port or 0)
+        _say(
+            f"OTLP/GRPC at {scheme}://{listening}; in an application: OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc"
+            f" OTEL_EXPORTER_OTLP_TRACES_ENDPOINT={scheme}://{_as_sent_to(listening)}{token}"
+        )
     if service.endpoint is not None:
         _say(f"metrics at {service.endpoint.url}")
+
+
+def _as_sent_to(address: ListenAddress) -> ListenAddress:
+    """Return the address that a sender on another host writes."""
+    return address._replace(host="YOUR-HOST") if address.host in _ANY_HOST else address
 
 
 def _refuse_loop(receiver: Receiver) -> None:
@@ -206,8 +219,9 @@ def _address(text: str, option: str) -> ListenAddress | None:
     if text == _OFF:
         return None
     host, _, port = text.rpartition(":")
+    example = f"127.0.0.1:{text if text.isdecimal() else 4328 if option == '--http' else 4327}"
     if not (host and port.isdecimal() and int(port) < 1 << 16):
-        raise ConfigError(f"{option} {text}: write HOST:PORT, for example 127.0.0.1:4327, or off")
+        raise ConfigError(f"{option} {text}: write HOST:PORT, for example {example}, or off")
     return ListenAddress(host.strip("[]"), int(port))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragtrace.cli.io.accounts import UNREADABLE, accounts, ends_of
+from ragtrace.cli.io.accounts import UNREADABLE, accounts, ends_of, sinks_text
 from ragtrace.cli.io.arguments import Judge, Metrics, Spool, scorer_service_name
 from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError
@@ -137,7 +137,7 @@ def command(
     if is_kafka and not _read_kafka(service, settle_s=settle) and once:
         runtime.shutdown(deadline)
         return 1
-    _say(f"{service.settings.units_at}, judge {service.settings.judge}")
+    _say(f"{service.settings.units_at}, judge {service.settings.judge}{sinks_text(service)}")
     if is_new:
         _say(
             f"there was no file {path}: made an empty spool; the applications need the same path in RAGTRACE_SPOOL"

@@ -99,7 +99,7 @@ class LangfuseSink(AnnotationSink):
         endpoint = address or settings.langfuse_endpoint or named
         if not endpoint:
             raise ConfigError(
-                "sinks: langfuse needs the server's address, langfuse_endpoint: set RAGTRACE_LANGFUSE_ENDPOINT or "
+                "it needs the server's address, langfuse_endpoint: set RAGTRACE_LANGFUSE_ENDPOINT or "
                 "LANGFUSE_BASE_URL"
             )
         return cls(

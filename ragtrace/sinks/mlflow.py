@@ -113,7 +113,7 @@ class MlflowSink(AnnotationSink):
         endpoint = address or settings.mlflow_endpoint or os.environ.get("MLFLOW_TRACKING_URI")
         if not endpoint:
             raise ConfigError(
-                "sinks: mlflow needs the server's address, mlflow_endpoint: set RAGTRACE_MLFLOW_ENDPOINT or "
+                "it needs the server's address, mlflow_endpoint: set RAGTRACE_MLFLOW_ENDPOINT or "
                 "MLFLOW_TRACKING_URI"
             )
         return cls(

@@ -90,7 +90,7 @@ class PhoenixSink(AnnotationSink):
         """
         endpoint = address or settings.phoenix_endpoint
         if not endpoint:
-            raise ConfigError("sinks: phoenix needs phoenix_endpoint, the server's address")
+            raise ConfigError("it needs phoenix_endpoint, the server's address: set RAGTRACE_PHOENIX_ENDPOINT")
         return cls(endpoint, api_key=settings.phoenix_api_key, content=settings.content)
 
     def _items(self, record: RagRecord, scores: Sequence[Score]) -> list[dict[str, object]]:

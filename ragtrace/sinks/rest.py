@@ -89,7 +89,7 @@ class Address:
         >>> Address.parse("127.0.0.1:6006", setting="phoenix_endpoint")
         Traceback (most recent call last):
         ...
-        ragtrace.errors.ConfigError: phoenix_endpoint must begin with http:// or https://, for example http://127.0.0.1:6006
+        ragtrace.errors.ConfigError: phoenix_endpoint must begin with http:// or https://, for example https://host.example
     """
 
     scheme: str
@@ -107,7 +107,7 @@ class Address:
         """
         endpoint = endpoint.strip() if isinstance(endpoint, str) else ""
         if not endpoint.startswith(("http://", "https://")):
-            raise ConfigError(f"{setting} must begin with http:// or https://, for example http://127.0.0.1:6006")
+            raise ConfigError(f"{setting} must begin with http:// or https://, for example https://host.example")
         try:
             parts = urlsplit(endpoint)
             port = parts.port or (443 if parts.scheme == "https" else 80)

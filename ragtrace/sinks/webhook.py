@@ -128,7 +128,7 @@ class WebhookSink:
         """
         url = address or settings.webhook_url
         if not url:
-            raise ConfigError("sinks: webhook needs webhook_url, the address to post to: set RAGTRACE_WEBHOOK_URL")
+            raise ConfigError("it needs webhook_url, the address to post to: set RAGTRACE_WEBHOOK_URL")
         return cls(
             url,
             form=settings.webhook_form,

@@ -100,7 +100,9 @@ def test_secrets_are_named_and_never_written(rendered: dict[str, Any]) -> None:
 def test_every_secret_is_refused_under_settings() -> None:
     secrets = [f"RAGTRACE_{item.name.upper()}" for item in fields(Settings) if item.metadata.get("secret")]
     assert "RAGTRACE_WEBHOOK_URL" in secrets
-    for name, one in zip(secrets, render([{"serve": TOKEN, "settings": {name: "x"}} for name in secrets]), strict=True):
+    for name, one in zip(
+        secrets, render([{"serve": TOKEN, "settings": {name: "x"}} for name in secrets]), strict=True
+    ):
         assert f"settings.{name}" in one["error"]
 
 

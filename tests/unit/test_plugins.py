@@ -84,6 +84,15 @@ def test_a_sink_is_made_by_its_name():
         sinks_of(["tape"])
 
 
+@pytest.mark.parametrize("name", ["phoenix", "langfuse", "mlflow", "webhook"])
+def test_a_sink_without_an_address_names_the_setting_once(name):
+    with pytest.raises(ConfigError) as caught:
+        sinks_of([name], Settings.resolve({}, {}))
+    assert str(caught.value).count(name) <= 3  # the sink, the setting and its variable
+    assert f"RAGTRACE_{name.upper()}" in str(caught.value)
+    assert str(caught.value).count("sinks:") == 1
+
+
 def test_a_sink_of_this_package_is_made_by_the_name_of_its_file():
     assert [type(sink).__name__ for sink in sinks_of(["phoenix:http://127.0.0.1:9"])] == ["PhoenixSink"]
 

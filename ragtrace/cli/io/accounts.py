@@ -1,4 +1,4 @@
-"""Ends of the traces that a process or a spool scored, as a person reads them."""
+"""Ends of the traces that a process or a spool scored, and the sinks of the scores, as a person reads them."""
 
 from __future__ import annotations
 
@@ -38,6 +38,12 @@ def accounts(service: Service, before: Ends) -> str:
     new = {end: n - before.get(end, 0) for end, n in counts.items() if n > before.get(end, 0)}
     shown = f"{_shown(new)} since the start; in all {_shown(counts)}" if before else _shown(new)
     return f"{shown}, {pending} pending{note}"
+
+
+def sinks_text(service: Service) -> str:
+    """Return the names of the sinks that take scores beside OTLP; "" without any."""
+    names = sorted(type(sink).__name__.removesuffix("Sink").lower() for sink in service.sinks)
+    return f"; sinks: {', '.join(names)}" if names else ""
 
 
 def _shown(counts: Ends) -> str:

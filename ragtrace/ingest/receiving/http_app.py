@@ -13,6 +13,7 @@ from google.protobuf import json_format
 
 from ragtrace.capture import record_internal_error
 from ragtrace.ingest.receiving.refusal import ReceiverRefusal
+from ragtrace.model.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -30,6 +31,7 @@ _PATHS: dict[str, Signal] = {"/v1/traces": "traces", "/v1/logs": "logs"}
 _PROTOBUF, _JSON = b"application/x-protobuf", b"application/json"
 _MOST_DRAINED = 2**20  # a refused sender that still writes would see a reset connection instead of the answer
 _DRAIN_S = 2.0
+_MOST_PATH_CHARS = 80
 _NAME = re.compile(rb"(?:\[([0-9a-f:.]+)\]|([^\s:@,/\[\]]+))(?::\d+)?")
 
 
@@ -150,7 +152,12 @@ def _signal(scope: Event) -> Signal:
             "not_found", "metrics are not taken here; send /v1/traces and /v1/logs, and metrics elsewhere"
         )
     if path not in _PATHS:
-        raise ReceiverRefusal("not_found", "there are /v1/traces and /v1/logs")
+        shown = printable(path if len(path) <= _MOST_PATH_CHARS else f"{path[:_MOST_PATH_CHARS]}...")
+        raise ReceiverRefusal(
+            "not_found",
+            f"there is no {shown}; send to /v1/traces or /v1/logs (OTEL_EXPORTER_OTLP_TRACES_ENDPOINT needs the path"
+            " /v1/traces, and OTEL_EXPORTER_OTLP_ENDPOINT no path)",
+        )
     if scope["method"] != "POST":
         raise ReceiverRefusal("method", "use POST")
     return _PATHS[path]

@@ -32,7 +32,7 @@ _MOST_RETRY_S = 3_600.0
 
 
 class ReceiverRefusal(Exception):
-    """A request is not taken; `message` goes to the sender and holds nothing of the request."""
+    """A request is not taken; `message` goes to the sender and holds nothing of the body and the headers."""
 
     def __init__(self, reason: Reason, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)

@@ -167,6 +167,18 @@ def test_a_killed_receiver_loses_what_it_assembles_and_nothing_else(tmp_path: Pa
             assert "in all 3 scored, 0 pending" in serve.lines[-1]
 
 
+def test_the_first_lines_serve_a_reader_on_another_host() -> None:
+    options = ("--http", "0.0.0.0:0", "--grpc", "0.0.0.0:0")
+    with OtlpReceiver() as receiver, serving(receiver.endpoint, *options, RAGTRACE_CONSOLE="1") as serve:
+        places = [line for line in serve.lines if "in a" in line]
+        assert "ragtrace serve: judge overlap, 100% of traces; sinks: console" in serve.lines
+        assert serve.post("{}", path="/v1/traces/v1/traces") == 404
+        assert "there is no /v1/traces/v1/traces;" in serve.says("refused a request (not_found)")
+    assert [line.split()[2] for line in places] == ["OTLP/HTTP", "in", "OTLP/GRPC"]
+    for line, port in zip(places, ("HTTP", "HTTP", "GRPC"), strict=True):
+        assert f"http://YOUR-HOST:{serve.ports[port]}" in line
+
+
 def refusal(*options: str) -> str:
     """Run ``ragtrace serve`` in a process, whose C library writes past Python; return the one line of its refusal."""
     command = [sys.executable, "-m", "ragtrace", "serve", *options]
@@ -215,8 +227,9 @@ def test_a_receiver_that_would_send_to_itself_is_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--grpc", "4317"), "write HOST:PORT"),
-        (("--grpc", "off", "--http", "off"), "leave nothing to listen at"),
+        (("--grpc", "4317"), "write HOST:PORT, for example 127.0.0.1:4317"),
+        (("--http", "localhost"), "write HOST:PORT, for example 127.0.0.1:4328"),
+        (("--grpc", "off", "--http", "off"), "leave nothing to listen at: leave one of them out"),
         (("--token-file", "/nowhere"), "--token-file /nowhere"),
         (("--tls-cert", "/nowhere"), "need each other"),
     ],

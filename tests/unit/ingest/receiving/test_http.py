@@ -117,6 +117,21 @@ def test_metrics_are_refused_with_a_clear_text(receiver):
     assert ask(receiver, method="GET")[0].getheader("Allow") == "POST"
 
 
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/v1/traces/v1/traces", "there is no /v1/traces/v1/traces; send to /v1/traces"),
+        ("/", "there is no /; send"),
+        ("/a%0A%1B[31m", "there is no /a\\n\\x1b[31m; send"),
+        (f"/{'a' * 500}", f"there is no /{'a' * 79}...; send"),
+    ],
+)
+def test_an_unknown_path_is_named_in_one_printable_line(receiver, path, shown):
+    message = status_of(ask(receiver, path=path)[1]).message
+    assert message.startswith(shown)
+    assert "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" in message
+
+
 def test_the_token_is_asked_of_every_request(kept, caplog):
     caplog.set_level(logging.DEBUG)
     with Receiver(kept, http=ListenAddress(), token="open sesame") as receiver:

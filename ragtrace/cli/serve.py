@@ -95,7 +95,8 @@ def command(
     places = (_address(grpc, "--grpc"), _address(http, "--http"))
     if not any(places):
         raise ConfigError(
-            "serve: --grpc off and --http off leave nothing to listen at: leave one of them out, or give it HOST:PORT"
+            "serve: --grpc off and --http off leave nothing to listen at: leave one of them out, or give it"
+            " HOST:PORT"
         )
     token = _token(token_file)
     if (tls_cert is None) != (tls_key is None):
@@ -179,8 +180,8 @@ def _say_where(
         listening = http._replace(port=receiver.http_port or 0)
         url = f"{scheme}://{_as_sent_to(listening)}/v1/traces"
         _say(
-            f"OTLP/HTTP at {scheme}://{listening}; in an application: OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf"
-            f" OTEL_EXPORTER_OTLP_TRACES_ENDPOINT={url}{token}"
+            f"OTLP/HTTP at {scheme}://{listening}; in an application:"
+            f" OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf OTEL_EXPORTER_OTLP_TRACES_ENDPOINT={url}{token}"
         )
         _say(f"in a Collector: exporters: {{otlphttp/ragtrace: {{traces_endpoint: '{url}'{headers}}}}}")
     if grpc is not None:

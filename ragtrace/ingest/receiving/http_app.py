@@ -155,8 +155,8 @@ def _signal(scope: Event) -> Signal:
         shown = printable(path if len(path) <= _MOST_PATH_CHARS else f"{path[:_MOST_PATH_CHARS]}...")
         raise ReceiverRefusal(
             "not_found",
-            f"there is no {shown}; send to /v1/traces or /v1/logs (OTEL_EXPORTER_OTLP_TRACES_ENDPOINT needs the path"
-            " /v1/traces, and OTEL_EXPORTER_OTLP_ENDPOINT no path)",
+            f"there is no {shown}; send to /v1/traces or /v1/logs (OTEL_EXPORTER_OTLP_TRACES_ENDPOINT needs the"
+            " path /v1/traces, and OTEL_EXPORTER_OTLP_ENDPOINT no path)",
         )
     if scope["method"] != "POST":
         raise ReceiverRefusal("method", "use POST")

@@ -148,8 +148,10 @@ def test_with_a_worker_it_receives_alone(tmp_path: Path) -> None:
         serve.post_fixture(OPENINFERENCE)
         assert serve.stop() == 0
         assert not evaluations(receiver)
-        done = ran("worker", "--spool", spool, "--once", OTEL_EXPORTER_OTLP_ENDPOINT=receiver.endpoint)
+        variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint, "RAGTRACE_CONSOLE": "1"}
+        done = ran("worker", "--spool", spool, "--once", **variables)
         assert done.returncode == 0, done.stderr
+        assert b"judge overlap; sinks: console" in done.stderr
         assert len(evaluations(receiver)) == 3
 
 

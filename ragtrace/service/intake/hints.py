@@ -19,7 +19,7 @@ _CONTENT = {
     "ragtrace": "set RAGTRACE_CONTENT=full",
     "traceloop": "unset TRACELOOP_TRACE_CONTENT",
     "openinference": "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and all OPENINFERENCE_HIDE_*",
-    "genai": "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only, and for some instrumentations"
+    "genai": "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY, and for some instrumentations"
     " OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental",
 }
 _TEXTS = ("question", "answer", "documents", "document_text")

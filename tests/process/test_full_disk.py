@@ -62,7 +62,7 @@ def test_no_verdict_is_lost_or_paid_twice_on_a_full_disk(judge, disk, start, tmp
     )
     for _ in range(UNITS):
         ask()
-    until(not_ready)
+    until(not_ready, 180)  # 30 s alone; longer where other processes write to the disk
     (reason,) = not_ready()
     assert reason.startswith("store: cannot be written (disk full), ")
     assert reason.endswith(" scored units wait")

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
 COUNTS = {"concurrency", "workers", "receivers", "partitions"}
+MOST_AT_ONCE = 128  # of a worker; its core is the bound at about 200 with a judge of 2 s
 STEPS = (1_000, 10_000, 100_000, 1_000_000)
 
 
@@ -149,18 +150,40 @@ def _over(need: float, limit: float) -> float:
     return need / limit if limit else 0.0
 
 
-def lifted(load: Load, found: Plan) -> tuple[str, Load]:
+def by_concurrency(load: Load) -> list[tuple[int, Plan]]:
+    """Return the plan of each doubled concurrency, while it needs fewer workers.
+
+    Example:
+        >>> load = Load(traces_per_minute=60_000)
+        >>> [(concurrency, found.workers) for concurrency, found in by_concurrency(load)]
+        [(8, 37), (16, 19), (32, 10), (64, 5), (128, 3)]
+    """
+    plans = [(load.concurrency, plan(load))]
+    while (concurrency := 2 * plans[-1][0]) <= MOST_AT_ONCE:
+        found = plan(replace(load, concurrency=concurrency))
+        if found.workers >= plans[-1][1].workers:
+            break
+        plans.append((concurrency, found))
+    return plans
+
+
+def lifted(load: Load, found: Plan, *, is_sample_kept: bool = False) -> tuple[str, Load]:
     """Return what to change about the bottleneck, and the load with it. Cheaper changes come first."""
     name = found.bottleneck
+    if name == "workers":
+        plans = by_concurrency(load)
+        concurrency = next((n for n, other in plans if other.workers <= load.workers), plans[-1][0])
+        if concurrency > load.concurrency:
+            return f"a concurrency of {concurrency}", replace(load, concurrency=concurrency)
     if name in {"workers", "receivers", "partitions"}:
         count = getattr(found, name)
         return f"{count:,} {name}", replace(load, **{name: count})
     if name == "judge quota":
         rpm, tpm = _round_up(found.judge_rpm), _round_up(found.judge_tpm)
         return f"a quota of {rpm:,} calls and {tpm:,} tokens a minute", replace(load, judge_rpm=rpm, judge_tpm=tpm)
-    if not load.first_judge and found.dollars > 100:
+    if not is_sample_kept and not load.first_judge and found.dollars > 100:
         return "two judges, the model scores 1 in 10", replace(load, first_judge=True)
-    if load.sample_rate > 0.01 and found.dollars > 100:
+    if not is_sample_kept and load.sample_rate > 0.01 and found.dollars > 100:
         return "a sampling rate of 1 %", replace(load, sample_rate=0.01)
     budget = _round_up(found.dollars)
     return f"a budget of {budget:,} dollars a day", replace(load, budget=budget)
@@ -177,12 +200,12 @@ def _round_up(value: float) -> int:
     return math.ceil(value / unit) * unit
 
 
-def steps(load: Load) -> Iterator[tuple[str, Plan]]:
-    """Yield the change and its plan, from the defaults to where nothing is exceeded."""
+def steps(load: Load, *, is_sample_kept: bool = False) -> Iterator[tuple[str, Plan]]:
+    """Yield the change and its plan, from a load to where nothing is exceeded."""
     words, found = "as given", plan(load)
     yield words, found
     while found.bottleneck != "none":
-        words, load = lifted(load, found)
+        words, load = lifted(load, found, is_sample_kept=is_sample_kept)
         found = plan(load)
         yield words, found
 
@@ -223,7 +246,11 @@ def main(words: list[str] | None = None) -> int:
     for name in (one.name for one in fields(Plan) if one.name != "limits"):
         print(f"{name:18} {round(getattr(found, name), 2):,.10g}")
     print("\ndemand over limit  " + ", ".join(f"{name} {value:,.2f}" for name, value in found.limits.items()))
-    for words_, after in steps(load):
+    print()
+    for concurrency, other in by_concurrency(load):
+        print(f"concurrency {concurrency}: workers {other.workers:,}, partitions of the topic {other.partitions:,}")
+    print()
+    for words_, after in steps(load, is_sample_kept=True):  # the traffic and its sample are the user's
         print(f"{words_}: {after.bottleneck}")
     return 0
 

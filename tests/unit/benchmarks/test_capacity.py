@@ -64,10 +64,23 @@ def test_the_defaults_are_those_of_the_settings() -> None:
 def test_the_page_has_the_table_and_the_plan_that_the_model_prints(capsys: pytest.CaptureFixture[str]) -> None:
     page = (FOLDER / "capacity.md").read_text(encoding="utf-8")
     assert table() in page
-    (command,) = blocks("capacity", "sh", after="## Ask it")
+    command, example = blocks("capacity", "sh", after="## Ask it")
     (shown,) = blocks("capacity", "text", after="## Ask it")
     assert main(command.split("benchmarks.capacity ")[1].split()) == 0
     assert lines(capsys.readouterr().out) == lines(shown)
+    assert main(example.split("benchmarks.capacity ")[1].split()) == 0
+    said = capsys.readouterr().out
+    assert "concurrency 8: workers 37, partitions of the topic 37" in said
+    assert "concurrency 64: workers 5, partitions of the topic 5" in said
+    assert "**37 workers**, and 37 partitions. With 64 at once, 5 workers do" in page
+
+
+def test_the_advice_keeps_the_sample_that_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--traces-per-minute", "60000"]) == 0
+    said = capsys.readouterr().out
+    assert "a concurrency of 128: " in said
+    assert "sampling rate" not in said
+    assert "two judges" not in said
 
 
 def test_a_plan_names_its_limits() -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 SCHEMA_ID = "ragtrace.record/1"
 _TOKENS = ("input_tokens", "output_tokens")
 _TOKEN_DETAILS = ("cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+UNPACK = "jq -c '.[]' FILE (of a page of an API with \"data\": jq -c '.data[]' FILE)"  # to one object a line
 _STAGES: dict[str, Stage] = {"pool": "retrieved", "selection": "reranked", "contexts": "used"}
 # Names of other tools, each read where the field itself is missing: ragas, DeepEval, earlier ragas.
 ALIASES: dict[str, tuple[str, ...]] = {

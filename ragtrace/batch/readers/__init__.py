@@ -12,6 +12,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import ConfigError, nearest
+from ragtrace.model.codec import UNPACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -87,5 +88,6 @@ def recognised(columns: Collection[str], where: str) -> str:
         raise ConfigError(
             f"{where}: unknown format with the columns {', '.join(shown) or '(none)'}{more}; "
             f"formats: {', '.join(readers())}; name one with --format, or rename columns (see `ragtrace schema`)"
+            f"{f'; write one object a line: {UNPACK}' if 'data' in columns else ''}"
         )
     return name

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError, InputError
-from ragtrace.model.codec import ALIASES, read_aliases, record_from_json
+from ragtrace.model.codec import ALIASES, UNPACK, read_aliases, record_from_json
 from ragtrace.model.printable import count_text
 from ragtrace.model.schema import SCHEMA
 
@@ -30,8 +30,8 @@ MOST_SHOWN = 10  # broken lines of one file that are shown one by one
 _FIRST_LINES = 5  # where none of them is JSON, the file is of another kind
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _NO_JSON_LINES = (
-    "does not look like JSON lines: none of its first 5 lines is JSON; write one object a line "
-    "(a JSON list: jq -c '.[]' FILE), see `ragtrace schema`"
+    "does not look like JSON lines: none of its first 5 lines is JSON; write one object a line: "
+    f"{UNPACK}; see `ragtrace schema`"
 )
 # Valid in JSON, but editors and str.splitlines see the end of a line there, or a terminal a command.
 JSON_ESCAPES = {
@@ -181,17 +181,36 @@ def one_line(value: object) -> str:
     return text.translate(JSON_ESCAPES)
 
 
+def as_record(row: Any) -> Any:
+    """Return a row with the fields of a record, by its own columns; a row with a query has them.
+
+    Raises:
+        InputError: a field has a wrong form.
+
+    Example:
+        >>> as_record({"question": "Where?", "contexts": [], "ground_truths": ["Oslo."]})["reference"]
+        'Oslo.'
+    """
+    if not isinstance(row, dict) or row.get("query") is not None:
+        return row
+    from ragtrace.batch.readers import readers  # half a second, which most files do not need
+
+    reads = (one.record for one in readers().values() if one.record is not None and one.reads(row))
+    return next(reads, dict)(row)
+
+
 def _line(raw: bytes, number: int) -> Line:
     given = parsed(raw)
-    record = record_from_json(given, fallback_id=str(number))
+    fields = as_record(given)
+    record = record_from_json(fields, fallback_id=str(number))
     rest = {name: value for name, value in given.items() if name not in {"id", "scores"}}
     try:
         text = one_line(rest)
     except ValueError as error:
         raise InputError(f"cannot be written again as JSON: {error}") from None
     identity = given.get("id")
-    known = _KNOWN | read_aliases(given)
-    unknown = tuple(name for name in given if name not in known)
+    known = _KNOWN | read_aliases(fields)
+    unknown = tuple(name for name, value in fields.items() if value is not None and name not in known)
     return Line(number, number if identity in {None, ""} else identity, text, record, unknown)
 
 
@@ -223,7 +242,7 @@ def parsed(raw: bytes) -> Any:
     except ValueError:  # Python's own limit of 4,300 digits
         raise InputError("a whole number has too many digits") from None
     if isinstance(made, list):
-        raise InputError("a line must be a JSON object, got a list; write one object a line: jq -c '.[]' FILE")
+        raise InputError(f"a line must be a JSON object, got a list; write one object a line: {UNPACK}")
     return made
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragtrace.cli.io.jsonl_reader import open_lines, parsed, read_each
+from ragtrace.cli.io.jsonl_reader import as_record, open_lines, parsed, read_each
 from ragtrace.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def read_scored(name: str, broken: Callable[[str], None], read: Callable[[Any, i
         shown, number = "<stdin>" if path == "-" else path, 0
         for number, row in _rows(path, broken):
             try:
-                found = read(_as_record(row), before + number)
+                found = read(as_record(row), before + number)
             except InputError as error:
                 broken(f"{shown}:{number}: {error}")
             else:
@@ -91,13 +91,3 @@ def _opened(path: str) -> Any:
         return open_file(path)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}; check the path") from None
-
-
-def _as_record(row: Any) -> Any:
-    """Return a row with the fields of a record; parts keep the columns of their input."""
-    if not isinstance(row, dict) or row.get("query") is not None:
-        return row
-    from ragtrace.batch.readers import readers
-
-    reads = (one.record for one in readers().values() if one.record is not None and one.reads(row))
-    return next(reads, dict)(row)

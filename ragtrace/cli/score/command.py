@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragtrace.cli.io.arguments import (
+    METRICS_HELP,
     BaseUrl,
     Embedder,
     Jobs,
     Judge,
     KValues,
     Limit,
-    Metrics,
     Pairs,
     Resume,
     cutoffs,
 )
-from ragtrace.cli.io.jsonl_reader import BrokenLines, Line, open_lines, read_lines
+from ragtrace.cli.io.jsonl_reader import BrokenLines, Line, as_record, open_lines, read_lines
 from ragtrace.cli.io.jsonl_writer import ScoredLines, done_before
 from ragtrace.cli.io.progress import progress
 from ragtrace.cli.io.say import say
@@ -31,6 +31,7 @@ from ragtrace.cli.score.parts import is_for_parts, score_parts
 from ragtrace.cli.worst import WorstAnswers
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.model.printable import count_text
+from ragtrace.settings import DEFAULT_METRICS
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -48,8 +49,9 @@ are read under their names (user_input, response, retrieved_contexts; input, act
 retrieval_context, expected_output). Metrics ignore other fields, which stay in the output;
 a warning names them. A missing answer gives na. An empty string counts as an empty answer.
 
-Output: each line as it was, with its id (or line number) and "scores". A line is written
-as soon as it is scored, so the order of the input may change. The summary goes to standard
+Output: each line as it was, with its id and "scores". A row without an id gets its
+line number; in folders and other files, a hash of its content. A line is written as soon as
+it is scored, so the order of the input may change. The summary goes to standard
 error where the lines go to standard output, else to standard output.
 
 Each mean is over one K and one label scale; other K or scales have rows of their own. A
@@ -65,7 +67,8 @@ s3://bucket/runs; --engine takes a single file there too. They need the extra la
 --resume goes on with the parts whose output is missing. Formats: records, ragas, phoenix,
 langfuse, open_rag_eval, otlp; they are recognised by their columns.
 
-Exit status: 0 fine, 1 broken lines or failed parts (the rest is scored), 2 usage, 3 a threshold was
+Exit status: 0 fine, 1 broken lines, failed parts or files left out (the rest is scored; with --resume
+also of the run before), 2 usage, 3 a threshold was
 missed or had no score to measure, or a metric has no value since the judge failed on
 every line that has one to judge (also when lines are broken), 130 stopped by Ctrl-C.
 """
@@ -79,7 +82,14 @@ def command(
         ),
     ],
     *,
-    metrics: Metrics = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help=f"{METRICS_HELP} Default: RAGTRACE_METRICS, else those of {', '.join(DEFAULT_METRICS)} that the "
+            "judge can compute.",
+        ),
+    ] = None,
     judge: Judge = None,
     judge_repeats: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Ask each judge N times, with other seeds. Default: 1.")
@@ -257,7 +267,7 @@ def _taking(summary: Summary, worst: WorstAnswers, name: str) -> Callable[[Score
     def take(line: ScoredLine) -> None:
         record = None
         with suppress(InputError):  # it was written by another version: its scores count all the same
-            record = record_from_json(line, fallback_id="")
+            record = record_from_json(as_record(line), fallback_id="")
             worst.add(record, line["scores"], name)
         summary.add(line["scores"], record)
 

@@ -6,6 +6,7 @@ import importlib
 import logging
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.batch.readers import reader_of
 from ragtrace.batch.rows import json_text, score_rows
 from ragtrace.errors import ConfigError, MissingExtra
 from ragtrace.settings import Settings
@@ -25,6 +26,7 @@ SCORE_COLUMNS: dict[str, str] = {
     "metric": "string", "value": "double", "state": "string", "reason": "string", "passed": "bool", "k": "int64",
     "universe": "string", "judge": "string", "version": "string", "label_scale": "string", "details": "string",
 }  # fmt: skip
+_MOST_SHOWN = 30
 SCORES, ERROR = "scores", "score_error"
 _OF_SCORER = (
     "judge", "judge_base_url", "judge_timeout_s", "judge_repeats", "consensus", "grade_batch", "grading",
@@ -62,7 +64,8 @@ def score(
         warning names the first cause.
 
     Raises:
-        ConfigError: an unknown metric, judge or setting. A broken row or a failing judge raises nothing.
+        ConfigError: an unknown metric, judge or setting, or no column is a field of a record. A broken row or a
+            failing judge raises nothing.
         TypeError: `table` is not a pyarrow.Table.
         MissingExtra: pyarrow is not installed.
 
@@ -81,6 +84,12 @@ def score(
             "pa.Table.from_pandas(df), a list of records with pa.Table.from_pylist(rows)"
         )
     resolved = Settings.resolve(arguments(metrics=metrics, judge=judge, **settings))
+    if table.num_rows and not reader_of("records").reads(table.column_names):
+        shown = ", ".join(table.column_names[:_MOST_SHOWN]) or "(none)"
+        raise ConfigError(
+            f"the table has the columns {shown}, and none is a field of a record; rename them to query, answer and "
+            "contexts (see `ragtrace schema`): table.rename_columns([...])"
+        )
     scored = score_rows(_rows(table), resolved, jobs=jobs)
     if scored and all(row.error for row in scored):
         _log.warning(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
@@ -14,6 +14,7 @@ from ragtrace.batch.files import found_files, open_file
 from ragtrace.batch.readers import reader_of, recognised
 from ragtrace.batch.table import arrow
 from ragtrace.errors import ConfigError
+from ragtrace.model.codec import UNPACK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,6 +43,7 @@ class Part:
         group: number of its row group; None for all.
         start: first byte; the part has the lines that begin from here on.
         end: byte at which no line begins any more; None for the end of the file.
+        rows: of a Parquet file with a single row group; else 0.
         failure: why the file is not scored, of a foreign one; else "".
     """
 
@@ -52,6 +54,7 @@ class Part:
     group: int | None = None
     start: int = 0
     end: int | None = None
+    rows: int = 0
     failure: str = ""
 
     @property
@@ -61,6 +64,11 @@ class Part:
         place = self.group if self.group is not None else self.start
         digest = sha256(self.path.encode()).hexdigest()[:12]
         return f"{stem[:60]}-{digest}-{place:012d}.{self.output}"
+
+    @property
+    def note(self) -> str:
+        """Name of the file beside its output that holds the number of its broken rows, where it has any."""
+        return f"_{self.name}.json"
 
     @property
     def output(self) -> Literal["parquet", "jsonl"]:
@@ -114,7 +122,7 @@ def _planned(path: str, size: int, given: str | None, part_bytes: int) -> Iterab
     form = _form(path)
     assert form is not None  # noqa: S101 - `plan` left others out
     try:
-        columns, groups = _facts(path, form)
+        columns, groups, rows = _facts(path, form)
         name = _format(columns, path, given) if columns is not None else given or "records"
     except ConfigError as error:
         failure = str(error).removeprefix(f"{path}: ")
@@ -126,7 +134,7 @@ def _planned(path: str, size: int, given: str | None, part_bytes: int) -> Iterab
         return [whole]
     if form == "parquet":
         grouped = [Part(path=path, format=name, form=form, size=size, group=group) for group in range(groups)]
-        return grouped or [whole]
+        return [replace(grouped[0], rows=rows)] if groups == 1 else grouped or [whole]
     if path.endswith(_PACKED) or size <= part_bytes:
         return [whole]
     starts = range(0, size, part_bytes)
@@ -145,8 +153,8 @@ def _format(columns: list[str], path: str, given: str | None) -> str:
     )
 
 
-def _facts(path: str, form: Form) -> tuple[list[str] | None, int]:
-    """Return the columns of a file, None where it is empty, and its row groups.
+def _facts(path: str, form: Form) -> tuple[list[str] | None, int, int]:
+    """Return the columns of a file, None where it is empty, and of Parquet its row groups and rows.
 
     Raises:
         ConfigError: it holds JSON, but no lines of objects.
@@ -156,14 +164,14 @@ def _facts(path: str, form: Form) -> tuple[list[str] | None, int]:
     with open_file(path) as stream:
         if form == "parquet":
             file = arrow("pyarrow.parquet").ParquetFile(stream)
-            return file.schema_arrow.names, file.num_row_groups
+            return file.schema_arrow.names, file.num_row_groups, file.metadata.num_rows
         if form == "csv":
             line = stream.readline(_MOST_LINE).decode("utf-8-sig")
-            return (next(csv.reader([line])) if line.strip() else None), 0
+            return (next(csv.reader([line])) if line.strip() else None), 0, 0
         head = stream.read(_OTLP_BYTES)
         if b'"resourceSpans"' in head or b'"resource_spans"' in head:
-            return ["resourceSpans"], 0
-        return columns_of((head + stream.readline(_MOST_LINE)).splitlines(), path), 0
+            return ["resourceSpans"], 0, 0
+        return columns_of((head + stream.readline(_MOST_LINE)).splitlines(), path), 0, 0
 
 
 def columns_of(lines: Iterable[bytes], path: str) -> list[str] | None:
@@ -193,7 +201,7 @@ def columns_of(lines: Iterable[bytes], path: str) -> list[str] | None:
         found |= dict.fromkeys(row) if isinstance(row, dict) else {}
         has_object = has_object or isinstance(row, dict)
     if is_other and not has_object:
-        raise ConfigError(f"{path}: a line is no JSON object; write one object a line: jq -c '.[]' FILE")
+        raise ConfigError(f"{path}: a line is no JSON object; write one object a line: {UNPACK}")
     if broken is not None and not has_object:
         raise broken
     return list(found) if has_object else None

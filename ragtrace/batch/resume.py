@@ -20,14 +20,20 @@ if TYPE_CHECKING:
     from ragtrace.model.codec import ScoreJson
 
 _MANIFEST = "_ragtrace.json"
+_OPTIONS = {
+    "metrics": "--metrics", "judge": "--judge", "judge_repeats": "--judge-repeats", "consensus": "--consensus",
+    "judge_base_url": "--base-url", "grading": "--grading", "batch_metrics": "--unfused",
+    "grade_cache": "--grade-cache", "embedder": "--embedder", "pairs": "--pairs", "k_values": "--k-values",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """Parts of a run: those whose output exists, and the others."""
+    """Parts of a run: those whose output exists with the number of their broken rows, and the others."""
 
     done: Sequence[Part]
     left: Sequence[Part]
+    broken: int = 0
 
 
 def begin(parts: Sequence[Part], job: BatchJob, *, is_resumed: bool) -> Resumed:
@@ -51,7 +57,8 @@ def begin(parts: Sequence[Part], job: BatchJob, *, is_resumed: bool) -> Resumed:
     elif names:
         raise ConfigError(f"--out {job.out}: the folder has other files; choose an empty one")
     out.write(_MANIFEST, json_text(manifest).encode())
-    return Resumed(done, [part for part in parts if part.name not in names])
+    broken = sum(_broken(out, part) for part in done if part.note in names)
+    return Resumed(done, [part for part in parts if part.name not in names], broken)
 
 
 def read_scored(job: BatchJob, part: Part) -> Iterator[tuple[Mapping[str, Any], dict[str, ScoreJson]]]:
@@ -95,6 +102,11 @@ def parquet_lines(stream: IO[bytes], where: str) -> Iterator[dict[str, Any] | No
             yield None if row[SCORES] is None else _line(row)
 
 
+def _broken(out: OutputFolder, part: Part) -> int:
+    with out.open(part.note) as stream:
+        return int(json.load(stream)["broken"])
+
+
 def _has_scores(schema: Any) -> bool:
     kind = getattr(schema.field(SCORES).type, "value_type", None) if SCORES in schema.names else None
     names = {kind.field(place).name for place in range(kind.num_fields)} if kind is not None else set()
@@ -116,14 +128,27 @@ def _agreed(before: dict[str, Any], now: dict[str, Any], out: str) -> dict[str, 
     for name in sorted({*before["settings"], *now["settings"]}):
         was, wanted = before["settings"].get(name), now["settings"].get(name)
         if was != wanted:
+            option = _OPTIONS.get(name, f"RAGTRACE_{name.upper()}")
+            advice = f"leave {option} out" if was is None else f"give {_given(option, was)} again"
             raise ConfigError(
-                f"--out {out}: its run had {name}={was}, this one has {name}={wanted}; choose another"
+                f"--out {out}: its run had {_given(option, was)}, this one has {_given(option, wanted)}; "
+                f"{advice}, or choose another --out"
             )
     sizes: dict[str, int] = before["sizes"]
     changed = [path for path, size in now["sizes"].items() if sizes.get(path, size) != size]
     if changed:
         raise ConfigError(f"{changed[0]}: the file has changed since --out {out} was begun; choose another folder")
     return sizes
+
+
+def _given(option: str, value: object) -> str:
+    """Return an option with its value as it is typed."""
+    if value is None:
+        return f"no {option}"
+    if option == "--unfused":
+        return option
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return f"{option} {text}" if option.startswith("--") else f"{option}={text}"
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:

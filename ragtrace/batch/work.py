@@ -70,7 +70,10 @@ def score_part(job: BatchJob, part: Part) -> PartResult:
         return PartResult(part=part, failure=part.failure)
     try:
         data, rows, broken = _scored(job, part)
-        OutputFolder(job.out).write(part.name, data)
+        out = OutputFolder(job.out)
+        if broken.count:  # before the output, whose name says that the part is done
+            out.write(part.note, json_text({"broken": broken.count}).encode())
+        out.write(part.name, data)
     except Exception as error:
         return PartResult(part=part, failure=reason_of(error), began=began, ended=time.time())
     shown = tuple(broken.shown)

@@ -14,11 +14,12 @@ from ragtrace.errors import ConfigError
 from ragtrace.model.printable import count_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ragtrace.batch.parts import Part
     from ragtrace.batch.work import BatchJob, PartResult
     from ragtrace.cli.io.summary import Limit, Summary
+    from ragtrace.model import RagRecord
 
 _OTHER_FILES = (".parquet", ".pq", ".csv", ".csv.gz")
 _SECONDS = 5.0  # between two lines of progress
@@ -27,6 +28,8 @@ _OF_MANY = "input"  # DeepEval and Langfuse have it
 _FILES = (".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".csv")
 _HEAD_BYTES = 4_096
 _OTLP = (b'"resourceSpans"', b'"resource_spans"')
+_MOST_ROWS = 1_000  # of a Parquet file of one row group, before a warning
+_MOST_NAMED = 3
 
 
 def is_for_parts(path: str) -> bool:
@@ -96,25 +99,62 @@ def score_parts(
     job = BatchJob(out=folder, settings=scorer_settings(Settings.resolve(arguments(**given))), jobs=jobs)
     parts = plan(path, form=form, without=folder)
     resumed = begin(parts, job, is_resumed=is_resumed)
+    for line in large_parts(parts):
+        say(f"warning: {line}", file=sys.stderr)
+    contexts = ContextsOfLangfuse()
     for part in resumed.done:
-        _add(summary, job, part)
+        _add(summary, contexts, job, part)
+    summary.broken = resumed.broken
     if is_resumed:
         summary.before = summary.lines
     without = {part.path for part in resumed.left}.difference(part.path for part in resumed.done)
-    progress, failed = PartsProgress(len(parts), len(resumed.done)), 0
+    progress, failed, foreign = PartsProgress(len(parts), len(resumed.done)), 0, 0
     try:
         for result in scored(job, resumed.left, workers):
-            failed += bool(result.failure)
+            foreign += bool(result.part.failure)
+            failed += bool(result.failure) and not result.part.failure
             if result.rows or result.broken or result.failure:
                 without.discard(result.part.path)
-            _take(summary, job, result)
+            _take(summary, contexts, job, result)
             progress.add(result)
     except KeyboardInterrupt:
         say(f"ragtrace: stopped; the same command with --resume goes on in {out}", file=sys.stderr)
         return 130
     progress.show()
     summary.without_records = sorted(without)
-    return _report(summary, limits, out, failed)
+    return _report(summary, limits, out, failed, foreign, contexts.warnings())
+
+
+def large_parts(parts: Sequence[Part]) -> Iterator[str]:
+    """Yield a warning of Parquet files with many rows in one row group, which a resumed run begins again."""
+    large = [part.path for part in parts if part.rows > _MOST_ROWS]
+    if large:
+        more = f" and {count_text(len(large) - _MOST_NAMED, 'more file')}" if len(large) > _MOST_NAMED else ""
+        yield (
+            f"{', '.join(large[:_MOST_NAMED])}{more}: one row group of more than {_MOST_ROWS:,} rows, so one part "
+            "that --resume begins again; pq.write_table(table, FILE, row_group_size=500) makes more"
+        )
+
+
+class ContextsOfLangfuse:
+    """Finds files of Langfuse whose answers have no contexts: their observations are in another file."""
+
+    def __init__(self) -> None:
+        self._has: dict[str, bool] = {}
+
+    def add(self, part: Part, record: RagRecord) -> None:
+        """Take a record of a part."""
+        if part.format == "langfuse":
+            self._has[part.path] = self._has.get(part.path, False) or bool(record.pools)
+
+    def warnings(self) -> Iterator[str]:
+        """Yield a line on the files without any."""
+        without = [path for path, has_contexts in self._has.items() if not has_contexts]
+        if without:
+            yield (
+                f"no answer in {', '.join(without[:_MOST_NAMED])} has contexts; one file must hold traces and "
+                "observations of Langfuse: cat TRACES OBSERVATIONS > both.jsonl"
+            )
 
 
 class PartsProgress:
@@ -143,7 +183,7 @@ class PartsProgress:
         say(f"{done}, {rate:.0f} rows/s{failed}", file=sys.stderr)
 
 
-def _take(summary: Summary, job: BatchJob, result: PartResult) -> None:
+def _take(summary: Summary, contexts: ContextsOfLangfuse, job: BatchJob, result: PartResult) -> None:
     for line in result.shown:
         say(line, file=sys.stderr)
     if result.broken > len(result.shown):
@@ -151,32 +191,39 @@ def _take(summary: Summary, job: BatchJob, result: PartResult) -> None:
         say(f"{result.part.where}: and {more}", file=sys.stderr)
     summary.broken += result.broken
     if result.failure:
-        say(f"failed: {result.part.where}: {result.failure}", file=sys.stderr)
+        word = "left out" if result.part.failure else "failed"
+        say(f"{word}: {result.part.where}: {result.failure}", file=sys.stderr)
     else:
-        _add(summary, job, result.part)
+        _add(summary, contexts, job, result.part)
 
 
-def _add(summary: Summary, job: BatchJob, part: Part) -> None:
+def _add(summary: Summary, contexts: ContextsOfLangfuse, job: BatchJob, part: Part) -> None:
     from ragtrace.batch.resume import read_scored
     from ragtrace.batch.rows import record_of
 
     for row, scores in read_scored(job, part):
-        summary.add(scores, record_of(row))
+        record = record_of(row)
+        summary.add(scores, record)
+        contexts.add(part, record)
 
 
-def _report(summary: Summary, limits: Sequence[Limit], out: str, failed: int) -> int:
+def _report(
+    summary: Summary, limits: Sequence[Limit], out: str, failed: int, foreign: int, warnings: Iterable[str]
+) -> int:
     from ragtrace.cli.io.console import Shown
 
     console = Shown(stderr=False)
     summary.show(console)
-    for warning in summary.warnings():
+    for warning in (*summary.warnings(), *warnings):
         console.print(f"warning: {warning}")
     before = "" if summary.before is None else f", {summary.before} there already"
     when = "" if summary.before is None else " now"
     parts = f", {count_text(failed, 'part')} failed: --resume tries again" if failed else ""
+    if foreign:
+        parts += f", {count_text(foreign, 'file')} left out as said above: convert or move such files"
     now = summary.lines - (summary.before or 0)
     console.print(f"{now} scored{when} in {out}{before}, {summary.broken} broken{parts}")
     missed = [*summary.missed(limits), *filter(None, [summary.unjudged()])]
     for line in missed:
         say(f"ragtrace: {line}", file=sys.stderr)
-    return 3 if missed else 1 if summary.broken or failed else 0
+    return 3 if missed else 1 if summary.broken or failed or foreign else 0

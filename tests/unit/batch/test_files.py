@@ -224,13 +224,36 @@ def test_a_resumed_run_writes_the_same_files(folder, capsys):
     assert "20 there already" in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_resumed_run_counts_the_broken_rows_of_finished_parts(folder, capsys):
+    lines(folder / "in" / "c.jsonl", [ROWS[0], {"query": 3}, {"query": 4}])
+    parquet(folder / "in" / "d.parquet", [{**ROWS[0], "outcome": "answered"}, {**ROWS[1], "outcome": "odd"}])
+    command = ["score", str(folder / "in"), "--metrics", "faithfulness", "--out", str(folder / "out")]
+    assert main(command) == 1
+    first = capsys.readouterr().out.splitlines()[-1]
+    assert "3 broken" in first
+    before = {path.name for path in (folder / "out").iterdir()}
+    assert main([*command, "--resume"]) == 1
+    assert "3 broken" in capsys.readouterr().out.splitlines()[-1]
+    assert {path.name for path in (folder / "out").iterdir()} == before
+    assert main(["worst", str(folder / "out")]) == 0
+
+
+@pytest.mark.parametrize(("rows", "group", "is_told"), [(1_001, 2_000, True), (1_001, 500, False), (60, 60, False)])
+def test_a_large_file_of_one_row_group_is_told(tmp_path, capsys, rows, group, is_told):
+    parquet(tmp_path / "a.parquet", [{"query": f"{i}?", "k": 1} for i in range(rows)], group)
+    assert main(["score", str(tmp_path / "a.parquet"), "--metrics", "mrr", "--out", str(tmp_path / "out")]) == 0
+    assert ("row_group_size=500" in capsys.readouterr().err) == is_told
+
+
 def test_a_folder_of_another_run_is_not_mixed_up(folder, capsys):
     command = ["score", str(folder / "in"), "--out", str(folder / "out"), "--metrics"]
     assert main([*command, "faithfulness"]) == 0
     assert main([*command, "faithfulness"]) == 2
     assert "--resume goes on with it" in capsys.readouterr().err
     assert main([*command, "mrr", "--resume"]) == 2
-    assert "its run had metrics=['faithfulness'], this one has metrics=['mrr']" in capsys.readouterr().err
+    assert "give --metrics faithfulness again, or choose another --out" in capsys.readouterr().err
+    assert main([*command[:-1], "--resume"]) == 2
+    assert "this one has no --metrics; give --metrics faithfulness again" in capsys.readouterr().err
     lines(folder / "in" / "b.jsonl", ROWS[:3])
     assert main([*command, "faithfulness", "--resume"]) == 2
     assert "b.jsonl: the file has changed" in capsys.readouterr().err

@@ -11,6 +11,7 @@ import pytest
 
 from ragtrace.batch import score
 from ragtrace.cli.main import main
+from ragtrace.errors import ConfigError
 
 ROW = {"id": "a", "query": "Where?", "answer": "In Oslo.", "contexts": ["The lab is in Oslo."]}
 PHOENIX = {"context.trace_id": "1", "context.span_id": "2", "span_kind": "CHAIN", "name": "run"}
@@ -35,6 +36,12 @@ def test_a_table_without_a_good_row_is_told(caplog):
 def test_contexts_may_be_a_text_of_json():
     scored = score(pa.Table.from_pylist([{**ROW, "contexts": json.dumps(ROW["contexts"])}]), metrics="faithfulness")
     assert scored["scores"][0].as_py()[0]["value"] == 1.0
+
+
+def test_a_table_without_a_field_of_a_record_is_one_line():
+    with pytest.raises(ConfigError, match="rename them to query, answer and contexts") as caught:
+        score(pa.table({"q": ["Where?"], "a": ["In Oslo."]}))
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("wrong", [[ROW], None, "rows.parquet"])
@@ -70,6 +77,47 @@ def test_one_file_of_an_export_is_scored_in_parts(tmp_path, capsys, row):
     assert main(["score", path, "--out", str(tmp_path / "out")]) == 0
 
 
+def test_traces_of_langfuse_without_their_observations_are_named(tmp_path, capsys):
+    trace = {"id": "t", "name": "rag", "input": "Where?", "output": "In Oslo.", "sessionId": "s"}
+    found = {**LANGFUSE, "type": "RETRIEVER", "output": [{"page_content": "The lab is in Oslo."}]}
+    traces, both = write(tmp_path / "traces.jsonl", trace), write(tmp_path / "both.jsonl", trace, found)
+    assert main(["score", traces, "--out", str(tmp_path / "one")]) == 0
+    assert f"no answer in {traces} has contexts; one file must hold" in " ".join(capsys.readouterr().out.split())
+    assert main(["score", both, "--out", str(tmp_path / "two")]) == 0
+    printed = capsys.readouterr().out
+    assert "1 scored" in printed
+    assert "has contexts" not in printed
+
+
+def test_a_page_of_an_api_is_told_how_to_become_lines(tmp_path, capsys):
+    path = tmp_path / "page.json"
+    for text in (json.dumps({"data": [ROW] * 3}, indent=2), json.dumps({"data": [ROW] * 3})):
+        path.write_text(text)
+        assert main(["score", str(path)]) == 2
+        assert "jq -c '.data[]' FILE" in capsys.readouterr().err
+
+
+TURNS = [{"type": "ai", "content": "Hi."}, {"type": "human", "content": "Where?"}]
+RAGAS = {"user_input": TURNS, "response": "In Oslo.", "retrieved_contexts": ["In Oslo."]}
+EARLIER = {"question": "Where?", "answer": "In Oslo.", "contexts": ["In Oslo."], "ground_truths": ["Oslo."]}
+
+
+def test_one_file_of_ragas_is_read_as_in_a_folder(tmp_path, capsys):
+    command = ["--metrics", "faithfulness,answer_similarity", "--out"]
+    (tmp_path / "in").mkdir()
+    for name, row in (("turns", RAGAS), ("earlier", {**EARLIER, "note": None})):
+        path, out = write(tmp_path / "in" / f"{name}.jsonl", row), tmp_path / f"{name}.out"
+        assert main(["score", path, *command, str(out)]) == 0
+        assert "warning: ignored" not in capsys.readouterr().out
+        given = json.loads(out.read_text())
+        assert {key: given[key] for key in row} == row
+    assert main(["score", str(tmp_path / "in"), *command, str(tmp_path / "out")]) == 0
+    for name in ("turns", "earlier"):
+        (part,) = (tmp_path / "out").glob(f"{name}-*.jsonl")
+        one, of_many = (json.loads(p.read_text())["scores"] for p in (tmp_path / f"{name}.out", part))
+        assert one == of_many
+
+
 def test_a_file_without_a_known_field_is_refused(tmp_path, capsys):
     path = write(tmp_path / "odd.jsonl", {"prompt": "Where?"}, {"completion": "Oslo."})
     assert main(["score", path]) == 2
@@ -85,10 +133,12 @@ def test_a_foreign_file_fails_alone(tmp_path, capsys):
     command = ["score", str(tmp_path / "in"), "--metrics", "faithfulness", "--out", str(tmp_path / "out")]
     assert main(command) == 1
     printed = capsys.readouterr()
-    assert f"failed: {odd}: unknown format with the columns prompt" in printed.err
+    assert f"left out: {odd}: unknown format with the columns prompt" in printed.err
     assert "c.json: a line is no JSON object" in printed.err
     assert "1 scored in" in printed.out
-    assert "2 parts failed" in " ".join(printed.out.split())
+    said = " ".join(printed.out.split())
+    assert "2 files left out as said above" in said
+    assert "--resume" not in said
 
 
 def test_a_format_that_does_not_fit_is_one_line(tmp_path, capsys):

@@ -27,6 +27,7 @@ _FORMS: dict[str, Form] = {
 _MOST_SHOWN = 30
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 _THREADS = 16  # footers that are read at once: on a bucket each takes tens of ms
+_FIRST_LINES = 5  # where none of them is JSON, the file is of another kind, as for one file of JSON lines
 _MOST_LINE = 64 * 2**20
 _OTLP_BYTES = 4_096  # the first line of OTLP may have megabytes, and its first key says what it is
 
@@ -157,7 +158,7 @@ def _facts(path: str, form: Form) -> tuple[list[str] | None, int, int]:
     """Return the columns of a file, None where it is empty, and of Parquet its row groups and rows.
 
     Raises:
-        ConfigError: it holds JSON, but no lines of objects.
+        ConfigError: it holds JSON, but no lines of objects, or several lines of which none is JSON.
         OSError: it cannot be read.
         ValueError: its head is broken; also pyarrow's ArrowInvalid.
     """
@@ -171,7 +172,15 @@ def _facts(path: str, form: Form) -> tuple[list[str] | None, int, int]:
         head = stream.read(_OTLP_BYTES)
         if b'"resourceSpans"' in head or b'"resource_spans"' in head:
             return ["resourceSpans"], 0, 0
-        return columns_of((head + stream.readline(_MOST_LINE)).splitlines(), path), 0, 0
+        lines = list(filter(bytes.strip, (head + stream.readline(_MOST_LINE)).splitlines()))
+    try:
+        return columns_of(lines, path), 0, 0
+    except ConfigError:
+        raise
+    except ValueError:
+        if len(lines) < _FIRST_LINES:
+            raise
+        raise ConfigError(f"{path}: none of its first lines is JSON; write one object a line: {UNPACK}") from None
 
 
 def columns_of(lines: Iterable[bytes], path: str) -> list[str] | None:

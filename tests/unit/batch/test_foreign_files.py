@@ -90,11 +90,13 @@ def test_traces_of_langfuse_without_their_observations_are_named(tmp_path, capsy
 
 
 def test_a_page_of_an_api_is_told_how_to_become_lines(tmp_path, capsys):
-    path = tmp_path / "page.json"
+    path = tmp_path / "in" / "page.json"
+    path.parent.mkdir()
     for text in (json.dumps({"data": [ROW] * 3}, indent=2), json.dumps({"data": [ROW] * 3})):
         path.write_text(text)
-        assert main(["score", str(path)]) == 2
-        assert "jq -c '.data[]' FILE" in capsys.readouterr().err
+        for given in (path, path.parent):
+            assert main(["score", str(given), "--out", str(tmp_path / "out")]) == 2
+            assert "jq -c '.data[]' FILE" in capsys.readouterr().err
 
 
 TURNS = [{"type": "ai", "content": "Hi."}, {"type": "human", "content": "Where?"}]

@@ -50,7 +50,7 @@ retrieval_context, expected_output). Metrics ignore other fields, which stay in 
 a warning names them. A missing answer gives na. An empty string counts as an empty answer.
 
 Output: each line as it was, with its id and "scores". A row without an id gets its
-line number; in folders and other files, a hash of its content. A line is written as soon as
+line number; in folders and other files, a hash of its query. A line is written as soon as
 it is scored, so the order of the input may change. The summary goes to standard
 error where the lines go to standard output, else to standard output.
 

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from ragtrace.capture import guarded, record_internal_error
+from ragtrace.capture import guarded, internal_errors, record_internal_error
 from ragtrace.capture.fork import after_fork_in_child
 from ragtrace.errors import QueueError
 from ragtrace.queues.base import MAX_ATTEMPTS, Job, QueueStats
@@ -53,6 +53,7 @@ _READY_S = 20.0
 _TOPICS_EVERY_S = 60.0
 _COUNT_S = 0.3  # a worker waits as long for the thread that reads the counts of the others
 _WARN_EVERY_S = 60.0
+_SILENT_S = 10.0  # without an answer of the broker, before the log tells of it
 _TURN_RECORDS = 500
 
 
@@ -179,6 +180,8 @@ class KafkaQueue:
         self._is_read_at_end = False
         self._unread_since_s: float | None = None
         self._warned_at_s = -_WARN_EVERY_S
+        self._is_told_away = False
+        self._refused = 0
         self._looked_at_s = self._published_at_s = 0.0
         self._consumer: GroupConsumer | None = None
         try:
@@ -292,6 +295,8 @@ class KafkaQueue:
     def requeue_expired(self) -> None:
         """Keep the leases of this process, and count; the group itself takes back those of others."""
         self._alive_at_s = time.monotonic()
+        if self._counters is None:  # nothing of the other processes is known
+            return
         if self._reading.acquire(timeout=_COUNT_S):  # else the thread counts, once the broker has answered
             try:
                 self._count()
@@ -344,6 +349,12 @@ class KafkaQueue:
                 at = max(low, 0) if log.position is None else log.position
                 found[number] = max(max(high, log.end or 0) - at - log.ahead, 0)
         return found
+
+    @property
+    def own_ends(self) -> dict[tuple[str, str], int]:
+        """Units and records that this process ended, by state and reason; from any thread."""
+        with self._changed:
+            return dict(self._own.ends)
 
     def wait_ready(self, timeout_s: float) -> bool:
         """Join the group and wait until its partitions are known and what was put here is fetched.
@@ -422,7 +433,8 @@ class KafkaQueue:
 
     def _bury_unread(self, record: Record, reason: str, cause: str) -> None:
         """Send a record that cannot be read to the dead letters, and say so once a minute."""
-        self._own.ends["invalid", "unreadable"] += 1
+        with self._changed:
+            self._own.ends["invalid", "unreadable"] += 1
         self._bury(record.key, record.value, reason, cause, (record.token,))
         if time.monotonic() - self._buried_at_s >= _WARN_EVERY_S:
             self._buried_at_s = time.monotonic()
@@ -472,7 +484,8 @@ class KafkaQueue:
                 if record is None:
                     break
                 if record.is_tombstone:  # of a compacted topic: nothing to score
-                    self._own.ends["skipped", "tombstone"] += 1
+                    with self._changed:
+                        self._own.ends["skipped", "tombstone"] += 1
                     self._done((record.token,))
                 else:
                     self._read(record)
@@ -484,6 +497,7 @@ class KafkaQueue:
             self._looked_at_s = now_s
             if self._look(_REQUEST_S) and not self._has_topics:
                 self._make_topics()
+        self._tell_silence()
         with self._changed:
             owners = consumer.assignments.values() if consumer is not None else ()
             self._taken_up_to = {owner: owner.log.end or 0 for owner in list(owners)}
@@ -561,23 +575,41 @@ class KafkaQueue:
             self._outstanding -= 1
             if error is not None:
                 is_large = error.code() == KafkaError.MSG_SIZE_TOO_LARGE
-                record_internal_error("ragtrace.queues.kafka.produce")
-                self._say(f"Kafka refuses a unit ({error.str()})")
+                self._refused += 1
+                self._count_refusal(
+                    "ragtrace.queues.kafka.produce",
+                    f"Kafka at {self.address.brokers} refuses units for the topic {self.address.topic} "
+                    f"({error.str()}): {self._refused} lost since the start; check that the topic exists, that its "
+                    "max.message.bytes is large enough, and that this client may write to it",
+                )
                 self._ended("dropped", "too_large" if is_large else "spool_unwritable")
                 return
             number, offset = message.partition() or 0, message.offset() or 0
             self._own.sent[number] = max(self._own.sent.get(number, 0), offset + 1)
             self._ended("spooled", "")
 
+    def _count_refusal(self, site: str, text: str) -> None:
+        """Count a loss at a site, and log the first of the process, then at most one a minute."""
+        if site in internal_errors():
+            self._say(text)
+        else:
+            self._warned_at_s = time.monotonic()
+        record_internal_error(site, line=text)
+
     def _send_dead(self, letter: _DeadLetter) -> None:
         """Produce a dead letter; its record is finished once the broker has it."""
+        topic = self.address.topic + DEAD_SUFFIX
 
         def delivered(error: KafkaError | None, _message: Message) -> None:
             if error is None:
                 self._done(letter.tokens)
             else:  # finished all the same would be lost: the next owner tries again
-                record_internal_error("ragtrace.queues.kafka.dead_letter")
-                self._say(f"Kafka refuses a dead letter ({error.str()})")
+                self._count_refusal(
+                    "ragtrace.queues.kafka.dead_letter",
+                    f"Kafka at {self.address.brokers} refuses a dead letter for the topic {topic} ({error.str()}): "
+                    f"its record stays in {self.address.topic}; check that {topic} exists and that this client may "
+                    "write to it, then start the worker again",
+                )
 
         headers: list[tuple[str, str | bytes | None]] = [
             ("ragtrace.reason", letter.reason.encode()),
@@ -586,7 +618,6 @@ class KafkaQueue:
             ("ragtrace.partition", str(letter.tokens[0].assignment.partition).encode()),
             ("ragtrace.offset", str(letter.tokens[0].offset).encode()),
         ]
-        topic = self.address.topic + DEAD_SUFFIX
         self._producer.produce(topic, letter.value, letter.key, headers=headers, on_delivery=delivered)
 
     def _make_topics(self) -> None:
@@ -654,12 +685,20 @@ class KafkaQueue:
     def _on_error(self, error: KafkaError) -> None:
         if error.code() in {KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION, KafkaError._SSL}:  # noqa: SLF001
             self._unread_since_s = self._unread_since_s or time.monotonic()
-            self._say(f"Kafka cannot be reached ({error.str()}); units wait")
+            self._is_told_away |= self._say(f"Kafka at {self.address.brokers} cannot be reached ({error.str()})")
 
-    def _say(self, text: str) -> None:
-        if time.monotonic() - self._warned_at_s >= _WARN_EVERY_S:
-            self._warned_at_s = time.monotonic()
-            _log.warning("%s", text)
+    def _tell_silence(self) -> None:
+        if self.unread_s >= _SILENT_S:
+            text = f"Kafka at {self.address.brokers} has not answered for {self.unread_s:.0f} s"
+            self._is_told_away |= self._say(text)
+
+    def _say(self, text: str) -> bool:
+        """Log a warning, at most one a minute; return whether it was logged."""
+        if time.monotonic() - self._warned_at_s < _WARN_EVERY_S:
+            return False
+        self._warned_at_s = time.monotonic()
+        _log.warning("%s", text)
+        return True
 
     # -- counters --
 
@@ -686,7 +725,10 @@ class KafkaQueue:
             if self._is_over or not self._state.read(timeout_s):
                 self._unread_since_s = self._unread_since_s or time.monotonic()
                 return False
-            self._unread_since_s = None
+            away_s, self._unread_since_s = self.unread_s, None
+            if self._is_told_away:
+                self._is_told_away = False
+                _log.info("Kafka at %s answers again, after %.0f s", self.address.brokers, away_s)
             self._count()
         return True
 

@@ -157,7 +157,19 @@ class SharedState:
                 self._take(message.key(), message.value())
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's own code
                 left.discard(number)
+        self._reset_beyond_end(left, timeout_s)
         return not left
+
+    def _reset_beyond_end(self, numbers: Iterable[int], timeout_s: float) -> None:
+        """Begin anew on partitions that end before their position: the broker lost the topic, and has another."""
+        try:
+            for number in numbers:
+                at = TopicPartition(self.topic, number)
+                _, end = self._consumer.get_watermark_offsets(at, timeout=timeout_s)
+                if self._positions.get(number, 0) > end:
+                    del self._positions[number]
+        except KafkaException:  # the read has failed anyway
+            return
 
     def others(self, own: bytes) -> Mapping[bytes, ProcessState]:
         """Return the states of the other processes."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import suppress
 
 import pytest
 
 pytest.importorskip("confluent_kafka", reason="the extra kafka")
 
+from confluent_kafka import KafkaError
+
+from ragtrace.errors import QueueError
 from ragtrace.queues.kafka import KafkaQueue
 from ragtrace.queues.kafka.address import KafkaAddress
 from ragtrace.testing.queue import Ends, names_of, unit_of
@@ -89,6 +93,7 @@ def test_nothing_waits_for_a_broker_that_is_not_there():
             assert queue.publish_names({str(n)}) == set(map(str, range(n + 1)))
             queue.requeue_expired()
         assert time.monotonic() - began < 1.0
+        assert queue.counters() is None, "before the first look"
         while not queue.unread_s:
             assert time.monotonic() - began < 60
             time.sleep(0.02)
@@ -104,7 +109,8 @@ def test_nothing_waits_for_a_broker_that_is_not_there():
     assert ends == {("dropped", "shutdown"): 3}, "what never reached the broker is told as lost"
 
 
-def test_counts_are_the_last_known_ones_while_the_broker_is_away():
+def test_counts_are_the_last_known_ones_while_the_broker_is_away(caplog):
+    caplog.set_level("INFO", "ragtrace")
     port = free_port()
     broker = start_tansu(port)
     address = f"kafka://127.0.0.1:{port}/units?partitions=1"
@@ -127,9 +133,62 @@ def test_counts_are_the_last_known_ones_while_the_broker_is_away():
         assert queue.unread_s > 0.0
         queue.requeue_expired()
         assert queue.counters().pending == 15
+        silent, again = f"Kafka at 127.0.0.1:{port} has not answered for 10 s", "answers again, after 1"
+        while silent not in caplog.text:
+            assert time.monotonic() < ends_at, caplog.text
+            time.sleep(0.1)
+        assert again not in caplog.text
+        broker.send_signal(signal.SIGCONT)
+        while again not in caplog.text:
+            assert time.monotonic() < ends_at, caplog.text
+            time.sleep(0.1)
     finally:
         broker.send_signal(signal.SIGCONT)
         queue.close(20)
         broker.kill()
         broker.wait()
     assert queue.counters(is_fresh=True).ends == {("scored", ""): 5}, "as read at the end"
+
+
+def test_a_broker_that_lost_its_topics_is_read_again():
+    port = free_port()
+    broker = start_tansu(port)
+    queue = KafkaQueue(KafkaAddress.parse(f"kafka://127.0.0.1:{port}/units?partitions=1"), is_producer=True)
+
+    def is_read(before_s=60.0):
+        ends_at = time.monotonic() + before_s
+        while time.monotonic() < ends_at:
+            with suppress(QueueError):
+                return queue.counters(is_fresh=True)
+        return None
+
+    try:
+        for n in range(8):  # so that the topic ends far behind where the next one does
+            queue.publish_names({str(n)})
+            assert is_read()
+        broker.kill()
+        broker.wait()
+        broker = start_tansu(port)
+        assert queue.put(unit_of("a")) == []
+        assert queue.flush(60)
+        assert is_read()
+    finally:
+        queue.close(5)
+        broker.kill()
+        broker.wait()
+
+
+def test_a_refused_unit_is_told_with_the_number_and_the_next_step(caplog):
+    ends, port = Ends(), free_port()
+    queue = KafkaQueue(KafkaAddress.parse(f"kafka://127.0.0.1:{port}/units"), is_producer=True, ended=ends)
+    refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    try:
+        queue._on_sent(refused, None)
+        assert ends == {("dropped", "spool_unwritable"): 1}
+        assert (
+            f"Kafka at 127.0.0.1:{port} refuses units for the topic units ({refused.str()}): 1 lost" in caplog.text
+        )
+        assert "check that the topic exists" in caplog.text
+    finally:
+        queue._outstanding = 0
+        queue.close(0.5)

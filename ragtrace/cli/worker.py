@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragtrace.cli.io.accounts import UNREADABLE, accounts, ends_of, sinks_text
+from ragtrace.cli.io.accounts import UNREADABLE, accounts, ends_of, has_unscored, sinks_text
 from ragtrace.cli.io.arguments import Judge, Metrics, Spool, scorer_service_name
 from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError
@@ -32,9 +32,10 @@ when their leases end.
 With --kafka the worker reads the topic of a Collector's kafka exporter (encoding otlp_proto, and
 partition_traces_by_id), and scores a share of its traces. Workers of one group share its partitions.
 
---once scores the due units. It waits for units of other workers and for retries within a minute. It ends when the
-spool is empty. It also ends when nothing is under way and every unit that is left is due later, for example while
-the judge is down or over its budget, or when no unit has ended for ten minutes. The units stay in the spool.
+--once scores the due units. On Kafka it first waits for its partitions, and for open traces to settle. It waits for
+units of other workers and for retries within a minute. It ends when the spool is empty. It also ends when nothing
+is under way and every unit that is left is due later, for example while the judge is down or over its budget, or
+when no unit has ended for ten minutes. The units stay in the spool.
 
 Prometheus, with --metrics-port 9464 (captured traces are counted by the applications, scores here):
 
@@ -45,7 +46,8 @@ scrape_configs:
 ```
 
 Exit status: 0 stopped by a signal, or the spool is empty; 1 something was not scored or not sent within --deadline,
-or --once left units that wait, could not read the queue or found no topic; 2 usage. Where no collector is
+or --once left units that wait, met an invalid or dead unit or record, could not read the queue or found no topic; 2
+usage. Where no collector is
 configured and none listens at the default address, nothing counts as not sent.
 """
 _REPORT_EVERY_S = 60.0
@@ -98,7 +100,12 @@ def command(
         ),
     ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Stop when the spool is empty, or when every unit that is left waits.")
+        bool,
+        typer.Option(
+            "--once",
+            help="Wait until every unit has its end, then stop. Stop too when all that are left are due in more "
+            "than a minute.",
+        ),
     ] = False,
     deadline: Annotated[
         float, typer.Option(min=0, max=86_400, metavar="S", help="Seconds to finish and to export at the end.")
@@ -155,7 +162,8 @@ def command(
     finally:
         is_done = runtime.shutdown(deadline)
     _say(f"stopped; {accounts(service, before)}")
-    return 0 if is_done and is_read else 1
+    is_whole = not (once and has_unscored(service, before))
+    return 0 if is_done and is_read and is_whole else 1
 
 
 def _read_kafka(service: Service, *, settle_s: float) -> bool:

@@ -258,6 +258,11 @@ class PartitionedQueue(Protocol):
         """Records without an end, of each partition that this process has; from any thread."""
         ...
 
+    @property
+    def own_ends(self) -> Mapping[tuple[str, str], int]:
+        """Units and records that this process ended, by state and reason; from any thread."""
+        ...
+
 
 def counters_of(queue: Queue, *, is_fresh: bool = False) -> Counters | None:
     """Return the counters of a shared queue, None of any other."""

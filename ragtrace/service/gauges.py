@@ -131,6 +131,16 @@ class ServiceGauges:
             pending += spool.pending
         return counts, pending
 
+    def own_ends(self) -> Mapping[tuple[str, str], int] | None:
+        """Return the ends of this process alone, by (state, reason); None of a spool, which counts for all."""
+        if not isinstance(self._queue, PartitionedQueue):
+            return None
+        ends, _ = self._ledger.read()
+        counts: Counter[tuple[str, str]] = Counter(ends)
+        counts.pop(("spooled", ""), None)
+        counts.update(self._queue.own_ends)
+        return counts
+
     def _all_accounts(self, *, is_fresh: bool = False) -> list[Accounts]:
         """Return the accounts of this process and, where it scores a spool, those that its processes share."""
         found = [Accounts(*self._ledger.read())]

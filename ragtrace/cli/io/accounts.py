@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,7 +17,12 @@ UNREADABLE = (QueueError, sqlite3.Error, OSError)
 
 
 def ends_of(service: Service) -> Ends:
-    """Return the ends of traces by state and reason; none where the spool cannot be read."""
+    """Return the ends of traces by state and reason.
+
+    There are none where the spool cannot be read, and of a queue in which each process counts its own.
+    """
+    if service.gauges.own_ends() is not None:
+        return {}
     try:
         return service.gauges.accounts(is_fresh=True)[0]
     except UNREADABLE:
@@ -24,20 +30,39 @@ def ends_of(service: Service) -> Ends:
 
 
 def accounts(service: Service, before: Ends) -> str:
-    """Describe the ends of the spool's traces since the start, and in all.
+    """Describe the ends since the start, and in all.
 
-    Where the spool cannot be read now, the counts are those of the last look.
+    Where the queue cannot be read now, the counts are those of the last look.
     """
+    from ragtrace.queues.base import counters_of
+
     try:
         counts, pending = service.gauges.accounts(is_fresh=True)
-        note = ""
+        left = f"{pending} pending"
     except UNREADABLE as error:
         counts, pending = service.gauges.accounts()
         place = "queue" if service.settings.queue else "spool"
-        note = f" when last seen; the {place} cannot be read: {error}"
-    new = {end: n - before.get(end, 0) for end, n in counts.items() if n > before.get(end, 0)}
-    shown = f"{_shown(new)} since the start; in all {_shown(counts)}" if before else _shown(new)
-    return f"{shown}, {pending} pending{note}"
+        is_known = counters_of(service.queue) is not None
+        left = f"{pending} pending when last seen" if is_known else "pending unknown"
+        left += f"; the {place} cannot be read: {error}"
+    new = _new(service, counts, before)
+    is_all = Counter(new) == Counter(counts)
+    shown = _shown(new) if is_all else f"{_shown(new)} since the start; in all {_shown(counts)}"
+    return f"{shown}, {left}"
+
+
+def has_unscored(service: Service, before: Ends) -> bool:
+    """Tell whether a unit or record could not be read, or became a dead letter, since the start."""
+    new = _new(service, service.gauges.accounts()[0], before)
+    return any(state in {"invalid", "dead"} for state, _ in new)
+
+
+def _new(service: Service, counts: Ends, before: Ends) -> Ends:
+    """Return the ends since the start: of this process where each counts its own, else of the spool."""
+    own = service.gauges.own_ends()
+    new = Counter(counts if own is None else own)
+    new.subtract(before)
+    return +new
 
 
 def sinks_text(service: Service) -> str:

@@ -160,17 +160,23 @@ def test_traces_over_several_records_dead_letters_and_lag(tmp_path):
         assert producer.flush(10) == 0
         worker = Hand(brokers, tmp_path, "w", "--once", OTEL_EXPORTER_OTLP_ENDPOINT=receiver.endpoint)
         try:
-            assert worker.process.wait(60) == 0, worker.log.read_text()
+            assert worker.process.wait(60) == 1, worker.log.read_text()
         finally:
             worker.process.kill()
+        write(brokers, TOPIC, range(21, 26))
+        after = Hand(brokers, tmp_path, "after", "--once", OTEL_EXPORTER_OTLP_ENDPOINT=receiver.endpoint)
+        try:
+            assert after.process.wait(60) == 0, after.log.read_text()
+        finally:
+            after.process.kill()
         dead = confluent_kafka.Consumer(
             {"bootstrap.servers": brokers, "group.id": "test", "auto.offset.reset": "earliest"}
         )
         dead.assign([confluent_kafka.TopicPartition(f"{TOPIC}.dead", 0)])
         message = dead.poll(10)
         dead.close()
-        assert sum(committed(brokers)) == 20 * 3 + 2, "the tombstone and the dead letter, too"
-    assert scored(receiver) == {number.to_bytes(16, "big").hex(): 1 for number in range(1, 21)}
+        assert sum(committed(brokers)) == 20 * 3 + 2 + 5, "the tombstone and the dead letter, too"
+    assert scored(receiver) == {number.to_bytes(16, "big").hex(): 1 for number in range(1, 26)}
     assert (message.key(), message.value()) == (b"a key", b'{"resourceSpans": []}')
     headers = {name: value.decode() for name, value in message.headers()}
     place = f"{TOPIC} [{headers['ragtrace.partition']}] at {headers['ragtrace.offset']}"
@@ -182,14 +188,13 @@ def test_traces_over_several_records_dead_letters_and_lag(tmp_path):
     assert f"a record of {place} cannot be read ({cause}): it went to {TOPIC}.dead" in log
     assert "lost data" not in log
     assert "cannot be read:" not in log, "at the end Kafka answers"
-    stopped = log.splitlines()[
-        -1
-    ]  # records that are read at the join may count as before the start, and in all alone
-    assert stopped.startswith("ragtrace worker: stopped; ")
-    assert stopped.endswith("1 invalid (unreadable), 20 scored, 1 skipped (tombstone), 0 pending")
+    ends = "1 invalid (unreadable), {} scored, 1 skipped (tombstone), 0 pending"
+    assert log.splitlines()[-1] == f"ragtrace worker: stopped; {ends.format(20)}"
+    stopped = after.log.read_text().splitlines()[-1]
+    assert stopped == f"ragtrace worker: stopped; 5 scored since the start; in all {ends.format(25)}"
     points = receiver.metrics["ragtrace.kafka.lag"].gauge.data_points
     assert len(points) == 6
-    assert all(0.0 <= point.as_double <= 62.0 for point in points)
+    assert all(0.0 <= point.as_double <= 67.0 for point in points)
 
 
 def test_a_worker_tells_of_its_lag_and_of_a_broker_that_is_away(tmp_path):
@@ -231,6 +236,19 @@ def test_a_worker_tells_of_its_lag_and_of_a_broker_that_is_away(tmp_path):
         "5 skipped (tombstone), 30 pending when last seen; the queue cannot be read: "
         f"Kafka at {brokers} does not answer"
     )
+
+
+def test_nothing_is_said_of_a_queue_that_was_never_seen(tmp_path):
+    brokers = f"127.0.0.1:{free_port()}"
+    worker = Hand(brokers, tmp_path, "w", "--deadline", "1")
+    try:
+        wait_for(lambda: "does not answer" in worker.log.read_text(), worker.log.read_text)
+        worker.process.send_signal(signal.SIGTERM)
+        assert worker.process.wait(60) == 0, worker.log.read_text()
+    finally:
+        worker.process.kill()
+    cause = f"the queue cannot be read: Kafka at {brokers} does not answer"
+    assert f"ragtrace worker: stopped; nothing scored, pending unknown; {cause}\n" in worker.log.read_text()
 
 
 def test_a_topic_that_is_not_there_is_told_and_not_made(tmp_path):

@@ -11,7 +11,6 @@ import pytest
 
 pytest.importorskip("confluent_kafka", reason="the extra kafka")
 
-from ragtrace.testing.otlp import OtlpReceiver
 from tests.command_line import environment
 from tests.e2e.howto import blocks
 from tests.ingest.kafka.collector import write
@@ -23,7 +22,7 @@ APPLICATION = """
 import ragtrace
 with ragtrace.query("Where is the lab?") as run:
     run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}])
-    run.answered("In Oslo.")
+    run.answered("In Rome since 1990.")
 assert ragtrace.flush(30)
 """
 
@@ -41,14 +40,17 @@ def ran(commands, folder, **more):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return done.stderr
+    return done.stderr + done.stdout
 
 
 def test_both_ways_score(tmp_path):
     units, traces = blocks("kafka", "sh")
     (tmp_path / "app.py").write_text(APPLICATION)
-    with tansu() as brokers, OtlpReceiver() as receiver:
-        given = {"BROKERS": brokers, "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint}
-        assert "1 scored, 0 pending" in ran(units, tmp_path, **given)
+    with tansu() as brokers:
+        said = ran(units, tmp_path, BROKERS=brokers)
+        assert "1 scored, 0 pending" in said
+        assert "1 worst of 1 answer by faithfulness" in said
         write(brokers, "otlp_spans", range(1, 4), records=2)
-        assert "3 scored, 0 pending" in ran(traces, tmp_path, **given)
+        said = ran(traces, tmp_path, BROKERS=brokers)
+        assert "3 scored, 0 pending" in said
+        assert "1 worst of 4 answers by faithfulness" in said

@@ -62,10 +62,18 @@ def test_no_verdict_is_lost_or_paid_twice_on_a_full_disk(judge, disk, start, tmp
     )
     for _ in range(UNITS):
         ask()
-    until(not_ready, 180)  # 30 s alone; longer where other processes write to the disk
-    (reason,) = not_ready()
-    assert reason.startswith("store: cannot be written (disk full), ")
-    assert reason.endswith(" scored units wait")
+    reasons = []
+
+    def is_held():
+        # In one file with the spool either write may be the first to fail, and a page of the log that is used again
+        # lets some through. Alone this takes 30 s.
+        reasons.extend(not_ready())
+        return reasons or (kind == "joined" and "the limits cannot be written" in caplog.text)
+
+    until(is_held, 180)
+    for reason in reasons:
+        assert reason.startswith("store: cannot be written (disk full), ")
+        assert reason.endswith(" scored units wait")
     calls = len(judge.requests)
     assert calls < UNITS
     until(lambda: asked("/healthz")[0] == 200)
@@ -78,10 +86,9 @@ def test_no_verdict_is_lost_or_paid_twice_on_a_full_disk(judge, disk, start, tmp
     assert len({row["trace_id"] for row in kept.rows() if row["state"] == "ok"}) == UNITS
     kept.close()
     said = [text for text in caplog.messages if "scored units" in text]
-    assert [line.partition(" (")[0].partition(":")[0] for line in said] == [
-        "the scores cannot be written",
-        "the scores can be written again",
-    ]
+    pair = ["the scores cannot be written", "the scores can be written again"]
+    assert [line.partition(" (")[0].partition(":")[0] for line in said] == pair * (len(said) // 2)
+    assert said or kind == "joined"
 
 
 def test_a_shutdown_counts_every_trace_that_a_full_disk_takes(disk, start, caplog):

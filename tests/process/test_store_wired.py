@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 
 import pytest
@@ -10,9 +11,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import ragtrace
-from ragtrace.service import current
 from ragtrace.stores.sqlite import SqliteStore
-from tests.process.observing import ask, providers
+from tests.process.observing import ask, providers, ran
 
 pytestmark = pytest.mark.slow
 
@@ -54,14 +54,23 @@ def test_scores_are_kept_and_published(start, tmp_path, name):
     store.close()
 
 
-def test_what_was_written_and_not_published_is_published_by_the_next(start, tmp_path, monkeypatch):
-    exporter = start(store=str(tmp_path / "spool"))
-    monkeypatch.setattr(current().handler, "publish", lambda *_: None)  # as if it had been killed between the two
-    ask(workflow="support")
-    assert ragtrace.flush(20)
-    assert evaluations(exporter) == []
-    ragtrace.shutdown(5)
-    exporter = start(store=str(tmp_path / "spool"))
+KILLED = """
+import os, signal, sys
+import ragtrace
+from ragtrace.service import current
+from tests.process.observing import ask, providers
+
+ragtrace.configure(sample_rate=1.0, spool=sys.argv[1], store=sys.argv[1], **providers())
+current().handler.publish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+ask(workflow="support")
+ragtrace.flush(20)
+"""
+
+
+def test_what_was_written_and_not_published_is_published_by_the_next(start, tmp_path):
+    path = str(tmp_path / "spool")
+    assert ran("-c", KILLED, path).returncode == -signal.SIGKILL
+    exporter = start(store=path)
     assert ragtrace.flush(20)  # in a process that captured nothing
     (span,) = evaluations(exporter)
     assert span.attributes["ragtrace.score.faithfulness"] == 1.0

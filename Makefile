@@ -47,16 +47,17 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 export UV_LINK_MODE := copy
 # Without bytecode, each worker and each command that a test starts compiles every module anew.
 unexport PYTHONDONTWRITEBYTECODE
-# What goes into which environment: uv takes seconds, pip two minutes, but pip alone reads pip.conf.
+# What goes into which environment: uv takes seconds, pip two minutes, but pip alone reads pip.conf. Bytecode of all
+# modules, of which a test imports a few, costs pip as long as the rest of its work; uv writes none either.
 install = $(BIN)/uv pip install --quiet --python $(1)/bin/python $(2) \
-  || $(PIP) --python $(1)/bin/python install $(2)
+  || $(PIP) --python $(1)/bin/python install --no-compile $(2)
 # An environment beside ours, made anew.
 define environment
 rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1)
 $(call install,$(1),$(2))
 endef
 
-.PHONY: api changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-mlflow test-peers test-beside test-deploy test-engines check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs lock clean help
+.PHONY: api changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-mlflow test-peers test-beside test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs lock clean help
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -107,6 +108,8 @@ $(LOWEST_READY): requirements/lowest.lock pyproject.toml | $(READY)
 	$(call environment,$(LOWEST),--requirement requirements/lowest.lock)
 	$(call install,$(LOWEST),--no-deps --no-build-isolation --editable .)
 	@touch $@
+
+environments: $(LOWEST_READY) $(PHOENIX_READY) $(MLFLOW_READY) $(BESIDE_READY) $(NODE_READY) $(ENGINES_READY) $(PEERS_READY) $(DEPLOY_READY) ## all environments that tests install beside ours; --jobs 2 makes two at a time
 
 demo: $(READY) ## 300 questions to a real chain, scored live; an incident half-way
 	$(BIN)/ragtrace demo

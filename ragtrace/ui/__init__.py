@@ -1,0 +1,1 @@
+"""Local web server of ``ragtrace ui``: routes, forms and live updates."""

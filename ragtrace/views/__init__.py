@@ -1,0 +1,1 @@
+"""Views of scored runs for people: overview, lists, one run, comparison and labelling queue, as plain values."""

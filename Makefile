@@ -57,7 +57,7 @@ rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1)
 $(call install,$(1),$(2))
 endef
 
-.PHONY: api changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-mlflow test-peers test-beside test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs lock clean help
+.PHONY: api changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-mlflow test-peers test-beside test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs lock clean help vendor
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -197,6 +197,17 @@ soak: $(READY) ## an hour of 50 runs a second under faults: every run accounted 
 
 docs: $(DOCS_READY) ## build the documentation into site/
 	$(BIN)/python -m docs.build
+
+# The scripts that `ragtrace ui` and `ragtrace report` ship, unchanged but for the name of a source map.
+VENDOR := ragtrace/pages/static/vendor
+HTMX_VERSION := 4.0.1
+UPLOT_VERSION := 1.6.32
+vendor: ## fetch the pages' scripts anew into ragtrace/pages/static/vendor; needs npm
+	npm install --silent --no-save --ignore-scripts --prefix build/vendor htmx.org@$(HTMX_VERSION) uplot@$(UPLOT_VERSION)
+	cd build/vendor/node_modules && cp htmx.org/dist/htmx.min.js uplot/dist/uPlot.iife.min.js uplot/dist/uPlot.min.css $(CURDIR)/$(VENDOR)
+	sed -i '/^\/\/# sourceMappingURL/d' $(VENDOR)/htmx.min.js
+	cp build/vendor/node_modules/htmx.org/LICENSE $(VENDOR)/htmx.LICENSE
+	cp build/vendor/node_modules/uplot/LICENSE $(VENDOR)/uplot.LICENSE
 
 dashboards: $(READY) ## write dashboards/ragtrace_dashboards/dist anew
 	$(BIN)/python -m ragtrace_dashboards

@@ -1,0 +1,95 @@
+"""Lists of runs that a page points to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from ragtrace.model.diagnosis import STAGES
+from ragtrace.views.types import RunFilter
+
+if TYPE_CHECKING:
+    from ragtrace.views.types import Culprit, InvestigationView, MetricView, Overview, VerdictShare
+
+_FIELDS = ("workflow", "model", "tag", "session")
+PERIODS = {
+    "15m": ("last 15 minutes", 900),
+    "1h": ("last hour", 3_600),
+    "24h": ("last 24 hours", 86_400),
+    "7d": ("last 7 days", 604_800),
+    "30d": ("last 30 days", 2_592_000),
+}
+"""Choices of the overview: words, and seconds before the newest run."""
+
+
+def worst_of(metric: MetricView, base: RunFilter) -> RunFilter:
+    """Return the runs of a page's choice, the worst by one metric first."""
+    return replace(base, metric=metric.metric, order="worst")
+
+
+def failed_with(share: VerdictShare, base: RunFilter) -> RunFilter:
+    """Return the runs with one verdict."""
+    return replace(base, verdict=share.verdict, order="worst")
+
+
+def part_of(found: InvestigationView, culprit: Culprit | None = None, *, is_after: bool = True) -> RunFilter:
+    """Return the runs of a part of the traffic, after a fall or before it, the worst first.
+
+    A part that no list can be chosen by, such as a language, is left out of the choice.
+    """
+    part = {culprit.dimension: culprit.value} if culprit and culprit.dimension in _FIELDS else {}
+    times = {"since" if is_after else "until": found.since}
+    return RunFilter(metric=found.metric, **part, **times)  # type: ignore[arg-type] # fields of RunFilter
+
+
+def is_listed(culprit: Culprit) -> bool:
+    """Tell whether a list can be chosen by this part."""
+    return culprit.dimension in _FIELDS
+
+
+def missed_by(metric: MetricView, base: RunFilter) -> RunFilter:
+    """Return the runs whose value misses the metric's threshold."""
+    return replace(base, metric=metric.metric, state="missed", order="worst")
+
+
+def shown_metric(overview: Overview, key: str | None) -> MetricView | None:
+    """Return the metric of the large chart: the one asked for, else one that changed for the worse, else the first."""
+    metrics = overview.metrics
+    asked = [metric for metric in metrics if metric.metric == key]
+    fallen = [metric for metric in metrics if is_worse(metric)]
+    return next(iter([*asked, *fallen, *metrics]), None)
+
+
+def is_worse(metric: MetricView) -> bool:
+    """Tell whether a metric changed for the worse."""
+    return metric.drift.state == {"up": "fell", "down": "rose"}.get(metric.direction or "")
+
+
+def calm_sentence(overview: Overview) -> str | None:
+    """Return the headline where nothing fell; None where no metric is watched."""
+    states = [metric.drift.state for metric in overview.metrics]
+    if "steady" in states:
+        return f"No metric is shown to have changed for the worse; {states.count('steady')} are steady."
+    return "There are too few scores to tell a change." if "too_few" in states else None
+
+
+class StageShare(NamedTuple):
+    """A stage with its failures; `share` is of all runs."""
+
+    name: str
+    share: float
+    verdicts: list[VerdictShare]
+    is_worst: bool
+
+
+def stage_shares(overview: Overview) -> dict[str, object]:
+    """Return the stages in their order, and the verdicts of runs in which none failed."""
+    by_stage = {
+        stage: [share for share in overview.verdicts if share.stage == stage]
+        for stage in dict.fromkeys(STAGES.values())
+    }
+    fine = by_stage.pop("none")
+    sums = {stage: sum(share.share.mean or 0.0 for share in shares) for stage, shares in by_stage.items()}
+    most = max(sums.values(), default=0.0)
+    stages = [StageShare(stage, sums[stage], by_stage[stage], 0 < sums[stage] == most) for stage in by_stage]
+    return {"stages": stages, "fine": fine}

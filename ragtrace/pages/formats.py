@@ -1,0 +1,162 @@
+"""Filters of the templates: numbers, times and words as people read them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from markupsafe import Markup, escape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ragtrace.stats.intervals import Interval
+
+NONE = "–"
+
+
+def number(value: float | None) -> str:
+    """Return a number with as many digits as matter; a dash for none.
+
+    Example:
+        >>> number(0.934), number(1.0), number(312.4), number(None)
+        ('0.93', '1.00', '312', '–')
+    """
+    if value is None:
+        return NONE
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def signed(value: float | None) -> str:
+    """Return a difference with its sign.
+
+    Example:
+        >>> signed(0.12), signed(-0.12), signed(0.0)
+        ('+0.12', '−0.12', '0.00')
+    """
+    if value is None:
+        return NONE
+    text = number(abs(value))
+    return text if not float(text.replace(",", "")) else f"{'−' if value < 0 else '+'}{text}"
+
+
+def percent(share: float | None) -> str:
+    """Return a share of 0 to 1 as a percentage.
+
+    Example:
+        >>> percent(0.123), percent(0.004), percent(1.0), percent(None)
+        ('12 %', '0.4 %', '100 %', '–')
+    """
+    if share is None:
+        return NONE
+    return f"{share:.1%}"[:-1] + " %" if 0 < share < 0.095 or 0.995 <= share < 1 else f"{share:.0%}"[:-1] + " %"
+
+
+def count(value: int | None) -> str:
+    """Return a whole number with thousands apart.
+
+    Example:
+        >>> count(12345)
+        '12,345'
+    """
+    return NONE if value is None else f"{value:,d}"
+
+
+def interval(found: Interval, form: Callable[[float | None], str] = number) -> str:
+    """Return the bounds of an interval; a dash without bounds."""
+    return NONE if found.low is None or found.high is None else f"{form(found.low)} to {form(found.high)}"
+
+
+def percent_interval(found: Interval) -> str:
+    """Return the bounds of a share's interval."""
+    return interval(found, percent)
+
+
+def seconds(value: float | None) -> str:
+    """Return a duration.
+
+    Example:
+        >>> seconds(0.0123), seconds(2.34), seconds(7322)
+        ('12 ms', '2.3 s', '2 h 2 min')
+    """
+    if value is None:
+        return NONE
+    if value < 1:
+        return f"{value * 1000:.0f} ms"
+    if value < 60:
+        return f"{value:.1f} s"
+    minutes = round(value / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def moment(at: float | None) -> Markup:
+    """Return a `time` element in UTC, which the page's script turns into local time; a dash for none.
+
+    Example:
+        >>> moment(1_700_000_000.5)
+        Markup('<time datetime="2023-11-14T22:13:20Z">2023-11-14 22:13 UTC</time>')
+    """
+    try:
+        when = datetime.fromtimestamp(at, UTC) if at else None
+    except (OSError, OverflowError, ValueError):  # no moment of a calendar
+        when = None
+    if when is None:
+        return escape(NONE)
+    return Markup('<time datetime="{:%Y-%m-%dT%H:%M:%SZ}">{:%Y-%m-%d %H:%M} UTC</time>').format(when, when)
+
+
+def words(name: str | None) -> str:
+    """Return a name of our code as words.
+
+    Example:
+        >>> words("cut_from_prompt"), words(None)
+        ('cut from prompt', '–')
+    """
+    return NONE if name is None else name.replace("_", " ")
+
+
+def plural(value: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    Example:
+        >>> plural(1, "run"), plural(1200, "run")
+        ('1 run', '1,200 runs')
+    """
+    return f"{value:,d} {noun}{'s' * (value != 1)}"
+
+
+def web_address(url: str | None) -> str | None:
+    """Return an address of the web, None for any other, such as ``javascript:``.
+
+    Example:
+        >>> web_address("https://grafana/explore"), web_address("javascript:alert(1)")
+        ('https://grafana/explore', None)
+    """
+    try:
+        parts = urlsplit(url or "")
+    except ValueError:
+        return None
+    return url if parts.scheme in {"http", "https"} and parts.netloc else None
+
+
+def as_json(value: object) -> str:
+    """Return JSON for an attribute; a browser reads it from the element's data set."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+FILTERS: dict[str, Callable[..., object]] = {
+    "as_json": as_json,
+    "count": count,
+    "interval": interval,
+    "moment": moment,
+    "number": number,
+    "percent": percent,
+    "percent_interval": percent_interval,
+    "plural": plural,
+    "seconds": seconds,
+    "signed": signed,
+    "web_address": web_address,
+    "words": words,
+}

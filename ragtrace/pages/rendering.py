@@ -1,0 +1,56 @@
+"""Renders templates, with every value escaped."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ragtrace._version import __version__
+from ragtrace.model.printable import printable
+from ragtrace.pages.charts import bars, chart_data, interval_bar, spark
+from ragtrace.pages.choices import failed_with, is_listed, missed_by, part_of, worst_of
+from ragtrace.pages.formats import FILTERS
+
+if TYPE_CHECKING:
+    from ragtrace.pages.links import Links
+
+STATIC = files("ragtrace.pages") / "static"
+
+
+def render(name: str, links: Links, **context: object) -> str:
+    """Return the HTML of a template.
+
+    Args:
+        name: file in `templates`, for example ``overview.html``.
+        links: addresses of pages and assets.
+        context: values of the template; a missing one raises `jinja2.UndefinedError`.
+    """
+    return _environment().get_template(name).render(links=links, version=__version__, **context)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        autoescape=True,
+        extensions=["jinja2.ext.do"],
+        finalize=_visible,
+        loader=PackageLoader("ragtrace.pages"),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters.update(FILTERS)
+    pictures_and_lists = (bars, chart_data, failed_with, interval_bar, is_listed, missed_by, part_of, spark, worst_of)
+    environment.filters.update({function.__name__: function for function in pictures_and_lists})
+    return environment
+
+
+def _visible(value: object) -> object:
+    """Write control characters as escapes, as the command line does; markup of our templates stays."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return printable(value, keep="\n\t")
+    return value

@@ -1,0 +1,95 @@
+"""Pages about many runs: overview and investigation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from starlette.routing import Route
+
+from ragtrace.model.diagnosis import MEANINGS
+from ragtrace.pages.choices import PERIODS, calm_sentence, examples_of, shown_metric, stage_shares
+from ragtrace.ui.site import site_of
+from ragtrace.views.filters import filter_from_query
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from ragtrace.views.source import Views
+    from ragtrace.views.types import RunFilter
+
+NEXT_STEPS = {
+    "retrieval": "Look whether the needed documents are in the index, and whether its embedding or query changed.",
+    "rerank": "Look whether the reranker, its K or its filter changed.",
+    "prompt": "Look whether the template, or the room for passages in the prompt, changed.",
+    "model": "Look whether the model, its prompt or its settings changed.",
+}
+
+
+def routes() -> list[Route]:
+    """Return the routes of these pages."""
+    return [Route("/", show_overview), Route("/investigate", show_investigation)]
+
+
+def show_overview(request: Request) -> Response:
+    """Show every metric, and the stages at which answers fail."""
+    site = site_of(request)
+    live = site.live(request)
+    if unchanged := site.unchanged(request, live):
+        return unchanged
+    query = request.query_params
+    chosen = chosen_runs(site.views, query)
+    overview = site.views.overview(chosen)
+    has_fallen = any(metric.drift.state == "fell" for metric in overview.metrics)
+    return site.page(
+        "overview.html",
+        page="overview",
+        title="Overview",
+        live=live,
+        overview=overview,
+        chosen=chosen,
+        query=_kept(query),
+        period=query.get("period", ""),
+        periods=PERIODS,
+        workflows=site.views.overview(RunFilter()).workflows if chosen.workflow else overview.workflows,
+        investigation=site.views.investigate(chosen) if has_fallen else None,
+        calm=calm_sentence(overview),
+        shown=shown_metric(overview, query.get("metric")),
+        shown_key=query.get("metric"),
+        **stage_shares(overview),
+    )
+
+
+def show_investigation(request: Request) -> Response:
+    """Show what fell, since when, at which stage and where."""
+    site = site_of(request)
+    query = request.query_params
+    chosen = chosen_runs(site.views, query)
+    found = site.views.investigate(chosen)
+    return site.page(
+        "investigate.html",
+        page="investigate",
+        title="Investigate",
+        found=found,
+        chosen=chosen,
+        asked=query.get("metric"),
+        metrics=site.views.choices().metrics,
+        meanings=MEANINGS,
+        steps=NEXT_STEPS,
+        examples=examples_of(site.views, found),
+    )
+
+
+def chosen_runs(views: Views, query: Mapping[str, str]) -> RunFilter:
+    """Return the runs of a page: a filter, and the period before the newest run where one is chosen."""
+    chosen = filter_from_query(query)
+    period = PERIODS.get(query.get("period", ""))
+    last = views.last() if period else None
+    return replace(chosen, since=last - period[1]) if period and last else chosen
+
+
+def _kept(query: Mapping[str, str]) -> dict[str, Any]:
+    return {name: query[name] for name in ("workflow", "period") if query.get(name)}

@@ -71,6 +71,7 @@ RERANK_SCORE_KEYS = (
 )
 # Mappings inside a search result that hold its text or further facts, such as Qdrant's payload.
 _INNER_KEYS = ("metadata", "payload", "_source", "fields", "properties", "node", "document", "entity", "kwargs")
+_FIELDS = frozenset({*TEXT_KEYS, *ID_KEYS, *SCORE_KEYS, *_INNER_KEYS})
 _ITEMS = (str, bytes, Mapping, Passage)
 _SALT = token_bytes(32)
 _LISTS = (list, tuple)
@@ -308,6 +309,18 @@ def are_joined(ids: Iterable[str], lists: Iterable[Sequence[str]]) -> bool:
     return True
 
 
+def _object_fields(item: object) -> dict[str, object]:
+    """Return the named fields of an object, and those of the objects in it; empty where they hold no text."""
+    named = {key: value for key, value in getattr(item, "__dict__", {}).items() if key in _FIELDS}
+    inner = {key: getattr(value, "__dict__", {}) for key, value in named.items() if key in _INNER_KEYS}
+    found = named | {
+        key: {name: value for name, value in fields.items() if name in _FIELDS}
+        for key, fields in inner.items()
+        if fields
+    }
+    return {} if read_mapping(found)[0] is None else found
+
+
 class PassageReader:
     """Reads passages of one run: clamps, redacts, and gives an id to those that came without one.
 
@@ -346,9 +359,10 @@ class PassageReader:
         """Return passages ranked from 1 in the order given.
 
         An item is a `Passage`, a text, or a mapping with a text and optionally an id, a score and metadata, under
-        the names in `TEXT_KEYS`, `ID_KEYS` and `SCORE_KEYS` (see `read_mapping`). Anything else is shown
-        as text. One item without a list around it is a list of one. None is an empty pool. What stands behind the
-        first 10,000 is left out. What a reader of the same run has read already comes back as it is.
+        the names in `TEXT_KEYS`, `ID_KEYS` and `SCORE_KEYS` (see `read_mapping`). An object with such fields, such
+        as a document of LangChain or a node of LlamaIndex, is read like a mapping. Anything else is shown as text.
+        One item without a list around it is a list of one. None is an empty pool. What stands behind the first
+        10,000 is left out. What a reader of the same run has read already comes back as it is.
 
         Example:
             >>> [p.id for p in PassageReader(None, 100).read([{"id": 7, "text": "a"}, "b"])]
@@ -356,7 +370,7 @@ class PassageReader:
         """
         if type(items) is ReadPassages:
             return items
-        if isinstance(items, _ITEMS):
+        if isinstance(items, _ITEMS) or (type(items) not in _LISTS and _object_fields(items)):
             items = (items,)
         found = self.first(items) if items is not None else ()
         return ReadPassages(self._one(item, rank, source) for rank, item in enumerate(found, start=1))
@@ -426,6 +440,9 @@ class PassageReader:
             return self.make(item.text, rank, item.id, item.score, item.source or source, item.metadata)
         if isinstance(item, Mapping):
             return self._of_mapping(item, rank, source)
+        fields = {} if type(item) is str else _object_fields(item)
+        if fields:
+            return self._of_mapping(fields, rank, source)
         return self.make(item, rank, None, None, source, None)
 
     def _of_mapping(self, item: Mapping[Any, Any], rank: int, source: str | None) -> Passage:

@@ -182,7 +182,8 @@ class Run:
         """Report one retriever call and the candidates it returned, best first.
 
         Args:
-            passages: `Passage`s, texts or mappings with text, id, score, metadata; None or empty is an empty pool.
+            passages: `Passage`s, texts, mappings or objects with text, id, score, metadata; None or empty is an
+                empty pool.
             source: name of the index or data source.
             query: what was searched for, where it is not the question.
             top_k: how many were asked for.

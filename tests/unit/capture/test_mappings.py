@@ -66,3 +66,34 @@ def test_a_search_result_is_read(name):
 def test_a_mapping_without_a_text_is_an_empty_passage():
     (passage,) = PassageReader(None, 1_000).read([{"status": "shipped"}])
     assert (passage.text, passage.score) == ("", None)
+
+
+class Held:
+    """An object with fields, as a document of LangChain or a node of LlamaIndex is."""
+
+    def __init__(self, **fields: object) -> None:
+        self.__dict__.update(fields)
+
+
+OBJECTS = {
+    "a document": (
+        Held(id="c", page_content=TEXT, metadata={"score": 0.3, "page": 2}, type="Document"),
+        0.3,
+        {"page": 2},
+    ),
+    "a node": (Held(id_="c", text=TEXT, metadata={"page": 2}, text_template="{content}"), None, {"page": 2}),
+    "a scored node": (Held(node=Held(id_="c", text=TEXT, metadata={"page": 2}), score=0.7), 0.7, {"page": 2}),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_an_object_with_a_text_is_read_like_a_mapping(name):
+    item, score, metadata = OBJECTS[name]
+    for items in ([item], item, iter([item])):
+        (passage,) = PassageReader(None, 100).read(items)
+        assert (passage.id, passage.text, passage.score, passage.metadata) == ("c", TEXT, score, metadata)
+
+
+def test_an_object_without_a_text_is_shown():
+    (passage,) = PassageReader(None, 100).read([Held(node=Held(score=1.0))])
+    assert "Held object" in passage.text

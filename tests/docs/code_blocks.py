@@ -38,7 +38,9 @@ REASONS = (
 )
 """Kinds of reasons behind ``not run:``. The words after the kind name the server, the key or the rest of the file."""
 TUTORIAL = "docs/tutorial.md"
-CORPUS = "ragtrace/demo/corpus/"  # the demo searches these pages, and a comment would be found; their blocks are parsed
+CORPUS = (
+    "ragtrace/demo/corpus/"  # the demo searches these pages, and a comment would be found; their blocks are parsed
+)
 SETUPS = Path(__file__).parent / "setups"
 RUN = ("python", "sh", "bash")
 SHOWN = ("text", "slack")
@@ -72,13 +74,18 @@ def fate(block: Block) -> str:
     """Return what is done with a block: run, run by a test, output, parsed, text or left out."""
     if block.note("not run") is not None:
         return "left out"
-    if block.page == TUTORIAL or block.note("run by") is not None:
+    if block.page == TUTORIAL or block.note("run by") is not None or is_one_program(ROOT / block.page):
         return "run by a test of its own"
     if block.kind in RUN and not block.page.startswith(CORPUS):
         return "run"
     if block.kind in SHOWN:
         return "compared" if block.note("output") is not None else "text"
     return "parsed"
+
+
+def is_one_program(page: Path) -> bool:
+    """Tell whether the blocks of a page run in one process, by `test_one_program.py`: its last line says so."""
+    return page.is_file() and page.read_text(encoding="utf-8").endswith("<!-- one program -->\n")
 
 
 def mistakes(block: Block) -> list[str]:

@@ -46,17 +46,25 @@ def score_rows(
         read: turns a row into the JSON form of a record; its InputError is the row's error.
     """
     scored = [RowScores({})] * len(rows)
-    records: list[tuple[int, RagRecord]] = []
+    records: dict[int, RagRecord] = {}
     for number, row in enumerate(rows):
         try:
-            records.append((number, record_of(read(row))))
+            records[number] = record_of(read(row))
         except InputError as error:
             scored[number] = RowScores({}, str(error))
+    for number, scores in zip(records, score_records(list(records.values()), settings, jobs=jobs), strict=True):
+        scored[number] = RowScores(scores)
+    return scored
+
+
+def score_records(records: Sequence[RagRecord], settings: Settings, *, jobs: int) -> list[dict[str, ScoreJson]]:
+    """Return the scores of each record by output name, in order; no records need no judge."""
+    scored: list[dict[str, ScoreJson]] = [{} for _ in records]
 
     async def run() -> None:
-        async with aclosing(score_stream(records, build_scorer(settings), jobs=jobs)) as results:
+        async with aclosing(score_stream(enumerate(records), build_scorer(settings), jobs=jobs)) as results:
             async for number, found in results:
-                scored[number] = RowScores({one.key: score_to_json(one) for one in found})
+                scored[number] = {one.key: score_to_json(one) for one in found}
 
     if records:
         _run(run)

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import threading
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
@@ -21,7 +22,7 @@ from ragtrace.settings import Settings
 from ragtrace.sinks.base import sinks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from opentelemetry._logs import LoggerProvider
     from opentelemetry.metrics import MeterProvider
@@ -52,6 +53,7 @@ class _State:
 
     Attributes:
         inherited: in a forked child, the parent's service until the child has its own.
+        diverted_to: takes the runs instead of the service's pipeline, see `captured_by`.
     """
 
     def __init__(self) -> None:
@@ -59,6 +61,7 @@ class _State:
         self.recorder = Recorder()
         self.service: Service | None = None
         self.inherited: Service | None = None
+        self.diverted_to: RunProcessor | None = None
         self.is_configured = False
 
 
@@ -217,6 +220,33 @@ def query(
     )
 
 
+@contextmanager
+def captured_by(processor: RunProcessor) -> Iterator[None]:
+    """Hand every run that begins in the block to another processor, for tests.
+
+    Process-wide. The environment configures nothing in the block. A call of `configure` there keeps the processor,
+    and its service gets the runs that begin afterwards.
+
+    Raises:
+        ConfigError: inside another such block.
+    """
+    with _state.lock:
+        if _state.diverted_to is not None:
+            raise ConfigError("runs are captured already; leave the other capture block first")
+        before, is_configured, service = _state.recorder.config.processor, _state.is_configured, _state.service
+        _state.diverted_to, _state.is_configured = processor, True
+        _state.recorder.config = replace(_state.recorder.config, processor=processor)
+    try:
+        yield
+    finally:
+        with _state.lock:
+            _state.diverted_to = None
+            if _state.service is not service:
+                before, is_configured = _state.service.pipeline if _state.service else None, True
+            _state.is_configured = is_configured
+            _state.recorder.config = replace(_state.recorder.config, processor=before)
+
+
 def flush(timeout_s: float = 30.0) -> bool:
     """Wait until everything offered so far is scored and exported; return whether it is.
 
@@ -333,7 +363,7 @@ def _install(
     old, _state.service = _state.service, service
     _discard_inherited()
     _state.recorder.config = RunConfig(
-        processor=None if service is None else service.pipeline,
+        processor=_state.diverted_to or (None if service is None else service.pipeline),
         redact=safe_redact(settings.redact),
         workflow=settings.workflow,
         environment=settings.environment,

@@ -50,6 +50,15 @@ class SummaryColumn:
         """Lines that say anything of the metric."""
         return len(self.values) + self.na.total() + self.errors.total()
 
+    @property
+    def mean(self) -> float:
+        """Mean of the values, of which there is at least one; ten times 0.1 is not below 0.1."""
+        return math.fsum(self.values) / len(self.values)
+
+    def interval(self, key: str) -> Interval:
+        """Return the mean with its 95 % interval; three None without values."""
+        return clustered_interval(self.values, clusters_of(self.units), ends=ends_of(key, self.values))
+
     def add(self, score: ScoreJson, unit: int) -> None:
         """Take one score as it stands in the output."""
         state, reason = score.get("state"), str(score.get("reason"))
@@ -215,16 +224,26 @@ class Summary:
         )
         return f"no value of {', '.join(failed)}: {errors_text}"
 
-    def _verdict(self, limit: Limit) -> str | None:
-        by_kind = _by_kind(self.columns.get(limit.name, {}))
+    def column(self, key: str) -> SummaryColumn:
+        """Return the values and reasons of a metric, empty where there is none.
+
+        Raises:
+            ConfigError: its scores are over several K or label scales, which have no common mean.
+        """
+        by_kind = _by_kind(self.columns.get(key, {}))
         if len(by_kind) > 1:
-            return f"{limit.name}: no mean to hold against {limit.value:g}: {_mixture(by_kind)}"
-        column = next(iter(by_kind.values()), SummaryColumn())
+            raise ConfigError(_mixture(by_kind))
+        return next(iter(by_kind.values()), SummaryColumn())
+
+    def _verdict(self, limit: Limit) -> str | None:
+        try:
+            column = self.column(limit.name)
+        except ConfigError as error:
+            return f"{limit.name}: no mean to hold against {limit.value:g}: {error}"
         if not column.values:
             return f"{limit.name}: no score to hold against {limit.value:g} (n = 0)"
-        mean = math.fsum(column.values) / len(column.values)  # ten times 0.1 is not below 0.1
-        is_met = mean >= limit.value if limit.is_up else mean <= limit.value
-        if is_met:
+        mean = column.mean
+        if limit.is_met(mean):
             return None
         return f"{limit.name}: mean {mean:.4f} {'is below' if limit.is_up else 'is above'} {limit.value:g}"
 
@@ -236,6 +255,10 @@ class Limit:
     name: str
     value: float
     is_up: bool
+
+    def is_met(self, value: float) -> bool:
+        """Return whether a value is at least as good as the limit."""
+        return value >= self.value if self.is_up else value <= self.value
 
 
 def limits_from(texts: Iterable[str], outputs: Mapping[str, Output], k_values: Sequence[int] = ()) -> list[Limit]:
@@ -308,10 +331,9 @@ def _mixture(kinds: Iterable[Maker]) -> str:
 
 
 def _cells(key: str, column: SummaryColumn) -> list[str]:
-    ends = ends_of(key, column.values)
     return [
         str(len(column.values)),
-        *_mean_cells(clustered_interval(column.values, clusters_of(column.units), ends=ends)),
+        *_mean_cells(column.interval(key)),
         f"{column.passed / column.judged:.1%}" if column.judged else "",
     ]
 

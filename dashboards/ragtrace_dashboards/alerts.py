@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from ragtrace import semconv
 from ragtrace_dashboards.config import PANELS, duration
-from ragtrace_dashboards.details import grown_verdict, means_now
+from ragtrace_dashboards.details import change_text, effective_scores, grown_verdict, quoted
 from ragtrace_dashboards.drift import CHANGED, judge_change, recorded_drift
 from ragtrace_dashboards.drift_rule.blind import raw_blind, recorded_blind
 from ragtrace_dashboards.drift_rule.culprit import culprit_text
@@ -61,8 +61,9 @@ class Alert:
         labels: labels of the result; they go into the link to the board.
         for_s: seconds it waits.
         keep_firing_s: seconds it goes on after its last true evaluation.
-        details: lines added in the Prometheus form, where annotations can ask for other series.
-        hint: lines added in the Grafana form, where they cannot.
+        details: further annotations of the Prometheus form, whose templates can ask for other series.
+        hint: lines added to the description in the Grafana form, whose templates cannot.
+        command: the command line that says more.
     """
 
     name: str
@@ -76,8 +77,9 @@ class Alert:
     labels: tuple[str, ...] = WHOSE
     for_s: int = 0
     keep_firing_s: int = 0
-    details: str = ""
+    details: dict[str, str] = field(default_factory=dict)
     hint: str = ""
+    command: str = ""
 
     @property
     def dashboard(self) -> tuple[str, int]:
@@ -150,8 +152,10 @@ def _drift(config: Config, *, name: str, topic: str, severity: Severity, names: 
         printf="%.1f",
         for_s=config.for_s,
         keep_firing_s=config.keep_firing_s,
-        details=means_now(config) + grown_verdict(config) + culprit_text(),
+        details={"change": change_text(config), "stage": grown_verdict(config), "culprit": culprit_text()},
         hint=' The table "Where answers fail: before and now" on the board has the verdict whose share grew most.',
+        command=f"ragtrace investigate --since {duration(config.day_window_s)} --metric {quoted(METRIC)} "
+        f"--workflow {quoted(WORKFLOW)}",
     )
 
 
@@ -181,6 +185,8 @@ def _low_scores(config: Config) -> Alert:
         "or not it is new. Handle this as a ticket: read the traces with the worst scores.",
         expr=f"{quick}\n  or {slow}",
         for_s=config.for_s,
+        details={"change": effective_scores(config)},
+        command=f"ragtrace worst --metric {quoted(METRIC)}",
     )
 
 
@@ -203,6 +209,7 @@ def _scorer_silent(config: Config) -> Alert:
         printf="%.0f",
         labels=("job",),
         for_s=config.lag_limit_s + config.for_s,  # a score that comes so late is still fine
+        command="ragtrace doctor",
     )
 
 
@@ -260,6 +267,7 @@ def _judge_errors(config: Config) -> Alert:
         expr=f"{slow}\n  or {quick}",
         labels=by,
         for_s=config.for_s,
+        command="ragtrace doctor",
     )
 
 
@@ -294,6 +302,7 @@ def _evaluation_lag(config: Config) -> Alert:
         printf="%.0f",
         labels=("job",),
         for_s=config.for_s,
+        command="ragtrace doctor",
     )
 
 

@@ -8,6 +8,9 @@ from typing import Final, Literal
 PROVISIONED_UID: Final = "ragtrace-prometheus"
 """Data source uid of the Prometheus that the pack adds to a Grafana without one."""
 
+Receiver = Literal["slack", "pagerduty", "email"]
+RECEIVERS: Final[tuple[Receiver, ...]] = ("slack", "pagerduty", "email")
+
 LOWER_IS_BETTER: Final = (
     "contradicted_rate",
     "harm_at_k",
@@ -103,6 +106,7 @@ class Config:
         runbook_url: where you serve dashboards/runbooks, without a slash at the end.
         folder: Grafana's folder of boards and alerts.
         folder_uid: its uid.
+        receivers: where Alertmanager and Grafana send alerts, at least one.
     """
 
     datasource_uid: str = PROVISIONED_UID
@@ -163,6 +167,7 @@ class Config:
     runbook_url: str = "http://localhost:8000/runbooks"
     folder: str = "ragtrace"
     folder_uid: str = "ragtrace"
+    receivers: tuple[Receiver, ...] = RECEIVERS
 
     @property
     def down_metrics(self) -> tuple[str, ...]:

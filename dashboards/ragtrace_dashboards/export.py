@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ragtrace_dashboards.boards import board_files
 from ragtrace_dashboards.config import Config
+from ragtrace_dashboards.receivers import receiver_files
 from ragtrace_dashboards.rule_files import grafana_files, prometheus_files
 from ragtrace_dashboards.runbook_files import runbook_files
 
@@ -23,8 +24,8 @@ def files(config: Config, part: Part = "all") -> dict[str, str]:
 
     Args:
         config: source of the files.
-        part: ``grafana`` = boards and provisioning, ``prometheus`` = rules, ``all`` = both. Runbook pages are in
-            each, since alerts of both forms link to them.
+        part: ``grafana`` = boards and provisioning, ``prometheus`` = rules and Alertmanager's configuration,
+            ``all`` = both. Runbook pages are in each, since alerts of both forms link to them.
 
     Raises:
         MissingExtra: the configuration is not the default, and PyYAML is not installed.
@@ -32,20 +33,22 @@ def files(config: Config, part: Part = "all") -> dict[str, str]:
     Example:
         >>> from ragtrace_dashboards.config import Config
         >>> [path for path in files(Config(), "prometheus") if not path.startswith("runbooks/")]
-        ['rules/ragtrace-alerts.yaml', 'rules/ragtrace-recording.yaml']
+        ['alertmanager/alertmanager.yml', 'alertmanager/ragtrace.tmpl', 'rules/ragtrace-alerts.yaml', \
+'rules/ragtrace-recording.yaml']
     """
     made = shipped_files() if config == Config() else generated_files(config)
     rules = {"grafana": (False,), "prometheus": (True,), "all": (False, True)}[part]
     return {
         path: text
         for path, text in sorted(made.items())
-        if path.startswith("runbooks/") or path.startswith("rules/") in rules
+        if path.startswith("runbooks/") or path.startswith(("rules/", "alertmanager/")) in rules
     }
 
 
 def generated_files(config: Config) -> dict[str, str]:
     """Return every file of a configuration by its path."""
-    return runbook_files(config) | board_files(config) | grafana_files(config) | prometheus_files(config)
+    parts = (runbook_files, board_files, grafana_files, prometheus_files, receiver_files)
+    return {path: text for part in parts for path, text in part(config).items()}
 
 
 def shipped_files() -> dict[str, str]:

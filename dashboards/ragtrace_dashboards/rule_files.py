@@ -64,15 +64,16 @@ def _prometheus_rule(alert: Alert, config: Config) -> JsonObject:
     value = f'{{{{ $value | printf "{alert.printf}" }}}}'
     return rule | {
         "labels": {"severity": alert.severity},
-        "annotations": _annotations(alert, config, value, details=alert.details),
+        "annotations": _annotations(alert, config, value) | alert.details,
     }
 
 
-def _annotations(alert: Alert, config: Config, value: str, *, details: str = "") -> dict[str, str]:
+def _annotations(alert: Alert, config: Config, value: str, *, hint: str = "") -> dict[str, str]:
     uid, panel = alert.dashboard
-    return {
+    command = {"command": alert.command} if alert.command else {}
+    return command | {
         "summary": alert.summary.replace(VALUE, value),
-        "description": alert.description.replace(VALUE, value) + details,
+        "description": alert.description.replace(VALUE, value) + hint,
         "runbook_url": alert.runbook(config),
         "dashboard_url": dashboard_url(alert, config),
         "__dashboardUid__": uid,
@@ -93,10 +94,7 @@ def dashboard_url(alert: Alert, config: Config) -> str:
 
 
 def grafana_files(config: Config) -> dict[str, str]:
-    """Return the text of each provisioning file by its path; no notification policy is among them.
-
-    A file of policies would overwrite the whole tree of the Grafana that loads it.
-    """
+    """Return the text of each provisioning file of rules, data sources and boards by its path."""
     return {
         ALERTING: yaml_text(_alerting(config)),
         DATASOURCES: yaml_text(_datasources(config)),
@@ -132,7 +130,7 @@ def _grafana_rule(alert: Alert, config: Config) -> JsonObject:
     if alert.keep_firing_s:
         rule["keepFiringFor"] = duration(alert.keep_firing_s)
     return rule | {
-        "annotations": _annotations(alert, config, value, details=alert.hint),
+        "annotations": _annotations(alert, config, value, hint=alert.hint),
         "labels": {"severity": alert.severity},
         "isPaused": False,
     }

@@ -13,6 +13,7 @@ from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
+    from ragtrace_dashboards.config import Receiver
     from ragtrace_dashboards.export import Part
 
 _UID = re.compile(r"[A-Za-z0-9_-]{1,40}\Z")
@@ -44,14 +45,22 @@ def export(
     grafana_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Address of Grafana, for links in alerts.")
     ] = None,
+    receivers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KINDS", help="Receivers of alerts: slack, pagerduty, email, by commas. Default: all."
+        ),
+    ] = None,
     demo: Annotated[
         bool, typer.Option("--demo", help="Look at seconds instead of days, to show how alerts work.")
     ] = False,
     grafana: Annotated[bool, typer.Option("--grafana", help="Write boards and provisioning alone.")] = False,
-    prometheus: Annotated[bool, typer.Option("--prometheus", help="Write rules alone.")] = False,
+    prometheus: Annotated[
+        bool, typer.Option("--prometheus", help="Write rules and Alertmanager's configuration alone.")
+    ] = False,
     everything: Annotated[bool, typer.Option("--all", help="Write both, which is the default.")] = False,
 ) -> int:
-    """Write the boards (`*.json`), provisioning, rules and runbooks into a folder.
+    """Write the boards (`*.json`), provisioning, rules, alert receivers and runbooks into a folder.
 
     Files of the same name are replaced; nothing else is touched.
     """
@@ -69,6 +78,7 @@ def export(
         datasource_uid=_uid(datasource_uid) or config.datasource_uid,
         runbook_url=_url("--runbook-url", runbook_url) or config.runbook_url,
         grafana_url=_url("--grafana-url", grafana_url) or config.grafana_url,
+        receivers=_receivers(receivers) or config.receivers,
     )
     for path, text in files(config, part).items():
         target = folder / path
@@ -87,6 +97,15 @@ def _uid(uid: str | None) -> str | None:
     if uid is not None and not _UID.match(uid):
         raise ConfigError("--datasource-uid: 1 to 40 letters, digits, '-' and '_', as in the data source's address")
     return uid
+
+
+def _receivers(kinds: str | None) -> tuple[Receiver, ...]:
+    from ragtrace_dashboards.config import RECEIVERS
+
+    given = [] if kinds is None else [it.strip() for it in kinds.split(",")]
+    if unknown := [it for it in given if it not in RECEIVERS]:
+        raise ConfigError(f"--receivers: {unknown[0]!r} is not one of {', '.join(RECEIVERS)}")
+    return tuple(it for it in RECEIVERS if it in given)
 
 
 def _url(option: str, url: str | None) -> str | None:

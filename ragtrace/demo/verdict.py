@@ -88,8 +88,9 @@ def describe_verdict(verdict: Verdict) -> Iterator[Text]:
     for alert in verdict.drifts:
         yield Text("Alertmanager delivered this alert:", style=QUIET)
         yield Text(f"  {_name(alert)}", style="bold")
-        for name in ("summary", "description"):
-            yield Text(f"  {alert.annotations.get(name, '')}")
+        for name in ("summary", "change", "stage", "culprit", "description"):
+            if text := alert.annotations.get(name):
+                yield Text(f"  {text}")
         for name in ("runbook", "dashboard"):
             yield Text(f"  {name:<10} {alert.annotations.get(f'{name}_url', '')}")
     if not verdict.drifts and verdict.largest_z is None:

@@ -12,11 +12,14 @@ from ragtrace.metrics.registry import all_metrics
 from ragtrace_dashboards.boards import board_files, boards
 from ragtrace_dashboards.config import INVESTIGATE, LOWER_IS_BETTER, OVERVIEW, RETRIEVAL, Config, Watched
 from ragtrace_dashboards.export import files, generated_files, shipped_files
+from ragtrace_dashboards.receivers import receiver_files
 from ragtrace_dashboards.rule_files import grafana_files, prometheus_files
 from ragtrace_dashboards.runbook_files import runbook_files
 
 DEFAULT = generated_files(Config())
-PARTS = {part: part(Config()) for part in (prometheus_files, grafana_files, board_files, runbook_files)}
+PARTS = {
+    part: part(Config()) for part in (prometheus_files, grafana_files, board_files, runbook_files, receiver_files)
+}
 OTHER = {
     int: lambda it: 2 * it or 7,
     float: lambda it: 1.5 * it,
@@ -65,7 +68,7 @@ def test_the_package_holds_the_files_of_the_default(monkeypatch):
     assert {path: text for made in PARTS.values() for path, text in made.items()} == DEFAULT
     monkeypatch.setitem(sys.modules, "yaml", None)
     assert files(Config()) == DEFAULT
-    assert {path.split("/")[0] for path in files(Config(), "prometheus")} == {"rules", "runbooks"}
+    assert {path.split("/")[0] for path in files(Config(), "prometheus")} == {"alertmanager", "rules", "runbooks"}
     assert "rules" not in {path.split("/")[0] for path in files(Config(), "grafana")}
     with pytest.raises(MissingExtra, match=r"PyYAML is not installed: .*\[dashboards\]"):
         files(Config.demo())

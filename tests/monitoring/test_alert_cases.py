@@ -156,12 +156,21 @@ def test_the_message_names_mean_and_baseline(tmp_path):
         "http://localhost:3000/d/ragtrace-investigate?viewPanel=21&var-job=shop&var-metric=faithfulness&var-workflow=support",
     ):
         assert text in got
-    found = re.search(r"lies ([0-9.]+) standard errors.*Mean of 1d: ([0-9.]+)\. Baseline: ([0-9.]+)\.", got)
+    z = re.search(r"lies ([0-9.]+) standard errors", got)
+    found = re.search(
+        r"Worse by ([\d.]+) \(95 % interval ([\d.]+) to ([\d.]+)\)\. Mean of 1d: ([\d.]+), from (\d+) effective "
+        r"scores\. Baseline: ([\d.]+)\.",
+        got,
+    )
+    assert z is not None, got
     assert found is not None, got
     # z = (.92 - .60 - 1 / 200) / sqrt(.04 (1 / 200 + 1 / 800) + 1.5 * .01^2) = 15.75
-    assert float(found[1]) == pytest.approx(15.75, abs=0.4)
-    assert float(found[2]) == pytest.approx(0.600, abs=0.002)
-    assert float(found[3]) == pytest.approx(0.920, abs=0.002)
+    assert float(z[1]) == pytest.approx(15.75, abs=0.4)
+    drop, low, high, mean, size, base = (float(it) for it in found.groups())
+    assert (drop, mean, base) == pytest.approx((0.320, 0.600, 0.920), abs=0.002)
+    assert (low, high) == pytest.approx((0.280, 0.360), abs=0.004)  # .32 -+ 1.96 * .0204
+    assert size == pytest.approx(200, abs=4)
+    assert "ragtrace investigate --since 1d --metric 'faithfulness' --workflow 'support'" in got
 
 
 def told(folder, series, hours, alert=QUALITY):

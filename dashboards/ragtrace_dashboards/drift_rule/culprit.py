@@ -68,11 +68,11 @@ def culprit_rules(config: Config) -> list[dict[str, str]]:
 
 
 def culprit_text() -> str:
-    """Return template lines that name the culprit in an annotation; nothing where no drop is recorded."""
+    """Return the template of an annotation that names the culprit. It is empty where no drop is recorded."""
     chosen, values = ",".join(f"{name}=%q" for name in HELD), " ".join(f"$labels.{name}" for name in HELD)
     part = '{{ . | value | printf "%.3f" }}'
     return (
-        f" {{{{ range query (printf `{CULPRIT}{{{chosen}}}` {values}) }}}}Culprit: {{{{ .Labels.culprit }}}}."
+        f"{{{{ range query (printf `{CULPRIT}{{{chosen}}}` {values}) }}}}Culprit: {{{{ .Labels.culprit }}}}."
         f"{{{{ end }}}}{{{{ range query (printf `{PART}{{{chosen}}}` {values}) }}}} Of the drop, the judge's part"
         f" is {part}.{{{{ end }}}}"
     )

@@ -60,7 +60,8 @@ def test_paths_are_printed_and_the_reader_is_told_where_links_lead(tmp_path, cap
 
 
 @pytest.mark.parametrize(
-    ("part", "folders"), [("--grafana", {"grafana", "runbooks"}), ("--prometheus", {"rules", "runbooks"})]
+    ("part", "folders"),
+    [("--grafana", {"grafana", "runbooks"}), ("--prometheus", {"alertmanager", "rules", "runbooks"})],
 )
 def test_one_form_alone(tmp_path, part, folders):
     assert export(tmp_path, part) == 0
@@ -84,11 +85,21 @@ def test_the_uid_of_your_data_source_goes_into_alerts_and_no_second_one_is_made_
     assert '"mine"' not in json.dumps([it.read_text() for it in tmp_path.glob("*.json")])
 
 
+def test_only_the_receivers_that_are_asked_for(tmp_path):
+    assert export(tmp_path, "--receivers", "slack") == 0
+    written = [*tmp_path.glob("alertmanager/*.yml"), *tmp_path.glob("grafana/receivers/*.yaml")]
+    text = "".join(it.read_text() for it in written)
+    assert "slack_url" in text
+    assert "pagerduty_key" not in text
+    assert "smtp" not in text.replace("[smtp]", "")
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
         (("--datasource-uid", "not a uid"), "1 to 40 letters"),
         (("--runbook-url", "wiki/runbooks"), "begins with http:// or https://"),
+        (("--receivers", "slack,teams"), "'teams' is not one of slack, pagerduty, email"),
         (("--grafana-url", "https://{{ $labels.job }}"), "begins with http:// or https://"),
     ],
 )

@@ -1,0 +1,120 @@
+"""Alertmanager's configuration: routes, inhibit rules and receivers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ragtrace_dashboards.expressions import METRIC, WORKFLOW
+from ragtrace_dashboards.receivers.routing import DEFAULT, GROUP_INTERVAL, OURS, ROUTES, chosen
+
+if TYPE_CHECKING:
+    from ragtrace_dashboards.config import Config
+    from ragtrace_dashboards.receivers.routing import Route
+    from ragtrace_dashboards.yaml_text import Json, JsonObject
+
+_SECRETS: Final = "/etc/alertmanager/secrets"
+_QUALITY: Final = "Ragtrace.+Drift|RagtraceLowScores|RagtraceScoresMissing|RagtraceDriftBlind"
+"""Alerts over scores, which say nothing new while nothing is scored."""
+
+
+def alertmanager_config(config: Config) -> JsonObject:
+    """Return the configuration. Its paths are relative to the file's folder, but those of secrets."""
+    return {
+        "templates": ["ragtrace.tmpl"],
+        "route": {
+            "receiver": DEFAULT,
+            "group_by": ["alertname", "job"],
+            "group_interval": GROUP_INTERVAL,
+            "routes": [_route(it) for it in ROUTES],
+        },
+        "inhibit_rules": _inhibit_rules(),
+        "receivers": [_receiver(it, config) for it in ROUTES],
+    }
+
+
+def _route(route: Route) -> JsonObject:
+    return {
+        "matchers": [f'alertname=~"{OURS}"', f'severity="{route.severity}"'],
+        "receiver": route.name,
+        "group_by": list(route.group_by),
+        "group_wait": route.group_wait,
+        "repeat_interval": route.repeat_interval,
+    }
+
+
+def _inhibit_rules() -> list[JsonObject]:
+    """Return which alert makes which other ones superfluous."""
+    silent = 'alertname="RagtraceScorerSilent"'
+    return [
+        _inhibit([silent], f'alertname=~"{_QUALITY}"', "job"),
+        # Prometheus scraped nothing of ragtrace: the alert has no job.
+        _inhibit([silent, 'job=""'], f'alertname=~"{_QUALITY}"'),
+        _inhibit(['alertname=~"Ragtrace.+Drift"'], 'alertname="RagtraceLowScores"', "job", WORKFLOW, METRIC),
+        # An evaluation that fails is a missing score.
+        _inhibit(['alertname="RagtraceJudgeErrors"'], 'alertname="RagtraceScoresMissing"', "job", METRIC),
+        # What waits for tomorrow's budget comes late.
+        _inhibit(['alertname="RagtraceBudgetSpent"'], 'alertname="RagtraceEvaluationLag"', "job"),
+    ]
+
+
+def _inhibit(sources: list[str], target: str, *equal: str) -> JsonObject:
+    rule: JsonObject = {"source_matchers": sources, "target_matchers": [target]}
+    return rule | {"equal": list(equal)} if equal else rule
+
+
+def _receiver(route: Route, config: Config) -> JsonObject:
+    return {"name": route.name} | {
+        f"{kind}_configs": [_SETTINGS[kind]()] for kind in chosen(config, route.severity)
+    }
+
+
+def _slack() -> JsonObject:
+    return {
+        "send_resolved": True,
+        "api_url_file": f"{_SECRETS}/slack_url",
+        "color": '{{ template "ragtrace.slack.color" . }}',
+        "title": '{{ template "ragtrace.slack.title" . }}',
+        "title_link": '{{ template "ragtrace.board" . }}',
+        "fallback": '{{ template "ragtrace.slack.title" . }}',
+        "text": '{{ template "ragtrace.slack.text" . }}',
+    }
+
+
+def _pagerduty() -> JsonObject:
+    links: list[Json] = [
+        {"href": '{{ template "ragtrace.board" . }}', "text": "Board"},
+        {"href": '{{ template "ragtrace.runbook" . }}', "text": "What to do"},
+    ]
+    return {
+        "send_resolved": True,
+        "routing_key_file": f"{_SECRETS}/pagerduty_key",
+        "client": "ragtrace",
+        "client_url": '{{ template "ragtrace.board" . }}',
+        "severity": '{{ index .CommonLabels "severity" }}',
+        "class": '{{ index .CommonLabels "alertname" }}',
+        "component": f'{{{{ index .CommonLabels "{WORKFLOW}" }}}}',
+        "group": '{{ index .CommonLabels "job" }}',
+        "description": '{{ template "ragtrace.title" . }}',
+        "details": {
+            "firing": '{{ template "ragtrace.text.firing" . }}',
+            "resolved": '{{ template "ragtrace.text.over" . }}',
+        },
+        "links": links,
+    }
+
+
+def _email() -> JsonObject:
+    return {
+        "send_resolved": True,
+        "to": "rag-alerts@example.org",
+        "from": "alertmanager@example.org",
+        "smarthost": "smtp.example.org:587",
+        "auth_username": "alertmanager@example.org",
+        "auth_password_file": f"{_SECRETS}/smtp_password",
+        "headers": {"Subject": '{{ template "ragtrace.title" . }}'},
+        "html": '{{ template "ragtrace.html" . }}',
+        "text": '{{ template "ragtrace.text" . }}',
+    }
+
+
+_SETTINGS: Final = {"slack": _slack, "pagerduty": _pagerduty, "email": _email}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager, nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,7 +14,11 @@ from ragtrace.cli.io.say import say
 from ragtrace.demo.options import DEFAULT_OUT, DEFAULT_PORT, STACK_QUESTIONS, STACK_RATE, DemoOptions
 from ragtrace.errors import MissingExtra
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 PLAIN_WIDTH = 120
+STOP_S = 5.0
 _USUAL = DemoOptions()
 EPILOG = """\
 Asks a real LangChain chain questions about ragtrace's own handbook, scores every answer in the background and shows
@@ -71,6 +76,10 @@ def command(
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="OpenAI-compatible server of --model and --judge.")
     ] = None,
+    ui: Annotated[
+        bool,
+        typer.Option("--ui", help="Serve local pages over the scored records, live. Extra: ui."),
+    ] = False,
     save_svg: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Save the last frame of the view there, as SVG.", hidden=True),
@@ -102,4 +111,29 @@ def command(
     )
     console = PlainConsole()
     # Without a terminal rich assumes 80 columns, which cut the reasons of na off.
-    return run_demo(options, console if console.is_terminal else PlainConsole(width=PLAIN_WIDTH))
+    console = console if console.is_terminal else PlainConsole(width=PLAIN_WIDTH)
+    with _pages(out) if ui else nullcontext():
+        return run_demo(options, console)
+
+
+@contextmanager
+def _pages(out: Path) -> Iterator[None]:
+    """Serve pages over the demo's file; after the demo, until Ctrl-C where a person sits at a terminal."""
+    from ragtrace.cli.ui import DEFAULT_PORT as UI_PORT
+    from ragtrace.cli.ui import LOOPBACK, check_extra, pages
+    from ragtrace.demo.processes import free_port
+
+    check_extra()
+    out.touch()  # the demo removes an empty file at its end
+    with pages(str(out), address=(LOOPBACK, free_port(UI_PORT))) as (server, url):
+        say(f"ragtrace ui: {url} shows {out}", flush=True)
+        thread = server.start()
+        try:
+            yield
+            if sys.stdin.isatty():
+                say(f"ragtrace ui: {url} still answers; Ctrl-C stops", flush=True)
+                with suppress(KeyboardInterrupt):
+                    thread.join()
+        finally:
+            server.should_exit = True
+            thread.join(STOP_S)

@@ -16,29 +16,44 @@ if TYPE_CHECKING:
 _WIDTH, _HEIGHT, _EDGE = 150.0, 34.0, 2.0
 
 
-class _Point(NamedTuple):
+class TrendPoint(NamedTuple):
+    """A bin with scores; `at` is where it begins."""
+
     at: float
     mean: float
     low: float
     high: float
+    scores: int
+
+
+def points(trend: Trend | None) -> list[TrendPoint]:
+    """Return the bins with scores; the mean stands for bounds that one score does not give."""
+    if trend is None:
+        return []
+    rows = zip(trend.starts, trend.means, trend.lows, trend.highs, trend.counts, strict=True)
+    return [
+        TrendPoint(at, mean, mean if low is None else low, mean if high is None else high, count)
+        for at, mean, low, high, count in rows
+        if mean is not None
+    ]
 
 
 def spark(trend: Trend | None, name: str) -> Markup:
     """Return a line with its band over time, without axes; nothing where no bin has a score."""
-    points = _points(trend)
-    if not points:
+    bins = points(trend)
+    if not bins:
         return Markup()
-    xs = _scale([point.at for point in points], _EDGE, _WIDTH - _EDGE)
-    least, most = min(point.low for point in points), max(point.high for point in points)
+    xs = _scale([point.at for point in bins], _EDGE, _WIDTH - _EDGE)
+    least, most = min(point.low for point in bins), max(point.high for point in bins)
     room = max((most - least) * 0.05, 0.01)
 
     def y(value: float) -> float:
         return _HEIGHT - (value - least + room) / (most - least + 2 * room) * _HEIGHT
 
-    upper = [(x, y(point.high)) for x, point in zip(xs, points, strict=True)]
-    lower = [(x, y(point.low)) for x, point in zip(xs, points, strict=True)]
-    line = [(x, y(point.mean)) for x, point in zip(xs, points, strict=True)]
-    label = f"{name} over time: {number(points[0].mean)} at first, {number(points[-1].mean)} at last"
+    upper = [(x, y(point.high)) for x, point in zip(xs, bins, strict=True)]
+    lower = [(x, y(point.low)) for x, point in zip(xs, bins, strict=True)]
+    line = [(x, y(point.mean)) for x, point in zip(xs, bins, strict=True)]
+    label = f"{name} over time: {number(bins[0].mean)} at first, {number(bins[-1].mean)} at last"
     return _svg(
         "spark",
         label,
@@ -58,9 +73,9 @@ def bars(histogram: Histogram | None, name: str) -> Markup:
     width, height = 92.0, 34.0
     step = width / len(histogram.counts)
     rects = Markup().join(
-        Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{} to {}: {:,}</title></rect>').format(
-            index * step + 0.5, height - tall, step - 1, tall, number(low), number(high), found
-        )
+        Markup(
+            '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{} to {}: {:,}</title></rect>'
+        ).format(index * step + 0.5, height - tall, step - 1, tall, number(low), number(high), found)
         for index, (low, high, found) in enumerate(
             zip(histogram.edges, histogram.edges[1:], histogram.counts, strict=False)
         )
@@ -68,7 +83,9 @@ def bars(histogram: Histogram | None, name: str) -> Markup:
     )
     base = Markup('<line class="base" x1="0" x2="{0}" y1="{1}" y2="{1}"/>').format(width, height - 0.5)
     first, last = histogram.edges[0], histogram.edges[-1]
-    return _svg("hist", f"Distribution of {name} from {number(first)} to {number(last)}", (width, height), rects, base)
+    return _svg(
+        "hist", f"Distribution of {name} from {number(first)} to {number(last)}", (width, height), rects, base
+    )
 
 
 def interval_bar(metric: MetricView) -> Markup:
@@ -89,10 +106,12 @@ def interval_bar(metric: MetricView) -> Markup:
     ]
     if metric.threshold is not None:
         parts.append(
-            Markup('<rect class="limit" x="{:.1f}" y="0" width="1" height="10"/>').format(min(x(metric.threshold), 119))
+            Markup('<rect class="limit" x="{:.1f}" y="0" width="1" height="10"/>').format(
+                min(x(metric.threshold), 119)
+            )
         )
-    label = f"{metric.label}: 95 % interval {interval(metric.mean)} on a scale from {number(metric.low)} to {number(metric.high)}"
-    return _svg("range", label, (120.0, 10.0), *parts)
+    scale = f"on a scale from {number(metric.low)} to {number(metric.high)}"
+    return _svg("range", f"{metric.label}: 95 % interval {interval(metric.mean)} {scale}", (120.0, 10.0), *parts)
 
 
 def chart_data(metric: MetricView) -> str:
@@ -113,17 +132,6 @@ def chart_data(metric: MetricView) -> str:
             "since": metric.drift.since if metric.drift.state in {"fell", "rose"} else None,
         }
     )
-
-
-def _points(trend: Trend | None) -> list[_Point]:
-    if trend is None:
-        return []
-    rows = zip(trend.starts, trend.means, trend.lows, trend.highs, strict=True)
-    return [
-        _Point(at, mean, mean if low is None else low, mean if high is None else high)
-        for at, mean, low, high in rows
-        if mean is not None
-    ]
 
 
 def _scale(values: Sequence[float], first: float, last: float) -> list[float]:

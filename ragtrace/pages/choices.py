@@ -53,7 +53,7 @@ def missed_by(metric: MetricView, base: RunFilter) -> RunFilter:
 
 
 def shown_metric(overview: Overview, key: str | None) -> MetricView | None:
-    """Return the metric of the large chart: the one asked for, else one that changed for the worse, else the first."""
+    """Return the metric of the large chart: as asked for, else a fallen one, else the first."""
     metrics = overview.metrics
     asked = [metric for metric in metrics if metric.metric == key]
     fallen = [metric for metric in metrics if is_worse(metric)]
@@ -82,14 +82,10 @@ class StageShare(NamedTuple):
     is_worst: bool
 
 
-def stage_shares(overview: Overview) -> dict[str, object]:
-    """Return the stages in their order, and the verdicts of runs in which none failed."""
-    by_stage = {
-        stage: [share for share in overview.verdicts if share.stage == stage]
-        for stage in dict.fromkeys(STAGES.values())
-    }
-    fine = by_stage.pop("none")
-    sums = {stage: sum(share.share.mean or 0.0 for share in shares) for stage, shares in by_stage.items()}
-    most = max(sums.values(), default=0.0)
-    stages = [StageShare(stage, sums[stage], by_stage[stage], 0 < sums[stage] == most) for stage in by_stage]
-    return {"stages": stages, "fine": fine}
+def stages_of(overview: Overview) -> list[StageShare]:
+    """Return the stages that can fail, in their order, with their verdicts."""
+    names = [stage for stage in dict.fromkeys(STAGES.values()) if stage != "none"]
+    shares = {name: [share for share in overview.verdicts if share.stage == name] for name in names}
+    sums = {name: sum(share.share.mean or 0.0 for share in found) for name, found in shares.items()}
+    most = max(sums.values())
+    return [StageShare(name, sums[name], shares[name], 0 < sums[name] == most) for name in names]

@@ -46,12 +46,13 @@ def percent(share: float | None) -> str:
     """Return a share of 0 to 1 as a percentage.
 
     Example:
-        >>> percent(0.123), percent(0.004), percent(1.0), percent(None)
-        ('12 %', '0.4 %', '100 %', '–')
+        >>> [percent(share).split() for share in (0.123, 0.004, None)]
+        [['12', '%'], ['0.4', '%'], ['–']]
     """
     if share is None:
         return NONE
-    return f"{share:.1%}"[:-1] + " %" if 0 < share < 0.095 or 0.995 <= share < 1 else f"{share:.0%}"[:-1] + " %"
+    digits = 1 if 0 < share < 0.095 or 0.995 <= share < 1 else 0
+    return f"{share * 100:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
 def count(value: int | None) -> str:

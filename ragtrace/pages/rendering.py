@@ -11,13 +11,25 @@ from markupsafe import Markup
 
 from ragtrace._version import __version__
 from ragtrace.model.printable import printable
-from ragtrace.pages.charts import bars, chart_data, interval_bar, spark
+from ragtrace.pages.charts import bars, chart_data, interval_bar, points, spark
 from ragtrace.pages.choices import failed_with, is_listed, missed_by, part_of, worst_of
 from ragtrace.pages.formats import FILTERS
 
 if TYPE_CHECKING:
     from ragtrace.pages.links import Links
 
+_PICTURES_AND_LISTS = (
+    bars,
+    chart_data,
+    interval_bar,
+    points,
+    spark,
+    failed_with,
+    is_listed,
+    missed_by,
+    part_of,
+    worst_of,
+)
 STATIC = files("ragtrace.pages") / "static"
 
 
@@ -44,8 +56,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
     )
     environment.filters.update(FILTERS)
-    pictures_and_lists = (bars, chart_data, failed_with, interval_bar, is_listed, missed_by, part_of, spark, worst_of)
-    environment.filters.update({function.__name__: function for function in pictures_and_lists})
+    environment.filters.update({function.__name__: function for function in _PICTURES_AND_LISTS})
     return environment
 
 

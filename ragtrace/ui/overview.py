@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import Route
 
 from ragtrace.model.diagnosis import MEANINGS
-from ragtrace.pages.choices import PERIODS, calm_sentence, examples_of, shown_metric, stage_shares
+from ragtrace.pages.choices import PERIODS, calm_sentence, is_worse, part_of, shown_metric, stages_of
 from ragtrace.ui.site import site_of
 from ragtrace.views.filters import filter_from_query
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ragtrace.views.source import Views
     from ragtrace.views.types import RunFilter
 
+_EXAMPLES = 5
 NEXT_STEPS = {
     "retrieval": "Look whether the needed documents are in the index, and whether its embedding or query changed.",
     "rerank": "Look whether the reranker, its K or its filter changed.",
@@ -43,7 +44,7 @@ def show_overview(request: Request) -> Response:
     query = request.query_params
     chosen = chosen_runs(site.views, query)
     overview = site.views.overview(chosen)
-    has_fallen = any(metric.drift.state == "fell" for metric in overview.metrics)
+    has_fallen = any(map(is_worse, overview.metrics))
     return site.page(
         "overview.html",
         page="overview",
@@ -54,12 +55,13 @@ def show_overview(request: Request) -> Response:
         query=_kept(query),
         period=query.get("period", ""),
         periods=PERIODS,
-        workflows=site.views.overview(RunFilter()).workflows if chosen.workflow else overview.workflows,
-        investigation=site.views.investigate(chosen) if has_fallen else None,
+        workflows=site.views.overview().workflows if chosen.workflow else overview.workflows,
+        investigation=site.views.investigate(workflow=chosen.workflow) if has_fallen else None,
         calm=calm_sentence(overview),
         shown=shown_metric(overview, query.get("metric")),
         shown_key=query.get("metric"),
-        **stage_shares(overview),
+        stages=stages_of(overview),
+        fine=[share for share in overview.verdicts if share.stage == "none"],
     )
 
 
@@ -68,7 +70,7 @@ def show_investigation(request: Request) -> Response:
     site = site_of(request)
     query = request.query_params
     chosen = chosen_runs(site.views, query)
-    found = site.views.investigate(chosen)
+    found = site.views.investigate(metric=chosen.metric, workflow=chosen.workflow)
     return site.page(
         "investigate.html",
         page="investigate",
@@ -79,7 +81,7 @@ def show_investigation(request: Request) -> Response:
         metrics=site.views.choices().metrics,
         meanings=MEANINGS,
         steps=NEXT_STEPS,
-        examples=examples_of(site.views, found),
+        examples=site.views.runs(part_of(found, *found.culprits[:1])).lines[:_EXAMPLES] if found.is_fallen else (),
     )
 
 
@@ -87,7 +89,7 @@ def chosen_runs(views: Views, query: Mapping[str, str]) -> RunFilter:
     """Return the runs of a page: a filter, and the period before the newest run where one is chosen."""
     chosen = filter_from_query(query)
     period = PERIODS.get(query.get("period", ""))
-    last = views.last() if period else None
+    last = views.overview().last if period else None
     return replace(chosen, since=last - period[1]) if period and last else chosen
 
 

@@ -57,7 +57,7 @@ def show_run(request: Request) -> Response:
     if run is None:
         raise HTTPException(404, f"There is no run {name} here.")
     chosen = filter_from_query(request.query_params) if request.query_params else RunFilter()
-    before, after = site.views.neighbours(name, chosen)
+    before, after = site.views.neighbours(chosen, name)
     return site.page(
         "run.html",
         page="runs",

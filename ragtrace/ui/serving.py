@@ -42,7 +42,9 @@ def listening(host: str, port: int) -> socket.socket:
         bound.listen(128)
     except OSError as error:
         bound.close()
-        raise ConfigError(f"cannot listen at {host}:{port}: {error.strerror or error}; choose another --port") from None
+        raise ConfigError(
+            f"cannot listen at {host}:{port}: {error.strerror or error}; choose another --port"
+        ) from None
     return bound
 
 

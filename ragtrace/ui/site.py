@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, cast
 
 from starlette.responses import HTMLResponse, Response
 
-from ragtrace.pages.links import ServerLinks
 from ragtrace.pages.rendering import render
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from ragtrace.pages.links import ServerLinks
     from ragtrace.views.source import Views
 
 NAV = (

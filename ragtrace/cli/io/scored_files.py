@@ -11,8 +11,10 @@ from ragtrace.errors import ConfigError, InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ragtrace.views.source import Views
+
 T = TypeVar("T")
-_PARQUET = (".parquet", ".pq")
+PARQUET = (".parquet", ".pq")
 _LINES = ".jsonl"
 
 
@@ -50,19 +52,49 @@ def read_scored(name: str, broken: Callable[[str], None], read: Callable[[Any, i
         before += number
 
 
+def opened_views(name: str, *, trace_url: str | None = None, is_live: bool = False) -> Views:
+    """Return the views of a store, or of a file or folder that `ragtrace score` wrote.
+
+    Args:
+        name: path, folder, address, or ``-``.
+        trace_url: address of a trace with ``{trace_id}`` in it.
+        is_live: answer while the rows are read.
+
+    Raises:
+        ConfigError: there is nothing of that name, or it cannot be opened.
+    """
+    from ragtrace.cli.io.answers import is_store
+    from ragtrace.views.source import Views
+
+    if is_store(name):
+        return Views.of_store(Path(name), trace_url=trace_url, is_live=is_live)
+    is_lines = name != "-" and not is_in_parts(name) and not name.endswith(PARQUET)
+
+    def rows(broken: Callable[[str], None]) -> Iterator[tuple[int, Any]]:
+        return read_scored(name, broken, lambda row, number: (number, row))
+
+    return Views.of_file(
+        Path(name),
+        rows=None if is_lines else rows,
+        as_record=as_record if is_lines else None,
+        trace_url=trace_url,
+        is_live=is_live,
+    )
+
+
 def _files(name: str) -> list[str]:
     if not is_in_parts(name):
         return [name]
     from ragtrace.batch.files import found_files
 
-    found = [file.path for file in found_files(name) if file.path.endswith((*_PARQUET, _LINES))]
+    found = [file.path for file in found_files(name) if file.path.endswith((*PARQUET, _LINES))]
     if not found:
         raise ConfigError(f"{name}: there is no file that `ragtrace score` wrote; check the path")
     return found
 
 
 def _rows(path: str, broken: Callable[[str], None]) -> Iterator[tuple[int, Any]]:
-    if path.endswith(_PARQUET):
+    if path.endswith(PARQUET):
         yield from _parquet_rows(path, broken)
         return
     with _opened(path) if "://" in path else open_lines(path) as stream:

@@ -34,6 +34,16 @@
     }
   };
 
+  // Ticks in the clock of the browser, with the day where a chart spans several.
+  const ticks = (chart, splits) => {
+    const span = chart.scales.x.max - chart.scales.x.min;
+    const form = span > 172800 ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit", hour12: false };
+    if (span < 300) form.second = "2-digit";
+    return splits.map((at) => new Date(at * 1000).toLocaleString("en-GB", form));
+  };
+
+  const moment = (_, at) => (at == null ? "–" : new Date(at * 1000).toLocaleString("en-GB", { hour12: false }));
+
   const number = (_, value) => (value == null ? "–" : value.toFixed(2));
 
   const options = (element, data) => {
@@ -42,13 +52,13 @@
     const hidden = { stroke: "transparent", points: { show: false } };
     return {
       width: element.clientWidth,
-      height: element.clientHeight - 32,
+      height: 200,
       cursor: { drag: { x: false, y: false } },
       scales: { y: { range: (_, low, high) => bounds(data, low, high) } },
       bands: [{ series: [3, 2], fill: colour(element, "--band") }],
-      axes: [axis, { ...axis, size: 46 }],
+      axes: [{ ...axis, values: ticks, space: 70 }, { ...axis, size: 46 }],
       series: [
-        { label: "" },
+        { label: "time", value: moment },
         { label: "mean", stroke: accent, width: 2, value: number, points: { size: 5, fill: accent } },
         { label: "from", value: number, ...hidden },
         { label: "to", value: number, ...hidden },

@@ -52,7 +52,7 @@
     button.addEventListener("click", () => {
       isPaused = !isPaused;
       button.setAttribute("aria-pressed", String(isPaused));
-      button.textContent = isPaused ? "Updates paused" : "Pause updates";
+      button.textContent = isPaused ? "Paused" : "Pause";
     });
     const isBusy = () =>
       document.activeElement?.matches("#content :is(input, select, textarea)") || !getSelection().isCollapsed;

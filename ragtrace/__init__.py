@@ -12,6 +12,7 @@ The names below are the whole public interface; each is imported when it is firs
 `flush`            wait until everything offered so far is scored and exported
 `shutdown`         the same, and then stop, within a deadline
 `batch`            ``batch.score(table)``: the scores of a table, for Ray, Spark and Dask
+`display`          scored runs in a notebook: ``display("scored.jsonl")``
 `metric`           register a metric of your own, a function or a class
 `EvalContext`      what a metric reads: the record, the judge, the embedder
 `MetricSpec`       facts about a metric: its needs, its outputs, its source
@@ -32,6 +33,7 @@ from ragtrace._version import __version__
 
 if TYPE_CHECKING:
     from ragtrace import batch
+    from ragtrace.batch.display import display
     from ragtrace.metrics.base import MetricSpec, Output
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.metrics.registry import metric
@@ -56,6 +58,7 @@ __all__ = [
     "__version__",
     "batch",
     "configure",
+    "display",
     "feedback",
     "flush",
     "metric",
@@ -78,6 +81,7 @@ _HOMES = {
     "RagRecord": "ragtrace.model",
     "Score": "ragtrace.model",
     "configure": "ragtrace.service.runtime",
+    "display": "ragtrace.batch.display",
     "feedback": "ragtrace.service.feedback.taking",
     "flush": "ragtrace.service.runtime",
     "metric": "ragtrace.metrics.registry",

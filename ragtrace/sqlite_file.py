@@ -339,6 +339,12 @@ def unwritable(error: BaseException) -> str | None:
     return _UNWRITABLE.get(getattr(cause, "sqlite_errorcode", 0) & 0xFF)
 
 
+def is_sqlite(path: Path) -> bool:
+    """Return whether a file is empty or begins as SQLite's do."""
+    with path.open("rb") as file:
+        return file.read(16) in {b"SQLite format 3\0", b""}
+
+
 def used_bytes(connection: sqlite3.Connection) -> int:
     """Return the bytes of the file that hold something."""
     pages, free, size = (

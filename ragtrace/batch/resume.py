@@ -99,7 +99,7 @@ def parquet_lines(stream: IO[bytes], where: str) -> Iterator[dict[str, Any] | No
         )
     for batch in file.iter_batches():
         for row in batch.to_pylist(maps_as_pydicts="lossy"):
-            yield None if row[SCORES] is None else _line(row)
+            yield None if row[SCORES] is None else scored_line(row)
 
 
 def _broken(out: OutputFolder, part: Part) -> int:
@@ -113,7 +113,8 @@ def _has_scores(schema: Any) -> bool:
     return names.issuperset(SCORE_COLUMNS)
 
 
-def _line(row: dict[str, Any]) -> dict[str, Any]:
+def scored_line(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of a scored table in the form of a scored line."""
     given = with_lists(without_nulls({name: row[name] for name in row if name not in {SCORES, ERROR}}))
     identity = given.pop("id", None) or fallback_id(given)
     return {"id": identity, **given, SCORES: {one["metric"]: _score(one) for one in row[SCORES]}}

@@ -133,8 +133,8 @@ def _file(one: _File) -> CheckResult:
 
 
 def _seen(one: _File) -> CheckResult:
-    from ragtrace.cli.io.stored import is_sqlite
     from ragtrace.host import unwritable
+    from ragtrace.sqlite_file import is_sqlite
 
     reason = unwritable(one.path)
     if reason is not None:

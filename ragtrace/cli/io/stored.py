@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragtrace.errors import ConfigError, StoreError
+from ragtrace.sqlite_file import is_sqlite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,12 +62,6 @@ def store_path(given: str | None, command: str, *, is_new: bool = False) -> Path
     if not (is_new or Path(name).is_file()):
         raise ConfigError(f"{name}: there is no file; check the path")
     return Path(name)
-
-
-def is_sqlite(path: Path) -> bool:
-    """Return whether a file is empty or begins as SQLite's do."""
-    with path.open("rb") as file:
-        return file.read(16) in {b"SQLite format 3\0", b""}
 
 
 @contextmanager

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragtrace.cli.io.answers import file_answers, find_line, is_store, source_of, stored_answer
+from ragtrace.cli.io.answers import file_answers, find_line, is_store, source_of
 from ragtrace.cli.io.arguments import AsJson, Source, Store, Workflow
 from ragtrace.cli.io.jsonl_reader import JSON_ESCAPES
 from ragtrace.cli.io.label_ids import LabelIds
 from ragtrace.cli.io.say import say
 from ragtrace.cli.io.stored import MOMENT, moment, opened_store, store_path
 from ragtrace.errors import ConfigError
+from ragtrace.views.scored_answer import first_metric, stored_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
     from ragtrace.model import RagRecord
     from ragtrace.model.codec import ScoreJson
     from ragtrace.scoring.investigation.comparison import Period
-    from ragtrace.scoring.investigation.runs import ScoredSource
+    from ragtrace.scoring.investigation.runs import Source as Scores
     from ragtrace.scoring.investigation.search import Investigation
     from ragtrace.stores.sqlite import SqliteStore
 
 NOT_FALLEN = 3
+CHANGE = "change"
 EPILOG = """\
 Compares the scores since --since with those before it, from --before on. Ages count back from now, and in a file
 from its last record.
@@ -60,7 +62,7 @@ def command(
         str | None,
         typer.Option(
             metavar="WHEN",
-            help=f"Begin of the window: {MOMENT}. Default: 24h, and the most likely change in a file.",
+            help=f"Begin of the window: {MOMENT}, or change (the likeliest one). Default: 24h; in a file, change.",
         ),
     ] = None,
     until: Annotated[
@@ -74,7 +76,6 @@ def command(
     """Say what fell, since when, at which stage and in which part of the traffic."""
     from ragtrace.scoring.investigation.lines import report
     from ragtrace.scoring.investigation.runs import ScoredSource, StoreSource
-    from ragtrace.scoring.investigation.search import investigate
 
     if source is not None and store is not None:
         raise ConfigError("investigate: give the store once: STORE or --store STORE")
@@ -82,13 +83,14 @@ def command(
     label_ids = LabelIds()
     with opened_store(Path(name)) if is_store(name) else nullcontext() as opened:
         if opened is not None:
-            period = _period(since or "24h", until, before, time.time())
-            found = investigate(StoreSource(opened, workflow=workflow), period, metric=metric)
+            stored = StoreSource(opened, workflow=workflow)
+            found = _investigated(stored, time.time(), (since or "24h", until, before), metric)
             if found.has_verdicts:
-                label_ids.add_stored(opened, period, workflow)
+                label_ids.add_stored(opened, found.period, workflow)
         else:
             scored = ScoredSource(_read(name, workflow, label_ids), workflow=workflow)
-            found = _of_file(scored, name, (since, until, before), metric)
+            last = _last(scored.times(), name)
+            found = _investigated(scored, last, (since or CHANGE, until, before), metric)
         warnings = [*filter(None, [label_ids.warning(found.period)])]
         if as_json:
             figures = {**found.to_json(), "warnings": warnings}
@@ -112,18 +114,16 @@ def _read(
         yield answer.record, answer.scores
 
 
-def _of_file(
-    source: ScoredSource, name: str, times: tuple[str | None, str | None, str], metric: str | None
+def _investigated(
+    source: Scores, now: float, times: tuple[str, str | None, str], metric: str | None
 ) -> Investigation:
-    from ragtrace.cli.worst import first_metric
     from ragtrace.scoring.investigation.search import investigate, period_of
 
     since, until, before = times
-    last = _last(source.times(), name)
-    if since is not None:
-        return investigate(source, _period(since, until, before, last), metric=metric)
+    if since != CHANGE:
+        return investigate(source, _period(since, until, before, now), metric=metric)
     chosen = metric or first_metric(source.metrics())
-    whole = _period("0s", until, before, last)
+    whole = _period("0s", until, before, now)
     return investigate(source, period_of(source, chosen, before=whole.before, until=whole.until), metric=chosen)
 
 

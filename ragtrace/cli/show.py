@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragtrace.cli.io.answers import ScoredAnswer, find_line, find_stored, is_store, source_of
+from ragtrace.cli.io.answers import find_line, find_stored, is_store, source_of
 from ragtrace.cli.io.scored_files import is_in_parts
 from ragtrace.cli.io.stored import opened_store
 from ragtrace.cli.io.verdicts import verdict_lines
 from ragtrace.errors import ConfigError
+from ragtrace.views.pool import pooled
+from ragtrace.views.scored_answer import ScoredAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from ragtrace.model import BadClaim, Passage, RagRecord, Stage
+    from ragtrace.model import BadClaim, RagRecord, Stage
 
 _READABLE = 120
 _MOST_ID_CHARS = 24
@@ -143,30 +145,17 @@ def _pool(record: RagRecord, width: int, *, is_full: bool) -> Iterator[str]:
     stages = {stage: record.pool(stage) for stage in _STAGES if record.pool(stage)}
     if not stages:
         return
-    passages: dict[str, Passage] = {}
-    places: dict[str, dict[Stage, int]] = {}
-    for stage, found in stages.items():
-        for place, passage in enumerate(found, start=1):
-            key = _same(passage, passages)
-            passages.setdefault(key, passage)
-            places.setdefault(key, {})[stage] = place
+    passages = pooled(record)
     yield ""
     yield f"Passages: {', '.join(f'{len(found)} {_STAGES[stage][1]}' for stage, found in stages.items())}"
     most = _MOST_ID_CHARS if width >= _WIDE else _MOST_ID_CHARS // 2
-    size = min(max(map(len, ["id", *passages])), most)
+    size = min(max(map(len, ["id", *(it.key for it in passages)])), most)
     yield "  ".join(["", *(f"{_STAGES[stage][0]:>8}" for stage in stages), "  score", f"{'id':<{size}}", "text"])
-    for key, passage in passages.items():
-        cells = [f"{places[key].get(stage, '-'):>8}" for stage in stages]
-        score = "" if passage.score is None else f"{passage.score:.3g}"
-        row = "  ".join(["", *cells, f"{score:>7}", f"{_cut(key, size):<{size}}", ""])
-        yield from _texts(row, passage.text, width, is_full=is_full)
-
-
-def _same(passage: Passage, known: Mapping[str, Passage]) -> str:
-    """Return the id of a listed passage; in files a context may have only its text."""
-    if passage.id in known:
-        return passage.id
-    return next((key for key, other in known.items() if passage.text and other.text == passage.text), passage.id)
+    for it in passages:
+        cells = [f"{it.places.get(stage, '-'):>8}" for stage in stages]
+        score = "" if it.passage.score is None else f"{it.passage.score:.3g}"
+        row = "  ".join(["", *cells, f"{score:>7}", f"{_cut(it.key, size):<{size}}", ""])
+        yield from _texts(row, it.passage.text, width, is_full=is_full)
 
 
 def _texts(row: str, text: str, width: int, *, is_full: bool) -> Iterator[str]:

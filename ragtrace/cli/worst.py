@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 import typer
 
-from ragtrace.cli.io.answers import ScoredAnswer, file_answers, is_store, source_of, stored_answer
+from ragtrace.cli.io.answers import file_answers, is_store, source_of
 from ragtrace.cli.io.arguments import Source
 from ragtrace.cli.io.stored import opened_store
 from ragtrace.cli.io.verdicts import verdict_line
 from ragtrace.errors import ConfigError
 from ragtrace.model.printable import count_text
+from ragtrace.views.scored_answer import FIRST_METRICS, ScoredAnswer, first_metric, stored_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from ragtrace.stores.sqlite import SqliteStore
     from ragtrace.stores.tables import Row
 
-FIRST_METRICS = ("faithfulness", "hallucination", "faithfulness_1to5", "answer_relevancy")
 _READABLE = 140
 T = TypeVar("T")
 
@@ -194,17 +194,6 @@ def value_of(score: ScoreJson | None) -> float | None:
     """Return the value of a score, None without one."""
     value = score.get("value") if score else None
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def first_metric(metrics: Iterable[str]) -> str:
-    """Return the default metric to rank by, else the first by name.
-
-    Example:
-        >>> first_metric(["mrr", "faithfulness"]), first_metric(["ndcg_at_k", "mrr"])
-        ('faithfulness', 'mrr')
-    """
-    names = set(metrics)
-    return next((name for name in FIRST_METRICS if name in names), min(names, default=FIRST_METRICS[0]))
 
 
 def _print(console: Console, source: str, found: Ranking[T], shown: list[tuple[float, ScoredAnswer]]) -> None:

@@ -22,7 +22,7 @@ from ragtrace.stats.intervals import (
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from ragtrace.stats.intervals import Ends
+    from ragtrace.stats.intervals import Ends, Sums
 
 # With fewer, "no difference shown" would say more of the number of units than of the difference.
 LEAST_UNITS = 10
@@ -140,18 +140,31 @@ def unpaired_difference(
     """
     if not first or not second:
         return None
-    a, b = (
-        estimate(cluster_sums(side, clusters), ends)
-        for side, clusters in ((first, first_clusters), (second, second_clusters))
-    )
-    both = Estimate(b.mean - a.mean, b.middle - a.middle, a.variance + b.variance, min(a.n, b.n))
     sizes = (len(first), len(second))
     n_units = min(
         size if clusters is None else len(set(clusters))
         for size, clusters in zip(sizes, (first_clusters, second_clusters), strict=True)
     )
+    a, b = cluster_sums(first, first_clusters), cluster_sums(second, second_clusters)
+    return difference_of_sums(a, b, n=sizes, n_units=n_units, ends=ends)
+
+
+def difference_of_sums(
+    first: Sums, second: Sums, *, n: tuple[int, int], n_units: int, ends: Ends | None = UNIT
+) -> Difference:
+    """Return the difference of `unpaired_difference` from the sums of both sides, which may be weighted.
+
+    Args:
+        first: over the clusters of the one side; it holds some weight.
+        second: of the other.
+        n: values of both.
+        n_units: clusters of the side that has fewer.
+        ends: lowest and highest value of a side, None where it has no such ends.
+    """
+    a, b = estimate(first, ends), estimate(second, ends)
+    both = Estimate(b.mean - a.mean, b.middle - a.middle, a.variance + b.variance, min(a.n, b.n))
     low, high = _ends_of(both, ends, _freedom(a, b), n_units)
-    return Difference(value=both.mean, low=low, high=high, is_paired=False, n=sizes, n_units=n_units)
+    return Difference(value=both.mean, low=low, high=high, is_paired=False, n=n, n_units=n_units)
 
 
 def _ends_of(

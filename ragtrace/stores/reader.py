@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import record_internal_error
 from ragtrace.stores.agreement import AGREEMENT, Agreement
@@ -49,13 +49,14 @@ class StoreReader:
             trace: of this trace alone.
         """
         # None compares with nothing, so that a human label, which has no workflow of its own, needs the trace's.
+        of_trace = "" if trace is None else " AND run IN (SELECT id FROM runs WHERE trace_id = :trace)"
         sql = (
             "SELECT * FROM scored WHERE (run, series) > (:run, :series) AND scored_at >= :since"
             " AND (:until IS NULL OR scored_at < :until) AND (:metric IS NULL OR :metric IN (metric, name))"
-            " AND (:trace IS NULL OR trace_id = :trace)"
             " AND (:workflow IS NULL OR workflow = :workflow OR trace_id IN"
             " (SELECT trace_id FROM runs WHERE workflow = :workflow AND scored.source = 'human'))"
-            " ORDER BY run, series LIMIT :page"
+            + of_trace
+            + " ORDER BY run, series LIMIT :page"
         )
         given = {"since": since, "until": until, "metric": metric, "workflow": workflow, "trace": trace}
         last = {"run": 0, "series": 0}
@@ -140,6 +141,16 @@ class StoreReader:
         """Return every stored score of a record, without human labels."""
         sql = "SELECT * FROM scored WHERE trace_id = ? AND span_id = ? AND source != 'human'"
         return [score_from(row) for row in self._read(sql, (record.trace_id or record.id, record.span_id))]
+
+    def data_version(self) -> tuple[int, int]:
+        """Return a value that changes when another connection has written to the file."""
+        with self._file.connection() as connection:
+            return id(connection), connection.execute("PRAGMA data_version").fetchone()[0]
+
+    def read(self, sql: str, given: Mapping[str, object]) -> list[tuple[Any, ...]]:
+        """Return the rows of a query of one's own, as tuples, for readers of many rows."""
+        with self._file.connection() as connection:
+            return connection.execute(sql, given).fetchall()
 
     def _read(self, sql: str, given: Sequence[object] | Mapping[str, object]) -> list[Row]:
         with self._file.connection() as connection:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from ragtrace.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -515,3 +517,42 @@ class LabelQueue:
     raw: Interval
     corrected: Interval | None = None
     agreement: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRating:
+    """A person's rating of a run, to be kept; a later one of the same rater replaces it.
+
+    Attributes:
+        run_id: as in `RunLine`.
+        value: 0 (bad) to 1 (good), whatever the metric's direction.
+        metric: the rated metric; ``feedback`` is the answer as a whole.
+        rater: name of the person; empty when it does not matter.
+        comment: in words; a store keeps it only where it keeps texts.
+        at: Unix seconds; 0 = now.
+
+    Raises:
+        InputError: the value is outside 0 to 1.
+    """
+
+    run_id: str
+    value: float
+    metric: str = "feedback"
+    rater: str = ""
+    comment: str | None = None
+    at: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.value <= 1.0:
+            raise InputError(f"a rating lies between 0 and 1, got {self.value!r:.20}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """Names for the form of a filter, each with its number of runs, the most frequent first."""
+
+    metrics: tuple[tuple[str, int], ...] = ()
+    workflows: tuple[tuple[str, int], ...] = ()
+    models: tuple[tuple[str, int], ...] = ()
+    tags: tuple[tuple[str, int], ...] = ()
+    verdicts: tuple[tuple[str, int], ...] = ()

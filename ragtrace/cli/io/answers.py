@@ -2,75 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from operator import attrgetter
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.cli.io.jsonl_reader import BrokenLines
-from ragtrace.cli.io.scored_files import is_in_parts, read_scored
+from ragtrace.cli.io.scored_files import PARQUET, is_in_parts, read_scored
 from ragtrace.errors import ConfigError, InputError
-from ragtrace.model.claims import bad_claims
 from ragtrace.model.codec import record_from_json
+from ragtrace.views.scored_answer import ScoredAnswer, stored_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
-    from ragtrace.model import BadClaim, RagRecord
-    from ragtrace.model.codec import ScoreJson
     from ragtrace.stores.sqlite import SqliteStore
+    from ragtrace.views.source import Views
 
 _LEAST_PREFIX = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rating:
-    """One person's value of one answer.
-
-    Attributes:
-        metric: the exported name; `feedback` for the answer as a whole.
-        rater: name of the person; empty where it was not given.
-        value: 0 (bad) to 1 (good).
-        comment: in words; None where there is none, or none was kept.
-    """
-
-    metric: str
-    rater: str
-    value: float
-    comment: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredAnswer:
-    """One record with its scores.
-
-    Attributes:
-        place: ``file:line`` (of a folder, its name and the number of the row), or the trace id in a store.
-        name: the argument that `ragtrace show` knows it by.
-        record: texts and ids; without texts where the store kept none.
-        scores: each score by its key, in the form of a scored line.
-        has_texts: whether question, answer and contexts were kept.
-        ratings: people's values, by metric and then by time.
-    """
-
-    place: str
-    name: str
-    record: RagRecord
-    scores: Mapping[str, ScoreJson]
-    has_texts: bool = True
-    ratings: tuple[Rating, ...] = ()
-
-    def claims(self) -> list[BadClaim]:
-        """Return the bad claims of the first score that has any, worst first."""
-        valued = (score for score in self.scores.values() if score.get("value") is not None)
-        found = (bad_claims(score.get("details") or {}) for score in valued)
-        return next((claims for claims in found if claims), [])
-
-
 def is_store(source: str) -> bool:
     """Return whether a source is a SQLite file; a missing file is not."""
-    from ragtrace.cli.io.stored import is_sqlite
+    from ragtrace.sqlite_file import is_sqlite
 
     path = Path(source)
     return source != "-" and path.is_file() and path.stat().st_size > 0 and is_sqlite(path)
@@ -90,6 +44,35 @@ def source_of(given: str | None) -> str:
     if source != "-" and not Path(source).is_file() and not is_in_parts(source):
         raise ConfigError(f"{source}: there is no such file; check the path")
     return source
+
+
+@contextmanager
+def opened_views(source: str, *, trace_url: str | None = None, is_live: bool = False) -> Iterator[Views]:
+    """Lend the views of a store, a scored file, or a folder of parts.
+
+    Args:
+        source: of `source_of`.
+        trace_url: address of a trace with ``{trace_id}`` in it.
+        is_live: read in a thread, and show meanwhile the runs read so far.
+
+    Raises:
+        ConfigError: it cannot be opened.
+    """
+    from ragtrace.cli.io.jsonl_reader import as_record
+    from ragtrace.views.source import Views
+
+    if is_store(source):
+        views = Views.of_store(Path(source), trace_url=trace_url, is_live=is_live)
+    else:
+        is_lines = not is_in_parts(source) and not source.endswith(PARQUET)
+        rows = None if is_lines else partial(_rows, source)
+        views = Views.of_file(Path(source), rows=rows, as_record=as_record, trace_url=trace_url, is_live=is_live)
+    with closing(views):
+        yield views
+
+
+def _rows(source: str, broken: Callable[[str], None]) -> Iterator[tuple[int, Any]]:
+    return read_scored(source, broken, lambda row, number: (number, row))
 
 
 def file_answers(name: str, *, needs_scores: bool = True, is_quiet: bool = False) -> Iterator[ScoredAnswer]:
@@ -127,44 +110,6 @@ def _of_line(given: Any, number: int, shown: str, needs_scores: bool) -> ScoredA
     return ScoredAnswer(
         place=f"{shown}:{number}", name=str(number), record=record, scores=scores if is_scored else {}
     )
-
-
-def stored_answer(store: SqliteStore, trace_id: str) -> ScoredAnswer:
-    """Return a trace of a store with its latest scores, and its texts where kept."""
-    from ragtrace.stores.tables import record_from
-
-    rows = sorted(store.rows(trace=trace_id), key=lambda row: row["scored_at"])
-    judged = [row for row in rows if row["source"] != "human"]
-    kept = store.record(trace_id)
-    return ScoredAnswer(
-        place=f"trace {trace_id}",
-        name=trace_id,
-        record=kept or record_from((judged or rows)[-1]),
-        scores={row["metric"]: _score(row) for row in judged},
-        has_texts=kept is not None,
-        ratings=tuple(sorted((_rating(row) for row in rows if row["source"] == "human"), key=attrgetter("metric"))),
-    )
-
-
-def _rating(row: Mapping[str, Any]) -> Rating:
-    _, _, rater = row["version"].partition(":")
-    comment = json.loads(row["details"] or "{}").get("comment")
-    return Rating(metric=row["metric"], rater=rater, value=row["value"], comment=comment)
-
-
-def _score(row: Mapping[str, Any]) -> ScoreJson:
-    return {
-        "state": row["state"],
-        "value": row["value"],
-        "passed": None if row["passed"] is None else bool(row["passed"]),
-        "reason": row["reason"],
-        "details": json.loads(row["details"] or "{}"),
-        "judge": row["judge"],
-        "version": row["version"],
-        "k": row["k"],
-        "universe": row["universe"],
-        "label_scale": row["label_scale"],
-    }
 
 
 def find_stored(store: SqliteStore, which: str) -> ScoredAnswer:

@@ -40,10 +40,10 @@ def query_key(record: RagRecord) -> QueryKey | None:
         >>> query_key(one) == query_key(other)
         True
     """
-    query = _bare(record.query)
+    query = bare(record.query)
     if not query:
         return None
-    turns = tuple((turn.role, _bare(turn.content)) for turn in record.history)
+    turns = tuple((turn.role, bare(turn.content)) for turn in record.history)
     return QueryKey(record.workflow, turns, query)
 
 
@@ -88,5 +88,6 @@ def over_runs(spec: MetricSpec) -> CoroutineMetric:
     return CoroutineMetric(spec, compute)
 
 
-def _bare(text: str) -> str:
+def bare(text: str) -> str:
+    """Return a text without what makes no difference between questions: case, white space and Unicode's forms."""
     return " ".join(unicodedata.normalize("NFC", text).casefold().split())

@@ -37,13 +37,14 @@ if TYPE_CHECKING:
     from ragtrace.scoring.investigation.runs import RunScore, Source
     from ragtrace.scoring.investigation.verdicts import VerdictShare
     from ragtrace.scoring.offline.scored_row import Maker
-    from ragtrace.stats.change.mean import Change, Mask, Worse
+    from ragtrace.stats.change.mean import Array, Change, Mask, Worse
     from ragtrace.stats.change.slices import Explained
 
 CERTAIN_P = 0.025
 """One-sided p-value at which a change counts as shown, shared by the metrics that were looked at."""
 EXAMPLES = 3
-_LOOKS = 20
+LOOKS = 20
+"""By so many p-values are multiplied where the scores chose the time of the change."""
 _MOST_SLICES = 300
 _QUARTERS = (0.25, 0.5, 0.75)
 _LENGTHS = {"query_length": "query_chars", "answer_length": "answer_chars"}
@@ -176,14 +177,34 @@ def period_of(source: Source, metric: str, *, before: float, until: float) -> Pe
         NoMetric: there is none.
     """
     runs = sorted(source.scores(metric, before, until), key=lambda run: run.at)
-    least = max(int(LEAST_CLUSTERS), len(runs) // 20)
     if not runs:
         raise NoMetric(f"{metric}: there is no score in this time; {there(source)}")
-    if len(runs) < 2 * least:
-        raise TooFewScores(f"{metric}: {len(runs)} scores are too few; {2 * least} are needed")
     values, weights = (np.array([getattr(run, name) for run in runs]) for name in ("value", "weight"))
-    place = change_place(values, weights, worse=worse_of(direction_of(metric)), least=least)
-    return Period(before=before, since=runs[place or len(runs) // 2].at, until=until, looks=_LOOKS)
+    place = window_start(values, weights, worse=worse_of(direction_of(metric)))
+    if place is None:
+        raise TooFewScores(f"{metric}: {len(runs)} scores are too few; {2 * _least(len(runs))} are needed")
+    return Period(before=before, since=runs[place].at, until=until, looks=LOOKS)
+
+
+def window_start(values: Array, weights: Array, *, worse: Worse) -> int | None:
+    """Return the place of the most likely change for the worse, half of the scores without one.
+
+    Args:
+        values: scores in the order of their times.
+        weights: their weights.
+        worse: sign of a change for the worse.
+
+    Returns:
+        None with fewer than 40 scores.
+    """
+    least = _least(len(values))
+    if len(values) < 2 * least:
+        return None
+    return change_place(values, weights, worse=worse, least=least) or len(values) // 2
+
+
+def _least(n: int) -> int:
+    return max(int(LEAST_CLUSTERS), n // 20)
 
 
 def _chosen(source: Source, period: Period) -> tuple[MetricChange, bool, tuple[str, ...]]:
@@ -191,7 +212,7 @@ def _chosen(source: Source, period: Period) -> tuple[MetricChange, bool, tuple[s
     found: list[MetricChange] = []
     problem: ConfigError = NoMetric("no metric with a threshold and values from 0 to 1 has scores in these periods")
     for name in source.metrics():
-        if not _is_watched(name):
+        if not is_watched(name):
             continue
         try:
             found.append(compared(source, period, name))
@@ -204,7 +225,8 @@ def _chosen(source: Source, period: Period) -> tuple[MetricChange, bool, tuple[s
     return ranked[0], bool(fallen), tuple(fallen[1:])
 
 
-def _is_watched(name: str) -> bool:
+def is_watched(name: str) -> bool:
+    """Return whether a metric has a threshold and values from 0 to 1, so that a fall can be looked for."""
     known = known_output(name)
     return known is not None and known.threshold is not None and 0 <= known.low < known.high <= 1
 

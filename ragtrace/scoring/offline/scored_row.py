@@ -100,7 +100,7 @@ def scored_row(given: object, number: int) -> ScoredRow:
         key=query_key(record),
         answer="".join(answers_of([record])),
         unit=unit_of(record),
-        scores={name: _scored(name, score) for name, score in scores.items()},
+        scores={name: read_score(name, score) for name, score in scores.items()},
         umbrela=_umbrela(record, scores),
     )
 
@@ -152,7 +152,12 @@ def _declared(name: str) -> Ends | None:
     return UNIT if scale.is_unit else None
 
 
-def _scored(name: str, score: object) -> Scored:
+def read_score(name: str, score: object) -> Scored:
+    """Return one score of a scored line.
+
+    Raises:
+        InputError: it is no score with a state, or its value is not a finite number.
+    """
     if not isinstance(score, dict) or score.get("state") not in get_args(State):
         raise InputError(f"field 'scores.{name}' is not a score with a state")
     value = score.get("value")

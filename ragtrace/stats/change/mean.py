@@ -273,21 +273,22 @@ def _mean(scores: TwoPeriods) -> Mean:
     n = len(scores.values)
     if not n:
         return Mean(mean=None, low=None, high=None, n=0, n_eff=0.0)
-    sums = _sums(scores)
+    sums = sums_of(scores.values, scores.weights, scores.clusters)
     found = mean_interval(sums, scores.ends)
     return Mean(mean=found.mean, low=found.low, high=found.high, n=n, n_eff=sums.w**2 / sums.w2)
 
 
 def _added_variance(scores: TwoPeriods) -> float:
     """Return the variance of a mean that comes from added labels, and not from its scores."""
-    sums = _sums(scores)
+    sums = sums_of(scores.values, scores.weights, scores.clusters)
     mean = sums.wx / sums.w
     own = (sums.w2x2 - 2.0 * mean * sums.w2x + mean * mean * sums.w2) / sums.w**2
     return max(estimate(sums, scores.ends).variance - own, 0.0)
 
 
-def _sums(scores: TwoPeriods) -> Sums:
-    w = np.bincount(scores.clusters, weights=scores.weights)
-    wx = np.bincount(scores.clusters, weights=scores.weights * scores.values)
+def sums_of(values: Array, weights: Array, clusters: NDArray[np.intp] | NDArray[np.int32]) -> Sums:
+    """Return the sums of `ragtrace.stats.intervals.mean_interval` from arrays; clusters are numbers from 0."""
+    w = np.bincount(clusters, weights=weights)
+    wx = np.bincount(clusters, weights=weights * values)
     found = (w.sum(), wx.sum(), (w * w).sum(), (w * wx).sum(), (wx * wx).sum())
     return Sums(*map(float, found))

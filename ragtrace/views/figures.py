@@ -1,0 +1,282 @@
+"""Means, trends, distributions and drift of one series of scores."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragtrace.errors import ConfigError
+from ragtrace.metrics.registry import output, select
+from ragtrace.model.diagnosis import MEANINGS, STAGES, VERDICTS
+from ragtrace.scoring.investigation.comparison import worse_of
+from ragtrace.scoring.investigation.search import CERTAIN_P, LOOKS, is_watched, window_start
+from ragtrace.scoring.offline.scored_row import ends_of, label_of
+from ragtrace.stats.change.mean import TwoPeriods, mean_change, sums_of
+from ragtrace.stats.change.slices import LEAST_CLUSTERS
+from ragtrace.stats.intervals import UNIT, Interval, Sums, mean_interval
+from ragtrace.stats.shares import WeightSums, weighted_shares
+from ragtrace.views.columns import STATES, UNITS
+from ragtrace.views.types import Drift, Histogram, MetricView, Trend, VerdictShare
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from numpy.typing import NDArray
+
+    from ragtrace.metrics.base import Output
+    from ragtrace.scoring.offline.scored_row import Maker
+    from ragtrace.stats.intervals import Ends
+    from ragtrace.views.columns import Codes, Floats, Mask, Series, Snapshot
+
+_HISTOGRAM_BINS = 20
+_NO_INTERVAL = Interval(None, None, None)
+
+
+def output_of(metric: str) -> Output | None:
+    """Return the output of a metric's key, with or without ``@K``; None where it is not installed."""
+    try:
+        return output(metric.partition("@")[0].partition("(")[0])
+    except ConfigError:
+        return None
+
+
+def summary_of(metric: str) -> str:
+    """Return what a metric measures, in one sentence; empty where it is not installed."""
+    try:
+        return select([metric.partition("@")[0]])[0].spec.summary
+    except ConfigError:
+        return ""
+
+
+def mean_of(series: Series, units: Codes) -> Interval:
+    """Return the weighted mean of counted scores with its interval.
+
+    Args:
+        series: counted scores, see `Series.counted`.
+        units: the cluster of each run.
+    """
+    if not len(series.value):
+        return _NO_INTERVAL
+    ends = ends_of_values(series.metric, series.value)
+    return within(mean_interval(sums_of(series.value, series.weight, units[series.rows]), ends), series.value)
+
+
+def within(found: Interval, values: Floats) -> Interval:
+    """Return an interval without negative values where no score is negative, as `clustered_interval` does."""
+    is_cut = found.low is not None and found.low < 0.0 <= float(values.min())
+    return found._replace(low=0.0) if is_cut else found
+
+
+def ends_of_values(metric: str, values: Floats) -> Ends | None:
+    """Return the ends of a metric's scale, as `ends_of`, from an array."""
+    return ends_of(metric, [float(values.min()), float(values.max())] if len(values) else [])
+
+
+@dataclass(frozen=True, eq=False)
+class TimeBins:
+    """Equal bins of time over the chosen runs, and the clusters within each.
+
+    Attributes:
+        start: Unix seconds of the first bin.
+        width_s: seconds of each.
+        n: number of bins.
+        bin: of each run, -1 outside.
+        units: number of the cluster of each run.
+    """
+
+    start: float
+    width_s: float
+    n: int
+    bin: NDArray[np.int64]
+    units: Codes
+
+    @classmethod
+    def over(cls, at: Floats, units: Codes, n: int) -> TimeBins | None:
+        """Return the bins of runs at some times, None where no run has a time."""
+        known = np.isfinite(at)
+        if not known.any():
+            return None
+        start, end = float(at[known].min()), float(at[known].max())
+        width = (end - start) / n or 1.0
+        places = np.full(len(at), -1, dtype=np.int64)
+        places[known] = np.minimum((at[known] - start) / width, n - 1).astype(np.int64)
+        return cls(start, width, n, places, units)
+
+    @cached_property
+    def starts(self) -> tuple[float, ...]:
+        """Unix seconds at which each bin begins."""
+        return tuple(self.start + i * self.width_s for i in range(self.n))
+
+    @cached_property
+    def _groups(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the number of (bin, cluster) of each run, and the bin of each such number."""
+        key = self.bin * (int(self.units.max(initial=0)) + 1) + self.units
+        _, first, group = np.unique(key, return_index=True, return_inverse=True)
+        return group, self.bin[first]
+
+    def sums(self, rows: Codes, values: Floats, weights: Floats) -> NDArray[np.float64]:
+        """Return the five sums of `Sums` for each bin, as columns."""
+        group, bin_of = self._groups
+        own = self.bin[rows] >= 0
+        groups = group[rows[own]]
+        w = np.bincount(groups, weights=weights[own], minlength=len(bin_of))
+        wx = np.bincount(groups, weights=weights[own] * values[own], minlength=len(bin_of))
+        seen = (w > 0.0) & (bin_of >= 0)
+        w, wx, bins = w[seen], wx[seen], bin_of[seen]
+        parts = (w, wx, w * w, w * wx, wx * wx)
+        return np.stack([np.bincount(bins, weights=part, minlength=self.n) for part in parts])
+
+    def trend(self, rows: Codes, values: Floats, weights: Floats, ends: Ends | None) -> Trend:
+        """Return the mean of some scores by bin."""
+        sums = self.sums(rows, values, weights)
+        counts = np.bincount(self.bin[rows] + 1, minlength=self.n + 1)[1:]
+        means = [within(mean_interval(Sums(*map(float, column)), ends), values) for column in sums.T]
+        return Trend(
+            starts=self.starts,
+            width_s=self.width_s,
+            means=tuple(it.mean for it in means),
+            lows=tuple(it.low for it in means),
+            highs=tuple(it.high for it in means),
+            counts=tuple(map(int, counts)),
+        )
+
+
+def metric_view(series: Series, makers: Collection[Maker], snapshot: Snapshot, bins: TimeBins | None) -> MetricView:
+    """Return everything that an overview shows of one series over the chosen runs.
+
+    Args:
+        series: scores of the chosen runs.
+        makers: all makers of the metric, which its label must tell apart.
+        snapshot: the runs.
+        bins: of the trend; None without times.
+    """
+    counted, maker, known = series.counted(), series.maker, output_of(series.metric)
+    values = counted.value
+    valued = (series.state == 0) & (series.passed >= 0)
+    return MetricView(
+        metric=series.metric,
+        label=label_of(series.metric, maker, makers),
+        summary=summary_of(series.metric),
+        judge=maker.judge,
+        version=maker.version or "",
+        k=maker.k,
+        universe=maker.universe,
+        label_scale=maker.label_scale,
+        low=None if known is None or not math.isfinite(known.low) else known.low,
+        high=None if known is None or not math.isfinite(known.high) else known.high,
+        direction=None if known is None else known.direction,
+        threshold=None if known is None else known.threshold,
+        mean=mean_of(counted, snapshot.unit),
+        n=len(values),
+        forced=int(((series.state == 0) & series.forced).sum()),
+        missed=_missed(counted) if valued.any() else None,
+        na=_reasons(series, snapshot, {"na", "skipped"}),
+        errors=_reasons(series, snapshot, {"error"}),
+        units=_units(counted, snapshot),
+        trend=bins.trend(counted.rows, values, counted.weight, ends_of_values(series.metric, values))
+        if bins and len(values)
+        else None,
+        histogram=_histogram(values, known) if len(values) else None,
+        drift=_drift(counted, snapshot),
+    )
+
+
+def _missed(counted: Series) -> float | None:
+    own = counted.passed >= 0
+    weight = float(counted.weight[own].sum())
+    return float(counted.weight[counted.passed == 0].sum()) / weight if weight else None
+
+
+def _reasons(series: Series, snapshot: Snapshot, states: set[str]) -> Mapping[str, int]:
+    own = np.isin(series.state, [i for i, state in enumerate(STATES) if state in states])
+    codes = np.bincount(series.reason[own]) if own.any() else np.zeros(0, dtype=np.int64)
+    counts = Counter({snapshot.reasons[i] or "": int(n) for i, n in enumerate(codes) if n})
+    return dict(counts.most_common())
+
+
+def _units(counted: Series, snapshot: Snapshot) -> str:
+    """Return the kinds of clusters that hold several of the scores; ``runs`` where each counts alone."""
+    counts = np.bincount(snapshot.unit[counted.rows], minlength=len(snapshot.unit_kinds))
+    kinds = set(snapshot.unit_kinds[np.flatnonzero(counts > 1)].tolist())
+    return ", ".join(name for i, name in enumerate(UNITS) if i in kinds) or "runs"
+
+
+def _histogram(values: Floats, known: Output | None) -> Histogram:
+    low, high = float(values.min()), float(values.max())
+    if known is not None and math.isfinite(known.high - known.low):
+        low, high = min(low, known.low), max(high, known.high)
+    counts, edges = np.histogram(values, bins=_HISTOGRAM_BINS, range=(low, high) if high > low else (low, low + 1))
+    return Histogram(edges=tuple(map(float, edges)), counts=tuple(map(int, counts)))
+
+
+def _drift(counted: Series, snapshot: Snapshot) -> Drift:
+    """Return whether the mean changed for the worse, by the rule of `ragtrace investigate` for a file."""
+    at = snapshot.at[counted.rows]
+    timed = np.isfinite(at)
+    known = output_of(counted.metric)
+    if known is None or not is_watched(counted.metric) or not timed.any():
+        return Drift(state="unwatched")
+    order = np.argsort(at[timed], kind="stable")
+    rows, times = counted.rows[timed][order], at[timed][order]
+    values, weights = counted.value[timed][order], counted.weight[timed][order]
+    worse = worse_of(known.direction)
+    place = window_start(values, weights, worse=worse)
+    if place is None:
+        return Drift(state="too_few")
+    _, clusters = np.unique(snapshot.unit[rows], return_inverse=True)
+    two = TwoPeriods(
+        values=values,
+        weights=weights,
+        clusters=clusters,
+        is_window=times >= times[place],
+        ends=(known.low, known.high),
+    )
+    change = mean_change(two, worse=worse)
+    if min(change.before.n_eff, change.window.n_eff) < LEAST_CLUSTERS:
+        return Drift(state="too_few")
+    before, after = change.before.mean, change.window.mean
+    if change.p * LOOKS > CERTAIN_P:
+        return Drift(state="steady")
+    return Drift(
+        state="fell" if known.direction == "up" else "rose", since=float(times[place]), before=before, after=after
+    )
+
+
+def verdict_shares(snapshot: Snapshot, chosen: Mask, weights: Floats, bins: TimeBins | None) -> list[VerdictShare]:
+    """Return the share of each verdict among the chosen runs, the most frequent failure first.
+
+    Args:
+        snapshot: the runs.
+        chosen: those to count.
+        weights: of each run; 0 leaves it out.
+        bins: of the trend; None without times.
+    """
+    rows = np.flatnonzero(chosen & (snapshot.verdict >= 0) & (weights > 0.0)).astype(np.int32)
+    codes, own, units = snapshot.verdict[rows], weights[rows], snapshot.unit[rows]
+    # Squared weights are those of the clusters, each divided among its runs: a cluster counts as one run.
+    squares = own * np.bincount(units, weights=own)[units] if len(rows) else own
+    found = {int(code) for code in codes}
+    sums = {
+        VERDICTS[code]: WeightSums(float(own[codes == code].sum()), float(squares[codes == code].sum()))
+        for code in found
+    }
+    shares = weighted_shares({str(name): it for name, it in sums.items()})
+    views = []
+    for code in found:
+        verdict, is_it = VERDICTS[code], codes == code
+        views.append(
+            VerdictShare(
+                verdict=verdict,
+                stage=STAGES[verdict],
+                meaning=MEANINGS[verdict],
+                n=int(is_it.sum()),
+                share=shares[verdict],
+                trend=bins.trend(rows, is_it.astype(np.float64), own, UNIT) if bins else None,
+            )
+        )
+    return sorted(views, key=lambda it: (it.stage == "none", it.verdict == "undetermined", -(it.share.mean or 0.0)))

@@ -38,7 +38,8 @@ def part_of(found: InvestigationView, culprit: Culprit | None = None, *, is_afte
     A part that no list can be chosen by, such as a language, is left out of the choice.
     """
     part = {culprit.dimension: culprit.value} if culprit and culprit.dimension in _FIELDS else {}
-    times = {"since" if is_after else "until": found.since}
+    since = None if found.since is None else round(found.since, 3)
+    times = {"since" if is_after else "until": since}
     return RunFilter(metric=found.metric, **part, **times)  # type: ignore[arg-type] # fields of RunFilter
 
 

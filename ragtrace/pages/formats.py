@@ -108,6 +108,29 @@ def moment(at: float | None) -> Markup:
     return Markup('<time datetime="{:%Y-%m-%dT%H:%M:%SZ}">{:%Y-%m-%d %H:%M} UTC</time>').format(when, when)
 
 
+def input_moment(at: float | None) -> str:
+    """Return the value of an input of a date and time, in UTC; empty for none.
+
+    Example:
+        >>> input_moment(1_700_000_000.5), input_moment(None)
+        ('2023-11-14T22:13:20', '')
+    """
+    try:
+        return "" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%S}"
+    except (OSError, OverflowError, ValueError):  # no moment of a calendar
+        return ""
+
+
+def file_name(path: str) -> str:
+    """Return the last part of a path.
+
+    Example:
+        >>> file_name("/data/scored.jsonl"), file_name("s3://bucket/scored/")
+        ('scored.jsonl', 'scored')
+    """
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2] or path
+
+
 def words(name: str | None) -> str:
     """Return a name of our code as words.
 
@@ -150,6 +173,8 @@ def as_json(value: object) -> str:
 FILTERS: dict[str, Callable[..., object]] = {
     "as_json": as_json,
     "count": count,
+    "file_name": file_name,
+    "input_moment": input_moment,
     "interval": interval,
     "moment": moment,
     "number": number,

@@ -9,8 +9,7 @@ from starlette.routing import Route
 
 from ragtrace.model.diagnosis import MEANINGS
 from ragtrace.pages.choices import PERIODS, calm_sentence, is_worse, part_of, shown_metric, stages_of
-from ragtrace.ui.site import site_of
-from ragtrace.views.filters import filter_from_query
+from ragtrace.ui.site import filter_of, site_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from ragtrace.views.types import RunFilter
 
 _EXAMPLES = 5
+_MOST_BINS, _FEWEST_BINS, _BIN_RUNS = 48, 6, 20  # fewer runs in a bin have intervals as wide as the chart
 NEXT_STEPS = {
     "retrieval": "Look whether the needed documents are in the index, and whether its embedding or query changed.",
     "rerank": "Look whether the reranker, its K or its filter changed.",
@@ -44,6 +44,8 @@ def show_overview(request: Request) -> Response:
     query = request.query_params
     chosen = chosen_runs(site.views, query)
     overview = site.views.overview(chosen)
+    if overview.runs < _MOST_BINS * _BIN_RUNS:
+        overview = site.views.overview(chosen, bins=max(overview.runs // _BIN_RUNS, _FEWEST_BINS))
     has_fallen = any(map(is_worse, overview.metrics))
     return site.page(
         "overview.html",
@@ -87,7 +89,7 @@ def show_investigation(request: Request) -> Response:
 
 def chosen_runs(views: Views, query: Mapping[str, str]) -> RunFilter:
     """Return the runs of a page: a filter, and the period before the newest run where one is chosen."""
-    chosen = filter_from_query(query)
+    chosen = filter_of(query)
     period = PERIODS.get(query.get("period", ""))
     last = views.overview().last if period else None
     return replace(chosen, since=last - period[1]) if period and last else chosen

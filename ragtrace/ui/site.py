@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 from starlette.responses import HTMLResponse, Response
 
 from ragtrace.pages.rendering import render
+from ragtrace.views.filters import filter_from_query
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.requests import Request
 
     from ragtrace.pages.links import ServerLinks
     from ragtrace.views.source import Views
+    from ragtrace.views.types import RunFilter
 
 NAV = (
     ("overview", "Overview", "o"),
@@ -77,3 +83,18 @@ class Site:
 def site_of(request: Request) -> Site:
     """Return the site that a request is for."""
     return cast("Site", request.app.state.site)
+
+
+def filter_of(query: Mapping[str, str]) -> RunFilter:
+    """Return the filter of an address.
+
+    Its times are Unix seconds, or dates in UTC as a form without scripts sends them.
+
+    Raises:
+        InputError: a field has a wrong value.
+    """
+    given = dict(query)
+    for name in ("since", "until"):
+        with suppress(ValueError, KeyError):
+            given[name] = str(datetime.fromisoformat(given[name]).replace(tzinfo=UTC).timestamp())
+    return filter_from_query(given)

@@ -56,7 +56,7 @@
       cursor: { drag: { x: false, y: false } },
       scales: { y: { range: (_, low, high) => bounds(data, low, high) } },
       bands: [{ series: [3, 2], fill: colour(element, "--band") }],
-      axes: [{ ...axis, values: ticks, space: 70 }, { ...axis, size: 46 }],
+      axes: [{ ...axis, values: ticks, space: 70, size: 34 }, { ...axis, size: 46 }],
       series: [
         { label: "time", value: moment },
         { label: "mean", stroke: accent, width: 2, value: number, points: { size: 5, fill: accent } },

@@ -122,7 +122,23 @@
   };
 
   // A choice in a filter applies at once; the button is for those without scripts, and for text.
+  const localInput = (at) => {
+    const shifted = new Date(at.getTime() - at.getTimezoneOffset() * 60000);
+    return shifted.toISOString().slice(0, 19);
+  };
   const startFilters = () => {
+    // Forms without scripts send UTC; here people write local time, and the address holds Unix seconds.
+    for (const field of all("input[data-at]")) {
+      field.previousElementSibling.textContent = field.previousElementSibling.textContent.replace(" (UTC)", "");
+      if (field.dataset.at) field.value = localInput(new Date(field.dataset.at * 1000));
+    }
+    document.addEventListener("formdata", (event) => {
+      for (const field of all("input[data-at]", event.target)) {
+        if (!field.value) continue;
+        const isKept = field.dataset.at && field.value === localInput(new Date(field.dataset.at * 1000));
+        event.formData.set(field.name, isKept ? field.dataset.at : new Date(field.value).getTime() / 1000);
+      }
+    });
     document.addEventListener("change", (event) => {
       const form = event.target.closest("form.filter");
       if (form && event.target.matches("select")) form.requestSubmit();

@@ -82,9 +82,12 @@ def rates() -> tuple[float, float, float]:
 
 def added_us(queue: MemoryQueue | SqliteQueue) -> tuple[float, float]:
     """Offer records; return median and p99 of drawing and queueing one, in microseconds."""
-    sampler = Sampler(
-        Rates(rate=RATE), pressure=Pressure(lambda: Load(size=queue.size, capacity=queue.capacity, served=0))
-    )
+
+    def load() -> Load:
+        own = queue.stats()[0]
+        return Load(size=own.size, capacity=own.capacity, served=0)
+
+    sampler = Sampler(Rates(rate=RATE), pressure=Pressure(load))
     given = [record(number) for number in range(500)]
     spent = []
     for number in range(OFFERED):

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import pytest
 
-from docs.blocks import ROOT, blocks_of
+from docs.blocks import ROOT, Block, blocks_of
 from docs.tutorial import differences
 from tests.command_line import environment
 from tests.docs import code_blocks
 
-LIMIT_S = 240
+LIMIT_S = 120
+MARK = "-- block "
 RUN_PAGES = [
     page for page in code_blocks.pages() if any(code_blocks.fate(block) == "run" for block in blocks_of(page))
 ]
@@ -37,32 +39,53 @@ def test_a_block_that_is_wrong_is_found() -> None:
 def test_the_blocks_of_a_page_run_in_their_order(page: Path, tmp_path: Path) -> None:
     for name in ("app", "ragtrace"):
         (tmp_path / "var" / name).mkdir(parents=True)
-    printed = ""
-    for number, block in enumerate(blocks_of(page)):
-        if code_blocks.fate(block) == "run":
-            printed = _ran(block, tmp_path, block.title or f"block_{number}.py")
-        elif block.title:
+    blocks = blocks_of(page)
+    for block in blocks:
+        if block.title:
             (tmp_path / block.title).write_text(block.text, encoding="utf-8")
-        elif code_blocks.fate(block) == "compared":
-            assert [*differences(block.text, printed)] == [], block.place
+    printed: dict[Block, str] = {}
+    run = [block for block in blocks if code_blocks.fate(block) == "run"]
+    for kind, grouped in groupby(run, key=lambda block: block.kind):
+        group = [*grouped]
+        printed |= (
+            _ran_python(group, tmp_path) if kind == "python" else {it: _ran_shell(it, tmp_path) for it in group}
+        )
+    for before, block in pairwise(blocks):
+        if code_blocks.fate(block) == "compared":
+            assert [*differences(block.text, printed[before])] == [], block.place
 
 
-def _ran(block, folder, name):
-    text = "".join(path.read_text(encoding="utf-8") for path in code_blocks.setups(block)) + block.text
-    text = text.replace("/var/lib/", f"{folder}/var/")
-    if block.kind == "python":
-        (folder / name).write_text(text, encoding="utf-8")
-        command = [sys.executable, name]
-    else:
-        command = ["bash", "-euo", "pipefail", "-c", text]
+def _ran_python(blocks: list[Block], folder: Path) -> dict[Block, str]:
+    """Run blocks as one program, which tells in its output where each begins."""
+    parts, known = [], set()
+    for block in blocks:
+        new = [path for path in code_blocks.setups(block) if path not in known]
+        known |= set(new)
+        mark = f"print({MARK!r} + {block.place!r}, flush=True)"
+        parts += [*(path.read_text(encoding="utf-8") for path in new), mark, _text(block, folder)]
+    (folder / "blocks.py").write_text("\n".join(parts), encoding="utf-8")
+    output = _output([sys.executable, "blocks.py"], folder)
+    return {block: part.partition("\n")[2] for block, part in zip(blocks, output.split(MARK)[1:], strict=True)}
+
+
+def _ran_shell(block: Block, folder: Path) -> str:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in code_blocks.setups(block)) + _text(block, folder)
     limit = (block.note("stop after") or "").removesuffix(" s")
     stopped = ["timeout", "--signal=INT", limit] if limit else []
+    return _output([*stopped, "bash", "-euo", "pipefail", "-c", text], folder, status=124 if limit else 0)
+
+
+def _text(block: Block, folder: Path) -> str:
+    return block.text.replace("/var/lib/", f"{folder}/var/")
+
+
+def _output(command: list[str], folder: Path, status: int = 0) -> str:
     done = subprocess.run(
-        [*stopped, *command],
+        command,
         cwd=folder, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S,
         check=False,
     )  # fmt: skip
-    assert done.returncode == (124 if limit else 0), f"{block.place}: exit status {done.returncode}\n{done.stdout}"
+    assert done.returncode == status, f"exit status {done.returncode}\n{command[-1]}\n{done.stdout}"
     return done.stdout
 
 

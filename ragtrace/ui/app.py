@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from ragtrace.errors import RagtraceError
 from ragtrace.pages.rendering import STATIC
-from ragtrace.ui import overview, runs
+from ragtrace.ui import compare, labels, overview, rating, runs
 from ragtrace.ui.security import Guard
 from ragtrace.ui.site import Site, site_of
 
@@ -22,23 +21,29 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import BaseRoute
+    from starlette.types import ASGIApp
 
 
-def build_app(site: Site, hosts: Iterable[str] = ()) -> Starlette:
+def build_app(site: Site, hosts: Iterable[str] = ()) -> ASGIApp:
     """Return the ASGI application of one site.
 
     Args:
         site: what it shows.
         hosts: names besides localhost and IP addresses under which browsers may ask for it.
     """
-    routes: list[BaseRoute] = [*overview.routes(), *runs.routes()]
+    routes: list[BaseRoute] = [
+        *overview.routes(),
+        *runs.routes(),
+        *rating.routes(),
+        *labels.routes(),
+        *compare.routes(),
+    ]
     app = Starlette(
         routes=[*routes, Mount("/static", StaticFiles(directory=str(STATIC)))],
-        middleware=[Middleware(Guard, hosts=frozenset(name.lower() for name in hosts))],
-        exception_handlers={HTTPException: _refused, RagtraceError: _failed},
+        exception_handlers={HTTPException: _refused, RagtraceError: _failed, Exception: _broken},
     )
     app.state.site = site
-    return app
+    return Guard(app, frozenset(name.lower() for name in hosts))  # outermost, so that error pages are guarded too
 
 
 def _refused(request: Request, error: Exception) -> Response:
@@ -50,6 +55,10 @@ def _refused(request: Request, error: Exception) -> Response:
 
 def _failed(request: Request, error: Exception) -> Response:
     return _message(request, 400, "Not possible", str(error))
+
+
+def _broken(request: Request, error: Exception) -> Response:
+    return _message(request, 500, "Something failed", f"{type(error).__name__}: the terminal shows more.")
 
 
 def _message(request: Request, status: int, title: str, message: str) -> Response:

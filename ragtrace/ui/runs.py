@@ -9,8 +9,10 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from ragtrace.model.diagnosis import VERDICTS
-from ragtrace.ui.site import site_of
-from ragtrace.views.filters import filter_from_query, filter_to_query
+from ragtrace.pages.formats import moment
+from ragtrace.ui.rating import rating_form
+from ragtrace.ui.site import filter_of, site_of
+from ragtrace.views.filters import filter_to_query
 from ragtrace.views.types import RunFilter
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from ragtrace.pages.links import Links
 
 _ALWAYS = {"metric", "order"}
+_MORE = {"stage", "tag", "model", "state", "labelled", "low", "high", "since", "until"}
+_TIMES = {"since", "until"}
 
 
 def routes() -> list[Route]:
@@ -33,7 +37,7 @@ def show_runs(request: Request) -> Response:
     live = site.live(request)
     if unchanged := site.unchanged(request, live):
         return unchanged
-    chosen = filter_from_query(request.query_params)
+    chosen = filter_of(request.query_params)
     number = request.query_params.get("page", "1")
     listed = site.views.runs(chosen, page=int(number) if number.isascii() and number.isdigit() else 1)
     return site.page(
@@ -46,6 +50,7 @@ def show_runs(request: Request) -> Response:
         choices=site.views.choices(),
         verdicts=list(VERDICTS),
         removable=removable(chosen, site.links),
+        has_more=bool(_MORE & filter_to_query(chosen).keys()),
     )
 
 
@@ -56,7 +61,7 @@ def show_run(request: Request) -> Response:
     run = site.views.run(name)
     if run is None:
         raise HTTPException(404, f"There is no run {name} here.")
-    chosen = filter_from_query(request.query_params) if request.query_params else RunFilter()
+    chosen = filter_of(request.query_params) if request.query_params else RunFilter()
     before, after = site.views.neighbours(chosen, name)
     return site.page(
         "run.html",
@@ -66,15 +71,20 @@ def show_run(request: Request) -> Response:
         chosen=chosen,
         before=before,
         after=after,
+        rating=rating_form(request, run, metric=chosen.metric),
     )
 
 
-def removable(chosen: RunFilter, links: Links) -> list[tuple[str, str, str | None]]:
-    """Return each part of a filter as label, text, and the address of the list without it."""
+def removable(chosen: RunFilter, links: Links) -> list[tuple[str, object, str | None]]:
+    """Return each part of a filter as label, value, and the address of the list without it."""
     empty = RunFilter()
-    written = dict(filter_to_query(chosen))
+    written = filter_to_query(chosen)
     return [
-        (field.name, written[field.name], links.runs(replace(chosen, **{field.name: getattr(empty, field.name)})))
+        (
+            field.name,
+            moment(getattr(chosen, field.name)) if field.name in _TIMES else written[field.name],
+            links.runs(replace(chosen, **{field.name: getattr(empty, field.name)})),
+        )
         for field in fields(chosen)
         if field.name in written and field.name not in _ALWAYS
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -28,6 +29,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 _LONGEST_FORM = 65_536
+_DIGITS = re.compile("[0-9]{1,9}")
 
 
 class Guard:
@@ -64,7 +66,7 @@ class Guard:
         if not is_host_allowed(headers.get("host", ""), self._hosts):
             return PlainTextResponse("The Host of this request is not this server's; see --allow-host.\n", 403)
         length = headers.get("content-length", "0")
-        if "transfer-encoding" in headers or not length.isascii() or int(length) > _LONGEST_FORM:
+        if "transfer-encoding" in headers or not _DIGITS.fullmatch(length) or int(length) > _LONGEST_FORM:
             return PlainTextResponse("This form is too long.\n", 413)
         return None
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from ragtrace.cli.calibrate.table import findings
 from ragtrace.errors import InputError
 from ragtrace.metrics.base import Output
 from ragtrace.scoring.offline.calibration import Calibration, Rated, _Study, calibrate
+from ragtrace.scoring.offline.calibration_lines import findings
 from ragtrace.scoring.offline.gate import gate
 from ragtrace.scoring.offline.human_labels import FORM_OF, form_of
 

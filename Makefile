@@ -57,7 +57,7 @@ rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1)
 $(call install,$(1),$(2))
 endef
 
-.PHONY: api changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-mlflow test-peers test-beside test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs lock clean help vendor
+.PHONY: api changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-mlflow test-peers test-beside test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs lock phoenix-screenshot pictures ui-screenshots clean help vendor
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -227,6 +227,15 @@ screenshots: $(READY) ## draw the boards into docs/images; needs node, npm, chro
 	  command -v $$it > /dev/null || { echo "screenshots: $$it is not on this machine" >&2; exit 1; }; done
 	cd dashboards/screenshots && npm ci
 	$(BIN)/python -m dashboards.screenshots.render
+
+ui-screenshots: $(READY) ## draw the pages of `ragtrace ui` into docs/images; needs chromium
+	$(BIN)/python -m docs.pictures ui-screenshots
+
+pictures: $(READY) ## draw the demo and the plots of the how-to pages into docs/images (90 s)
+	$(BIN)/python -m docs.pictures pictures
+
+phoenix-screenshot: $(READY) $(PHOENIX_READY) ## draw a run in a real Phoenix into docs/images; needs chromium
+	PHOENIX_PYTHON=$(CURDIR)/$(PHOENIX)/bin/python $(BIN)/python -m docs.pictures phoenix-screenshot
 
 lock: $(READY) ## resolve requirements/*.in anew
 	rm -rf build/lock && $(PYTHON) -m venv build/lock

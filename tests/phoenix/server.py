@@ -22,9 +22,9 @@ def phoenix_python() -> Path:
 
 
 class Phoenix(Server):
-    """One server with a key, offline."""
+    """One server with a key, offline; without `has_login` it asks nobody for one."""
 
-    def __init__(self, python: Path, folder: Path) -> None:
+    def __init__(self, python: Path, folder: Path, *, has_login: bool = True) -> None:
         port, grpc_port = free_port(), free_port()
         environ = {
             "PATH": os.environ.get("PATH", ""),
@@ -36,7 +36,7 @@ class Phoenix(Server):
             "PHOENIX_TELEMETRY_ENABLED": "false",
             "PHOENIX_ALLOW_EXTERNAL_RESOURCES": "false",
             "PHOENIX_DISABLE_AGENT_ASSISTANT": "true",
-            "PHOENIX_ENABLE_AUTH": "true",
+            "PHOENIX_ENABLE_AUTH": str(has_login).lower(),
             "PHOENIX_SECRET": "a-secret-of-these-tests-alone-0123456789",
             "PHOENIX_ADMIN_SECRET": KEY,
         }

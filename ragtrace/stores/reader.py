@@ -51,7 +51,7 @@ class StoreReader:
         # None compares with nothing, so that a human label, which has no workflow of its own, needs the trace's.
         of_trace = "" if trace is None else " AND run IN (SELECT id FROM runs WHERE trace_id = :trace)"
         sql = (
-            "SELECT * FROM scored WHERE (run, series) > (:run, :series) AND scored_at >= :since"
+            "SELECT * FROM scored WHERE (run, series) > (:run, :series) AND scored_at >= :since"  # noqa: S608 - ours
             " AND (:until IS NULL OR scored_at < :until) AND (:metric IS NULL OR :metric IN (metric, name))"
             " AND (:workflow IS NULL OR workflow = :workflow OR trace_id IN"
             " (SELECT trace_id FROM runs WHERE workflow = :workflow AND scored.source = 'human'))"

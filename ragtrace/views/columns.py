@@ -6,6 +6,7 @@ from array import array
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
 
 import numpy as np
 
@@ -221,17 +222,17 @@ class Builder:
 
     def score(self, row: int, scores: Iterable[ScoreFacts]) -> None:
         """Add scores of a run."""
-        for one in scores:
-            key = (one.metric, one.maker)
-            self._of.append(self._series.setdefault(key, len(self._series)))
-            self._row.append(row)
-            self._value.append(np.nan if one.value is None else one.value)
-            self._weight.append(one.weight)
-            self._state.append(_STATE_CODES.get(one.state, 2))
-            self._passed.append(-1 if one.passed is None else int(one.passed))
-            self._forced.append(int(one.is_forced))
-            self._reason.append(min(self._reasons.code(one.reason), 2**15 - 1))
-            self._scored_at.append(one.at)
+        given = list(scores)
+        series = self._series
+        self._of.extend([series.setdefault((it.metric, it.maker), len(series)) for it in given])
+        self._row.extend([row] * len(given))
+        self._value.extend([np.nan if it.value is None else it.value for it in given])
+        self._weight.extend([it.weight for it in given])
+        self._state.extend([_STATE_CODES.get(it.state, 2) for it in given])
+        self._passed.extend([-1 if it.passed is None else it.passed for it in given])
+        self._forced.extend([it.is_forced for it in given])
+        self._reason.extend([min(self._reasons.code(it.reason), 2**15 - 1) for it in given])
+        self._scored_at.extend([it.at for it in given])
 
     def clear(self, rows: Collection[int]) -> None:
         """Take the scores and labels of some runs out; later ones may be added."""
@@ -375,6 +376,13 @@ class Snapshot:
     def has_times(self) -> bool:
         """Whether any run has a time."""
         return bool(np.isfinite(self.at).any())
+
+    @cached_property
+    def draws(self) -> NDArray[np.uint64]:
+        """A number for each run that looks drawn at random, and is the same in every process."""
+        sums = np.fromiter((crc32(run_id.encode("utf-8", "replace")) for run_id in self.ids), np.uint64, len(self))
+        mixed = (sums + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing, as ids often count up
+        return (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
 
     @cached_property
     def questions(self) -> list[str]:

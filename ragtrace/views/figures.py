@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +37,7 @@ _HISTOGRAM_BINS = 20
 _NO_INTERVAL = Interval(None, None, None)
 
 
+@lru_cache(1_024)
 def output_of(metric: str) -> Output | None:
     """Return the output of a metric's key, with or without ``@K``; None where it is not installed."""
     try:
@@ -45,6 +46,7 @@ def output_of(metric: str) -> Output | None:
         return None
 
 
+@lru_cache(1_024)
 def summary_of(metric: str) -> str:
     """Return what a metric measures, in one sentence; empty where it is not installed."""
     try:
@@ -74,7 +76,14 @@ def within(found: Interval, values: Floats) -> Interval:
 
 def ends_of_values(metric: str, values: Floats) -> Ends | None:
     """Return the ends of a metric's scale, as `ends_of`, from an array."""
-    return ends_of(metric, [float(values.min()), float(values.max())] if len(values) else [])
+    ends = _declared_ends(metric)
+    is_within = ends is not None and (not len(values) or ends[0] <= values.min() <= values.max() <= ends[1])
+    return ends if is_within else None
+
+
+@lru_cache(1_024)
+def _declared_ends(metric: str) -> Ends | None:
+    return ends_of(metric, ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +269,7 @@ def verdict_shares(snapshot: Snapshot, chosen: Mask, weights: Floats, bins: Time
     codes, own, units = snapshot.verdict[rows], weights[rows], snapshot.unit[rows]
     # Squared weights are those of the clusters, each divided among its runs: a cluster counts as one run.
     squares = own * np.bincount(units, weights=own)[units] if len(rows) else own
-    found = {int(code) for code in codes}
+    found = np.unique(codes).tolist()
     sums = {
         VERDICTS[code]: WeightSums(float(own[codes == code].sum()), float(squares[codes == code].sum()))
         for code in found

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
 from ragtrace.errors import ConfigError, InputError
+from ragtrace.judges.offline.words import is_english
 from ragtrace.judges.scales import is_whole
 from ragtrace.metrics.consistency.runs import bare
 from ragtrace.model.codec import ALIASES, record_from_json
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _GZIP = b"\x1f\x8b"
 _HEAD_BYTES = 256  # of a file, by which one that was written anew is told
 _PUBLISH = 10_000
+_LANGUAGES = {True: "en", False: "other", None: None}  # as `ragtrace.stores.run_facts` keeps them
 _LATEST_TIME = 1e11  # Unix seconds beyond it are of another unit
 
 
@@ -240,6 +242,7 @@ def _facts(given: Mapping[str, Any], number: int, offset: int) -> RunFacts:
     named = {name: _text(given.get(name)) for name in NAMED}
     workflow = named["workflow"] = named["workflow"] or "rag"
     session, user = named["session"], named["user"]
+    named["language"] = _LANGUAGES[is_english(query)]
     named["tags"] = _listed(given.get("tags"))
     named["sources"] = _listed(dict.fromkeys(_sources(contexts)))
     question = bare(query) if query else ""

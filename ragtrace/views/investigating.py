@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragtrace.errors import ConfigError
-from ragtrace.judges.offline.words import is_english
+from ragtrace.model.diagnosis import VERDICTS
 from ragtrace.scoring.investigation.comparison import Period
 from ragtrace.scoring.investigation.lines import moment_text, report, slice_name
-from ragtrace.scoring.investigation.runs import RunScore, run_score
+from ragtrace.scoring.investigation.runs import MOST_RUNS, RunScore, run_score
 from ragtrace.scoring.investigation.search import investigate, period_of
+from ragtrace.scoring.offline.scored_row import Maker
 from ragtrace.stats.intervals import Interval
 from ragtrace.views.scored_answer import first_metric
 from ragtrace.views.types import Culprit, InvestigationView
@@ -22,11 +23,10 @@ if TYPE_CHECKING:
 
     from ragtrace.scoring.investigation.search import Investigation
     from ragtrace.stats.change.mean import Mean
-    from ragtrace.stats.change.slices import SliceChange
+    from ragtrace.stats.change.slices import Slice, SliceChange
     from ragtrace.views.columns import Mask, Series, Snapshot
 
-_NAMED = ("workflow", "session", "environment", "corpus", "model", "tags", "sources", "kind")
-_LANGUAGES = {True: "en", False: "other", None: None}
+_SLICED = ("workflow", "environment", "corpus", "model", "language", "kind", "tags", "sources", "k")
 
 
 @dataclass(slots=True)
@@ -36,6 +36,7 @@ class SnapshotSource:
     snapshot: Snapshot
     chosen: Mask
     _found: dict[str, list[RunScore]] = field(default_factory=dict)
+    _slices: dict[tuple[int, ...], tuple[Slice, ...]] = field(default_factory=dict)
 
     def metrics(self) -> list[str]:
         """Return the keys of the metrics that have values."""
@@ -50,30 +51,40 @@ class SnapshotSource:
         return [it for it in self._found[metric] if since <= it.at < until]
 
     def _of(self, series: Series) -> list[RunScore]:
-        own = np.isfinite(self.snapshot.at[series.rows]) & self.chosen[series.rows]
+        """Return the newest scores; runs with the same facts share their slices."""
+        own = np.flatnonzero(np.isfinite(self.snapshot.at[series.rows]) & self.chosen[series.rows])
+        newest = own[np.argsort(self.snapshot.at[series.rows[own]], kind="stable")][-2 * MOST_RUNS :]
+        rows, it = series.rows[newest], self.snapshot
+        facts = np.stack([it.codes[name][rows] for name in _SLICED], axis=1).tolist()
+        columns = (rows, series.value[newest], series.weight[newest], it.at[rows], it.unit[rows], it.verdict[rows])
+        lengths = [it.codes[name][rows].tolist() for name in ("query_chars", "answer_chars")]
         return [
-            run_score(
-                {**self._facts(row), "value": value, "weight": weight},
-                series.maker,
-                at=float(self.snapshot.at[row]),
-                verdict=self.snapshot.verdict_of(row),
+            RunScore(
+                trace_id=it.ids[row],
+                at=at,
+                value=value,
+                weight=weight,
+                cluster=str(unit),
+                maker=series.maker,
+                slices=self._slices_of(tuple(codes), row),
+                query_chars=None if query_chars < 0 else query_chars,
+                answer_chars=None if answer_chars < 0 else answer_chars,
+                verdict=VERDICTS[verdict] if verdict >= 0 else None,
             )
-            for row, value, weight in zip(
-                series.rows[own].tolist(), series.value[own].tolist(), series.weight[own].tolist(), strict=True
+            for row, value, weight, at, unit, verdict, codes, query_chars, answer_chars in zip(
+                *(column.tolist() for column in columns), facts, *lengths, strict=True
             )
         ]
 
-    def _facts(self, row: int) -> dict[str, object]:
-        it = self.snapshot
-        query, language = it.queries[row], it.text("language", row)
-        numbers = {name: int(it.codes[name][row]) for name in ("k", "query_chars", "answer_chars")}
-        return {
-            **{name: it.text(name, row) for name in _NAMED},
-            **{name: None if number < 0 else number for name, number in numbers.items()},
-            "trace_id": it.ids[row],
-            "cluster": str(it.unit[row]),
-            "language": language or (_LANGUAGES[is_english(query)] if query else None),
-        }
+    def _slices_of(self, codes: tuple[int, ...], row: int) -> tuple[Slice, ...]:
+        found = self._slices.get(codes)
+        if found is None:
+            it = self.snapshot
+            named = {name: it.text(name, row) for name in _SLICED if name != "k"}
+            k = int(it.codes["k"][row])
+            facts = {**named, "k": None if k < 0 else k, "trace_id": "", "value": 0.0, "weight": 1.0}
+            found = self._slices[codes] = run_score(facts, Maker(), at=0.0, verdict=None).slices
+        return found
 
 
 def investigation_view(

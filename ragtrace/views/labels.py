@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass
 from statistics import fmean
@@ -125,7 +124,7 @@ def queue(snapshot: Snapshot, metric: str, *, most: int) -> LabelQueue:
 
     The corrected mean is stratified by score, see `ragtrace.stats.stratified`. One more label in a bin takes
     ``share^2 spread^2 (1 / n - 1 / (n + 1))`` off its variance. The queue takes the bin with the most to gain again
-    and again, and in it the run whose id has the lowest hash: a random choice that stays.
+    and again, and in it the run of the lowest `Snapshot.draws`, a random choice that stays.
     """
     found = judged(snapshot, metric)
     series = [it for it in snapshot.series if it.metric == metric]
@@ -195,12 +194,11 @@ def _items(
 
 
 def _waiting(snapshot: Snapshot, found: Judged, own: NDArray[np.bool_], most: int) -> list[int]:
-    free = np.flatnonzero(own & ~found.is_labelled).tolist()
-    return sorted(free, key=lambda at: _hash(snapshot.ids[int(found.rows[at])]))[:most]
-
-
-def _hash(run_id: str) -> bytes:
-    return hashlib.blake2b(run_id.encode("utf-8", "replace"), digest_size=8).digest()
+    free = np.flatnonzero(own & ~found.is_labelled)
+    draws = snapshot.draws[found.rows[free]]
+    least = np.argpartition(draws, most)[:most] if len(free) > most else np.arange(len(free))
+    ranked: list[int] = free[least[np.argsort(draws[least])]].tolist()
+    return ranked
 
 
 def _why(n: int, spread: float, share: float, scores: Floats, found: Judged) -> str:

@@ -92,7 +92,7 @@ def _difference(sides: Sequence[Series | None], snapshots: Sequence[Snapshot]) -
     ends = ends_of_values(first.metric, np.concatenate([first.value, second.value]))
     units = [snapshot.unit[side.rows] for side, snapshot in zip((first, second), snapshots, strict=True)]
     sums = [sums_of(side.value, side.weight, its) for side, its in zip((first, second), units, strict=True)]
-    n_units = min(len(np.unique(its)) for its in units)
+    n_units = min(int(np.count_nonzero(np.bincount(its))) for its in units)
     return difference_of_sums(sums[0], sums[1], n=(len(first.value), len(second.value)), n_units=n_units, ends=ends)
 
 

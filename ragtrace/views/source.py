@@ -337,6 +337,10 @@ class Views:
         """Return the runs as they are now."""
         return self._now()
 
+    def forget_results(self) -> None:
+        """Make the next results anew, for measurements."""
+        self._cache = {}
+
     def _now(self) -> Snapshot:
         if self._failure is not None:
             raise self._failure

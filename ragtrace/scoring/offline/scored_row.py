@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from ragtrace.errors import ConfigError, InputError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 ANSWERED = "answered"  # a share is made of it
 _LABELS = "labels"
+_STATES = frozenset(get_args(State))
 _MOST = 1e100  # sums of squares of millions of such values are finite; no score is near
 
 
@@ -158,7 +160,7 @@ def read_score(name: str, score: object) -> Scored:
     Raises:
         InputError: it is no score with a state, or its value is not a finite number.
     """
-    if not isinstance(score, dict) or score.get("state") not in get_args(State):
+    if not isinstance(score, dict) or score.get("state") not in _STATES:
         raise InputError(f"field 'scores.{name}' is not a score with a state")
     value = score.get("value")
     if score["state"] != "ok":
@@ -185,14 +187,24 @@ def maker_of(score: Mapping[str, object]) -> Maker:
         >>> maker_of({"state": "ok", "value": 0.5, "judge": "labels", "version": "a1", "k": 3}).k
         3
     """
-    k = score.get("k")
+    parts = tuple(map(score.get, Maker._fields))
+    try:
+        return _known_maker(*parts)
+    except TypeError:  # a list, of a line that somebody made
+        return _maker(*parts)
+
+
+def _maker(judge: object, version: object, k: object, label_scale: object, universe: object) -> Maker:
     return Maker(
-        judge=_text(score.get("judge")),
-        version=_text(score.get("version")),
+        judge=_text(judge),
+        version=_text(version),
         k=k if is_whole(k) else None,
-        label_scale=_text(score.get("label_scale")),
-        universe=_text(score.get("universe")),
+        label_scale=_text(label_scale),
+        universe=_text(universe),
     )
+
+
+_known_maker = lru_cache(4_096, typed=True)(_maker)  # most lines have the makers of the line before
 
 
 def home(maker: Maker, makers: Sequence[Maker]) -> Maker:

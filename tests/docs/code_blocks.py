@@ -44,7 +44,7 @@ CORPUS = (
 SETUPS = Path(__file__).parent / "setups"
 RUN = ("python", "sh", "bash")
 SHOWN = ("text", "slack")
-_NOTES = ("not run", "run by", "setup", "stop after", "output", "wait for")
+_NOTES = ("not run", "run by", "setup", "stop after", "output", "wait for", "made by")
 _COMMAND = re.compile(r"\s*(ragtrace|pip|python|cat|export|\$) \S+( |$)(?<!: )")
 _GLOBS = (
     "*.md",
@@ -90,7 +90,7 @@ def is_one_program(page: Path) -> bool:
 
 def mistakes(block: Block) -> list[str]:
     """Return what is wrong with a block's kind, comments and syntax."""
-    found = [f"unknown comment {note!r}" for note in block.notes if note.partition(":")[0].strip() not in _NOTES]
+    found = [f"unknown comment {note!r}" for note in block.notes if not note.startswith(_NOTES)]
     reason = block.note("not run")
     if reason is not None and not reason.startswith(REASONS):
         found.append(f"the reason {reason!r} begins with none of {', '.join(REASONS)}")

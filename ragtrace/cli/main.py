@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Headings of `ragtrace --help`. A command is `command` of the module of its name, or a function of `listings`.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Score files": ("score", "ui", "worst", "show", "investigate", "compare", "calibrate", "plan"),
+    "Score files": ("score", "ui", "report", "worst", "show", "investigate", "compare", "calibrate", "plan"),
     "Run": ("demo", "serve", "worker", "mcp", "doctor"),
     "Work with a store": ("export", "feedback", "rescore", "forget", "baseline", "anchors"),
     "Look up": ("metrics", "settings", "schema", "version", "dashboards"),

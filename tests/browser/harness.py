@@ -30,7 +30,11 @@ def serving(source: Path, *args: str) -> Iterator[str]:
     """Serve a store or a file on a free port; yield the address without the last slash."""
     command = [sys.executable, "-m", "ragtrace", "ui", str(source), "--port", "0", *args]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(PYTHONUNBUFFERED="1")
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment(PYTHONUNBUFFERED="1", RAGTRACE_CONTENT="full"),
     ) as process:
         try:
             assert process.stdout is not None

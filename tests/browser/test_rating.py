@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.browser.harness import serving
-from tests.command_line import ran
+from tests.command_line import environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +49,7 @@ def test_the_keyboard_alone_leads_from_the_overview_to_a_rated_run_and_the_next(
         page.locator("[data-row]").first.wait_for()
         page.keyboard.press("j")
         page.keyboard.press("Enter")
-        page.locator("#rate").wait_for()
+        page.wait_for_url("**/runs/**")  # loaded, so that its keys work
         first = page.url
         page.keyboard.press("a")
         page.get_by_role("status").wait_for()
@@ -117,8 +119,8 @@ def test_ratings_of_a_file_serve_calibrate(demo_copy: Path, watch: Callable[...,
     words = shown.split()
     assert words[:2] == ["ragtrace", "calibrate"]
     report = demo_copy.parent / "report.json"
-    done = ran(*words[1:], "--json", report)
-    assert done.returncode == 0, done.stderr
+    command = [sys.executable, "-m", *words, "--json", str(report)]
+    subprocess.run(command, check=True, capture_output=True, env=environment(), timeout=120)
     figures = json.loads(report.read_text())["figures"]
     assert f"{figures['auroc']['value']:.3f}" in auroc
 

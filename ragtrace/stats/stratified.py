@@ -44,20 +44,29 @@ def stratified_mean(strata: Sequence[Stratum]) -> Interval | None:
         0.625
     """
     joined = _joined([it for it in strata if it.share > 0.0])
-    n = sum(len(it.labels) for it in joined)
-    if n < 4:
+    if sum(len(it.labels) for it in joined) < 4:
         return None
     total = math.fsum(it.share for it in joined)
-    mean = variance = 0.0
-    for it in joined:
-        size, share = len(it.labels), it.share / total
-        own = math.fsum(it.labels) / size
-        squares = math.fsum((label - own) ** 2 for label in it.labels)
-        mean += share * own
-        variance += share**2 * squares / (size - 1) / size if size > 1 else 0.0
+    parts = [_part(it.share / total, it.labels) for it in joined]
+    mean, variance = (math.fsum(part[i] for part in parts) for i in (0, 1))
+    n = 1.0 / math.fsum((it.share / total) ** 2 / len(it.labels) for it in joined)
     found = widened(mean, n, variance * n * n, middle=0.5, half=0.5)
-    low, high = bounds(found, UNIT, max(n - len(joined), 1))
+    low, high = bounds(found, UNIT, _freedom(joined, [part[1] for part in parts], n))
     return Interval(mean, low, high)
+
+
+def _part(share: float, labels: Sequence[float]) -> tuple[float, float]:
+    """Return a stratum's part of the mean, and of its variance."""
+    size = len(labels)
+    own = math.fsum(labels) / size
+    squares = math.fsum((label - own) ** 2 for label in labels)
+    return share * own, share**2 * squares / (size - 1) / size if size > 1 else 0.0
+
+
+def _freedom(strata: Sequence[Stratum], variances: Sequence[float], n: float) -> float:
+    """Return the degrees of freedom of the sum of some variances (Satterthwaite, 1946)."""
+    parts = [v**2 / (len(it.labels) - 1) for it, v in zip(strata, variances, strict=True) if v > 0.0]
+    return min(math.fsum(variances) ** 2 / math.fsum(parts), n - 1.0) if parts else n - 1.0
 
 
 def _joined(strata: Sequence[Stratum]) -> list[Stratum]:

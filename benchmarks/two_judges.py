@@ -22,8 +22,8 @@ from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model import Passage, Pool, RagRecord
-from ragtrace.stats.judging_plan import LEAST_PAIRS, PastScores, bin_place
-from ragtrace.stats.two_phase import JudgedRun, bounds, combined_mean
+from ragtrace.stats.two_judges.judging_plan import LEAST_PAIRS, PastScores, bin_place
+from ragtrace.stats.two_judges.two_phase import JudgedRun, bounds, combined_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -33,6 +33,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 COMMANDS = {name: heading for heading, names in GROUPS.items() for name in names}
 _MODULES = {
     **{name: f"{name}.command" for name in ("calibrate", "compare", "doctor", "plan", "score")},
+    **{name: f"store.{name}" for name in GROUPS["Work with a store"]},
     **dict.fromkeys(("metrics", "settings", "schema", "version"), "listings"),
 }
 EPILOG = """\

@@ -458,7 +458,7 @@ class Culprit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvestigationView:
-    """What fell, since when, at which stage, and where.
+    """Report of a fall: metric, time, stage and parts of the traffic.
 
     Attributes:
         is_fallen: whether a change for the worse is shown.

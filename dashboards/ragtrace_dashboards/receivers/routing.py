@@ -1,4 +1,4 @@
-"""Which alerts go where, and how they are grouped. Alertmanager and Grafana have the same routes."""
+"""Routes of alerts to receivers, the same for Alertmanager and Grafana."""
 
 from __future__ import annotations
 

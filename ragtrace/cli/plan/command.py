@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ragtrace.cli.plan.past_runs import PastRuns
     from ragtrace.metrics.base import Output
     from ragtrace.settings import Settings
-    from ragtrace.stats.judging_plan import JudgingPlan, PastScores
+    from ragtrace.stats.two_judges.judging_plan import JudgingPlan, PastScores
 
 EPILOG = """\
 From a store the plan is made from runs that both judges scored (first_judge), or that
@@ -62,7 +62,7 @@ def command(
     """Say which runs a second judge should score, for a wanted interval or budget."""
     from ragtrace.cli.plan.table import show
     from ragtrace.settings import Settings
-    from ragtrace.stats.judging_plan import LEAST_PAIRS
+    from ragtrace.stats.two_judges.judging_plan import LEAST_PAIRS
 
     if (width is None) == (usd_per_day is None):
         raise ConfigError("plan: give either --width W (such as 0.04) or --usd-per-day USD")

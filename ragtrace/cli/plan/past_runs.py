@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ragtrace.model.codec import ScoreJson
     from ragtrace.scoring import Scorer
     from ragtrace.settings import Settings
-    from ragtrace.stats.judging_plan import PastScores
+    from ragtrace.stats.two_judges.judging_plan import PastScores
     from ragtrace.stores.tables import Row
 
 PEOPLE = "people"
@@ -57,7 +57,7 @@ class PastRuns:
         """
         import numpy as np
 
-        from ragtrace.stats.judging_plan import PastScores
+        from ragtrace.stats.two_judges.judging_plan import PastScores
 
         if len(self.pairs) < least:
             raise ConfigError(

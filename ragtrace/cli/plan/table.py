@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.stats.judging_plan import BINS
+from ragtrace.stats.two_judges.judging_plan import BINS
 
 if TYPE_CHECKING:
     from ragtrace.cli.plan.past_runs import PastRuns
-    from ragtrace.stats.judging_plan import Bin, JudgingPlan
+    from ragtrace.stats.two_judges.judging_plan import Bin, JudgingPlan
 
 _LITTLE = 0.95  # of a uniform choice's width: two judges are not worth the trouble
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ragtrace.metrics.base import Output
     from ragtrace.model import MetricResult, RagRecord, Score
     from ragtrace.scoring import Scorer
-    from ragtrace.stats.two_phase import CombinedMean, JudgedRun
+    from ragtrace.stats.two_judges.two_phase import CombinedMean, JudgedRun
     from ragtrace.telemetry.metrics.instruments import Instruments
 
     Attributes = dict[str, AttributeValue]
@@ -37,7 +37,7 @@ GAUGES = {
     semconv.COMBINED_LOW: "low",
     semconv.COMBINED_HIGH: "high",
 }
-"""Gauges of the combined mean, each with its field of `ragtrace.stats.two_phase.CombinedMean`."""
+"""Gauges of the combined mean, each with its field of `ragtrace.stats.two_judges.two_phase.CombinedMean`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,7 +64,7 @@ class _CombinedSeries:
 
     def read(self, oldest: float) -> CombinedMean | None:
         """Return the mean over the runs since `oldest`, computed anew where runs came or left."""
-        from ragtrace.stats.two_phase import combined_mean  # noqa: PLC0415 - numpy only where two judges score
+        from ragtrace.stats.two_judges.two_phase import combined_mean  # noqa: PLC0415 - numpy only where two judges score
 
         while self.runs and self.runs[0][0] < oldest:
             self._leave()
@@ -179,7 +179,7 @@ def combined_means(
 
 
 def _run_of(output: Output, first: Score, second: Score | None) -> JudgedRun:
-    from ragtrace.stats.two_phase import JudgedRun  # noqa: PLC0415 - numpy only where two judges score
+    from ragtrace.stats.two_judges.two_phase import JudgedRun  # noqa: PLC0415 - numpy only where two judges score
 
     weight = first.weight or 1.0
     if second is None:

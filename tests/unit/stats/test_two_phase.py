@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ragtrace.stats.judging_plan import LEAST_PAIRS, PastScores, bin_place
-from ragtrace.stats.two_phase import JudgedRun, combined_mean, fitted_curve
+from ragtrace.stats.two_judges.judging_plan import LEAST_PAIRS, PastScores, bin_place
+from ragtrace.stats.two_judges.two_phase import JudgedRun, combined_mean, fitted_curve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

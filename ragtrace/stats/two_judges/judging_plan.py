@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragtrace.stats.intervals import drawn
-from ragtrace.stats.two_phase import Curve, bounds, fitted_curve
+from ragtrace.stats.two_judges.two_phase import Curve, bounds, fitted_curve
 
 if TYPE_CHECKING:
     from collections.abc import Callable

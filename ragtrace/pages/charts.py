@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup
 
+from ragtrace.model.printable import printable
 from ragtrace.pages.formats import as_json, interval, number
 
 if TYPE_CHECKING:
@@ -145,4 +146,4 @@ def _path(points: Iterable[tuple[float, float]]) -> str:
 
 def _svg(kind: str, label: str, size: tuple[float, float], *parts: Markup) -> Markup:
     head = Markup('<svg class="{}" role="img" aria-label="{}" viewBox="0 0 {:g} {:g}" preserveAspectRatio="none">')
-    return head.format(kind, label, *size) + Markup().join(parts) + Markup("</svg>")
+    return head.format(kind, printable(label), *size) + Markup().join(parts) + Markup("</svg>")

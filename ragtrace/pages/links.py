@@ -58,12 +58,13 @@ class ServerLinks:
 
     def runs(self, chosen: RunFilter, page: int = 1) -> str:
         """Return the address of the list of some runs."""
-        return _address("/runs", {**dict(filter_to_query(chosen)), **({"page": str(page)} if page > 1 else {})})
+        return _address("/runs", {**filter_to_query(chosen), **({"page": str(page)} if page > 1 else {})})
 
     def run(self, name: str, chosen: RunFilter | None = None) -> str:
         """Return the address of one run; the list's filter stays in the query, for the runs before and after."""
-        return _address(f"/runs/{quote(name, safe='')}", dict(filter_to_query(chosen)) if chosen else {})
+        query = filter_to_query(chosen) if chosen else {}
+        return _address(f"/runs/{quote(name, safe='', errors='replace')}", query)
 
 
 def _address(path: str, query: dict[str, str]) -> str:
-    return f"{path}?{urlencode(query)}" if query else path
+    return f"{path}?{urlencode(query, errors='replace')}" if query else path

@@ -450,7 +450,7 @@ class Views:
     def _url(self, trace_id: str) -> str | None:
         if not self._trace_url or not trace_id:
             return None
-        return self._trace_url.replace("{trace_id}", quote(trace_id, safe=""))
+        return self._trace_url.replace("{trace_id}", quote(trace_id, safe="", errors="replace"))
 
 
 def compare_sources(a: Views, b: Views, *, metric: str | None = None) -> ComparisonView:

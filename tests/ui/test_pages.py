@@ -1,0 +1,134 @@
+"""Pages say what fell, list the worst first, and show one run whole."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ui.pages import Page, read_page
+from tests.ui.scored import client_of, incident, scored_line, write_lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from starlette.testclient import TestClient
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> TestClient:
+    return client_of(write_lines(tmp_path_factory.mktemp("ui") / "scored.jsonl", incident(300)))
+
+
+def page_of(client: TestClient, path: str, status: int = 200) -> Page:
+    answer = client.get(path)
+    assert answer.status_code == status, answer.text
+    return read_page(answer.text)
+
+
+def test_the_cause_of_an_incident_is_named_at_once_and_read_in_two_clicks(client: TestClient) -> None:
+    overview = page_of(client, "/")
+    said = " ".join(overview.text.split())
+    assert "faithfulness fell by 0.33, from 0.97 to 0.63" in said
+    assert "Stage: model (unsupported)" in said
+    assert "Where: tag channel:app" in said
+    worst = page_of(client, overview.links()["See the worst of these runs"])
+    runs = [attributes["href"] for name, attributes in worst.elements if "data-row" in attributes]
+    assert len(runs) == 50
+    run = page_of(client, runs[0])
+    assert {"v-not_supported", "claim-mark"} <= set(" ".join(run.values("class")).split())
+    assert "the answer says what the contexts do not hold" in run.text
+
+
+def test_a_metric_carries_its_interval_its_scores_and_its_judge(client: TestClient) -> None:
+    said = " ".join(page_of(client, "/").text.split())
+    assert "faithfulness overlap 0.80 0.76 to 0.83" in said
+    assert "300 scores" in said
+
+
+def test_the_worst_run_stands_first_and_a_filter_stands_in_the_address(client: TestClient) -> None:
+    listed = page_of(client, "/runs")
+    values = [text for text in listed.text.split() if text in {"0.30", "0.90", "1.00"}]
+    assert values[:3] == ["0.30"] * 3
+    chosen = page_of(client, "/runs?verdict=unsupported&tag=channel:app")
+    assert "75 runs" in chosen.text
+    assert chosen.links()["✕"].startswith("/runs?")
+    assert "next →" in chosen.links()
+
+
+def test_an_empty_list_says_what_to_do(client: TestClient) -> None:
+    assert "Remove one of the filters" in page_of(client, "/runs?text=zebra").text
+
+
+def test_a_wrong_filter_is_one_clear_line(client: TestClient) -> None:
+    page = page_of(client, "/runs?low=much", status=400)
+    assert "low must be a number" in page.text
+
+
+def test_dates_of_a_form_without_scripts_are_utc(client: TestClient) -> None:
+    # Run 150 ended at 1,790,000,150 s.
+    assert "150 runs" in page_of(client, "/runs?since=2026-09-21T14:15:50").text
+    assert "150 runs" in page_of(client, "/runs?since=1790000150").text
+
+
+def test_a_run_ties_claims_to_their_evidence(client: TestClient) -> None:
+    run = page_of(client, "/runs/152")
+    marks = [
+        attributes for name, attributes in run.elements if attributes.get("class", "").startswith("claim-mark")
+    ]
+    ids = set(run.values("id"))
+    assert [mark["href"] for mark in marks] == ["#claim-1"]
+    assert marks[0]["aria-describedby"] in ids
+    assert {address[1:] for address in run.values("href") if address.startswith("#")} <= ids
+    rows = [given for _, given in run.elements if given.get("id", "").startswith("passage-")]
+    assert [row.get("class") for row in rows] == ["reached", None]
+    assert "2 retrieved → 1 selected → 1 in the prompt" in run.text
+
+
+def test_a_run_leads_to_its_neighbours_in_the_filter(client: TestClient) -> None:
+    listed = page_of(client, "/runs?verdict=unsupported")
+    first, second = [attributes["href"] for _, attributes in listed.elements if "data-row" in attributes][:2]
+    assert page_of(client, first).links()["next j →"] == second
+    assert page_of(client, second).links()["← previous k"] == first
+
+
+def test_a_run_that_is_not_there_is_not_found(client: TestClient) -> None:
+    assert "There is no run 99999" in page_of(client, "/runs/99999", status=404).text
+
+
+def test_the_investigation_links_to_the_runs_before_and_after(client: TestClient) -> None:
+    page = page_of(client, "/investigate")
+    links = page.links()
+    assert "since=" in links["after"]
+    assert "until=" in links["before"]
+    assert "tag=channel%3Aapp" in links["after"]
+    assert "Look whether the model, its prompt or its settings changed." in page.text
+
+
+def test_a_steady_file_is_called_steady(tmp_path: Path) -> None:
+    client = client_of(write_lines(tmp_path / "scored.jsonl", [scored_line(n, value=0.9) for n in range(100)]))
+    assert "No metric is shown to have changed for the worse" in page_of(client, "/").text
+
+
+def test_a_page_costs_nothing_until_the_file_grows(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "scored.jsonl", incident(20))
+    client = client_of(path)
+    seen = client.get("/").headers["etag"]
+    assert client.get("/", headers={"if-none-match": seen}).status_code == 304
+    assert client.get("/runs", headers={"if-none-match": seen}).status_code == 304
+    with path.open("a", encoding="utf-8") as file:
+        file.write(write_lines(tmp_path / "more", [scored_line(99)]).read_text(encoding="utf-8"))
+    for _ in range(50):
+        answer = client.get("/", headers={"if-none-match": seen})
+        if answer.status_code == 200:
+            break
+        time.sleep(0.05)
+    assert "21 runs" in answer.text
+
+
+def test_a_file_without_runs_says_how_they_come(tmp_path: Path) -> None:
+    client = client_of(write_lines(tmp_path / "scored.jsonl", []))
+    assert "There are no runs here yet" in page_of(client, "/").text
+    assert "Scores appear here" in page_of(client, "/runs").text
+    page_of(client, "/investigate")

@@ -57,7 +57,7 @@ rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1)
 $(call install,$(1),$(2))
 endef
 
-.PHONY: api changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-mlflow test-peers test-beside test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs lock phoenix-screenshot pictures ui-screenshots clean help vendor
+.PHONY: api changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-mlflow test-peers test-beside test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs lock phoenix-screenshot pictures ui-screenshots clean help wheel-check licences sbom audit release vendor
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -176,6 +176,12 @@ format: $(READY) ## format and mend what the linter can
 wheel: $(READY) ## build the wheel into dist/
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist .
+
+wheel-check: wheel ## contents, size, metadata, licences and types of what is built
+	$(BIN)/python -m scripts.wheel_check dist
+
+licences: $(READY) ## licences of all dependencies, against the list and docs/reference/third-party.md
+	$(BIN)/python -m scripts.licences
 
 bench: $(READY) ## cost of capture, judge and set metrics, as ratios in one run
 	$(BIN)/python -m benchmarks

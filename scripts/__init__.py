@@ -1,0 +1,1 @@
+"""Tools of a release, run as ``python -m scripts.NAME``."""

@@ -93,7 +93,7 @@ def rating_form(
     judged = scores.get(chosen)
     own = [it for it in run.ratings if it.metric == chosen and it.rater == rater]
     return RatingForm(
-        action=f"/rate/{quote(run.id, safe='')}",
+        action=f"/rate/{quote(run.id, safe='', errors='replace')}",
         metric=chosen,
         choices=tuple((name, _with(request, rate=name)) for name in names),
         judged=judged,
@@ -151,7 +151,7 @@ def _text(form: FormData, name: str) -> str:
 
 
 def _with(request: Request, **query: str) -> str:
-    return f"{quote(request.url.path)}?{urlencode({**request.query_params, **query})}"
+    return f"{quote(request.url.path, errors='replace')}?{urlencode({**request.query_params, **query}, errors='replace')}"
 
 
 def _own_page(address: str) -> str:

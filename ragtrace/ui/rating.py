@@ -151,7 +151,8 @@ def _text(form: FormData, name: str) -> str:
 
 
 def _with(request: Request, **query: str) -> str:
-    return f"{quote(request.url.path, errors='replace')}?{urlencode({**request.query_params, **query}, errors='replace')}"
+    given = urlencode({**request.query_params, **query}, errors="replace")
+    return f"{quote(request.url.path, errors='replace')}?{given}"
 
 
 def _own_page(address: str) -> str:

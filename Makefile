@@ -57,7 +57,7 @@ rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1)
 $(call install,$(1),$(2))
 endef
 
-.PHONY: api changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-mlflow test-peers test-beside test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs lock phoenix-screenshot pictures ui-screenshots clean help wheel-check licences sbom audit release vendor
+.PHONY: api examples changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-mlflow test-peers test-beside test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs lock phoenix-screenshot pictures ui-screenshots clean help wheel-check licences sbom audit release vendor
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -120,6 +120,9 @@ test: $(READY) ## the tests of every day and every executed docstring (4 min)
 
 test-slow: $(READY) ## the slow tests: kills, forks, servers, simulated months, real Prometheus
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow $(ARGS)
+
+examples: $(READY) ## every example as its README says, and with a model on loopback (1 to 3 min)
+	$(BIN)/python -m pytest -n $(WORKERS) tests/examples
 
 coverage: $(READY) ## branch coverage of `make test`; fails under 90 %
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" --cov --cov-report=term:skip-covered --cov-report=html $(ARGS)

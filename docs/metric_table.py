@@ -1,4 +1,4 @@
-"""``python -m docs.metric_table``: write README's table of metrics from their specs."""
+"""``python -m docs.metric_table``: write the table of metrics by family from their specs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ragtrace.metrics.registry import all_metrics
 if TYPE_CHECKING:
     from ragtrace.metrics.base import Metric
 
-README = Path(__file__).resolve().parent.parent / "README.md"
-METRICS = README.parent / "ragtrace" / "metrics"
+PAGE = Path(__file__).resolve().parent / "reference" / "metrics-by-family.md"
+METRICS = PAGE.parents[2] / "ragtrace" / "metrics"
 BEGIN, END = "<!-- metrics: made by docs/metric_table.py -->\n", "<!-- metrics: end -->\n"
 
 
@@ -30,7 +30,7 @@ def table() -> str:
 
 
 def with_table(text: str) -> str:
-    """Return README's text with today's table between the two marks."""
+    """Return the page's text with today's table between the two marks."""
     head, _, rest = text.partition(BEGIN)
     return f"{head}{BEGIN}{table()}{END}{rest.partition(END)[2]}"
 
@@ -41,8 +41,8 @@ def _family(metric: Metric) -> str:
 
 
 def main() -> int:
-    """Write the table into README.md."""
-    README.write_text(with_table(README.read_text()))
+    """Write the table into its page."""
+    PAGE.write_text(with_table(PAGE.read_text()))
     return 0
 
 

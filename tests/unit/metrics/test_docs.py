@@ -1,4 +1,4 @@
-"""The reference of metrics and README's table say what the specs and the closed lists of reasons say."""
+"""The reference of metrics says what the specs and the closed lists of reasons say."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def test_every_reason_is_listed() -> None:
     assert listed == {"na": NA_REASONS, "error": ERROR_REASONS, "skipped": SKIP_REASONS}
 
 
-def test_readme_lists_every_metric() -> None:
-    text = metric_table.README.read_text()
+def test_the_table_by_family_lists_every_metric() -> None:
+    text = metric_table.PAGE.read_text()
     assert metric_table.with_table(text) == text, "run `python -m docs.metric_table`"
 
 

@@ -54,6 +54,9 @@
       button.setAttribute("aria-pressed", String(isPaused));
       button.textContent = isPaused ? "Paused" : "Pause";
     });
+    const say = (text) => { button.textContent = text; };
+    document.addEventListener("htmx:error", () => say("Server stopped"));
+    document.addEventListener("htmx:after:request", () => { if (!isPaused) say("Pause"); });
     const isBusy = () =>
       document.activeElement?.matches("#content :is(input, select, textarea)") || !getSelection().isCollapsed;
     document.addEventListener("htmx:before:request", (event) => {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
-from ragtrace.cli.io.answers import opened_views, source_of
+from ragtrace.cli.io.answers import source_of
+from ragtrace.cli.io.scored_files import opened_views
 from ragtrace.cli.io.arguments import Source
 from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError, MissingExtra
@@ -47,8 +48,8 @@ def command(
     if name == "-":
         raise ConfigError("mcp: the agent talks over standard input; give a file or a store")
     with ExitStack() as stack:
-        views = stack.enter_context(opened_views(name))
-        before = stack.enter_context(opened_views(source_of(compare))) if compare else None
+        views = stack.enter_context(closing(opened_views(name)))
+        before = stack.enter_context(closing(opened_views(source_of(compare)))) if compare else None
         server = build_server(views, before, has_content=content)
         if http is None:
             server.run("stdio")

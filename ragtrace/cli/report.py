@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ragtrace.cli.io.answers import opened_views, source_of
+from ragtrace.cli.io.answers import source_of
+from ragtrace.cli.io.scored_files import opened_views
 from ragtrace.cli.io.arguments import Source
 from ragtrace.cli.io.report_file import check_reports, written
 from ragtrace.cli.io.say import say
@@ -42,11 +43,11 @@ def command(
     name = source_of(source)
     check_reports({"--out": out}, taken=[name, compare])
     with ExitStack() as stack:
-        views = stack.enter_context(opened_views(name))
+        views = stack.enter_context(closing(opened_views(name)))
         known = [one for one, _ in views.choices().metrics]
         if metric is not None and metric not in known:
             raise ConfigError(f"{name}: no run has a score of {metric}; known: {', '.join(known)}")
-        before = stack.enter_context(opened_views(source_of(compare))) if compare else None
+        before = stack.enter_context(closing(opened_views(source_of(compare)))) if compare else None
         text = report_html(views, views.compared_with(before, metric=metric) if before else None, metric=metric)
     with written("--out", out):
         out.write_text(text, encoding="utf-8", errors="replace")

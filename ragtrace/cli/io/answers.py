@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.cli.io.jsonl_reader import BrokenLines
-from ragtrace.cli.io.scored_files import PARQUET, is_in_parts, read_scored
+from ragtrace.cli.io.scored_files import is_in_parts, read_scored
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.model.codec import record_from_json
 from ragtrace.views.scored_answer import ScoredAnswer, stored_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ragtrace.stores.sqlite import SqliteStore
-    from ragtrace.views.source import Views
 
 _LEAST_PREFIX = 6
 
@@ -44,35 +41,6 @@ def source_of(given: str | None) -> str:
     if source != "-" and not Path(source).is_file() and not is_in_parts(source):
         raise ConfigError(f"{source}: there is no such file; check the path")
     return source
-
-
-@contextmanager
-def opened_views(source: str, *, trace_url: str | None = None, is_live: bool = False) -> Iterator[Views]:
-    """Lend the views of a store, a scored file, or a folder of parts.
-
-    Args:
-        source: of `source_of`.
-        trace_url: address of a trace with ``{trace_id}`` in it.
-        is_live: read in a thread, and show meanwhile the runs read so far.
-
-    Raises:
-        ConfigError: it cannot be opened.
-    """
-    from ragtrace.cli.io.jsonl_reader import as_record
-    from ragtrace.views.source import Views
-
-    if is_store(source):
-        views = Views.of_store(Path(source), trace_url=trace_url, is_live=is_live)
-    else:
-        is_lines = not is_in_parts(source) and not source.endswith(PARQUET)
-        rows = None if is_lines else partial(_rows, source)
-        views = Views.of_file(Path(source), rows=rows, as_record=as_record, trace_url=trace_url, is_live=is_live)
-    with closing(views):
-        yield views
-
-
-def _rows(source: str, broken: Callable[[str], None]) -> Iterator[tuple[int, Any]]:
-    return read_scored(source, broken, lambda row, number: (number, row))
 
 
 def file_answers(name: str, *, needs_scores: bool = True, is_quiet: bool = False) -> Iterator[ScoredAnswer]:

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from ragtrace.cli.io.answers import source_of
-from ragtrace.cli.io.scored_files import opened_views
 from ragtrace.cli.io.arguments import Source
 from ragtrace.cli.io.say import say
+from ragtrace.cli.io.scored_files import opened_views
 from ragtrace.errors import ConfigError, MissingExtra
 
 EPILOG = """\

@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 
 from ragtrace.cli.io.answers import source_of
-from ragtrace.cli.io.scored_files import opened_views
 from ragtrace.cli.io.arguments import Source
 from ragtrace.cli.io.report_file import check_reports, written
 from ragtrace.cli.io.say import say
+from ragtrace.cli.io.scored_files import opened_views
 from ragtrace.errors import ConfigError, MissingExtra
 
 EPILOG = """\

@@ -106,7 +106,8 @@ def command_of(site: Site, metric: str, *, is_inverted: bool) -> str:
 
 
 def _is_rated(metric: MetricView) -> bool:
-    return metric.judge is not None and metric.missed is not None
+    is_judged = metric.judge is not None and metric.universe is None and metric.k is None
+    return is_judged and metric.missed is not None
 
 
 def _chosen(request: Request, metrics: list[str]) -> str | None:

@@ -107,8 +107,9 @@ def rating_form(
 
 
 def is_rated(score: ScoreRow) -> bool:
-    """Tell whether a person can agree with a score: a judge gave it, and it passes or fails."""
-    return score.value is not None and score.passed is not None and score.judge is not None
+    """Tell whether a person can agree with a score: a judge gave it without labels, and it passes or fails."""
+    is_judged = score.judge is not None and score.universe is None and score.k is None
+    return is_judged and score.value is not None and score.passed is not None
 
 
 def refusal_of(site: Site) -> str | None:

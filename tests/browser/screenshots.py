@@ -33,7 +33,7 @@ def shoot(folder: Path) -> None:
         raise SystemExit("ui-screenshots: chromium is not on this machine")
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         after, before = (
-            _demo(Path(name) / it, *args) for it, args in (("today", ()), ("calm", ("--no-incident",)))
+            _demo(Path(name) / it, *args) for it, args in (("after", ()), ("before", ("--no-incident",)))
         )
         with (
             playwright.chromium.launch(executable_path=program, args=FLAGS) as browser,
@@ -51,7 +51,7 @@ def _demo(folder: Path, *args: str) -> Demo:
     folder.mkdir()
     made = run_demo(folder, *args, questions=QUESTIONS)
     spread(made.file)
-    return made
+    return made._replace(file=made.file.rename(folder.with_suffix(".jsonl")))
 
 
 def spread(file: Path) -> None:

@@ -12,7 +12,7 @@ class Shown(PlainConsole):
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
-        if not self.is_terminal:
+        if not self.file.isatty():  # FORCE_COLOR, as notebooks set it, brings colours and no screen of 80 columns
             self.width = PIPED_COLUMNS
 
     def on_broken_pipe(self) -> None:

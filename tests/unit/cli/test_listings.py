@@ -65,3 +65,10 @@ def test_the_total_of_the_bar_is_what_will_be_scored(tmp_path, limit, expected):
 def test_a_console_that_is_piped_folds_nothing():
     assert isinstance(console.Shown(), Console)
     assert console.Shown().width == console.PIPED_COLUMNS
+
+
+def test_colours_without_a_terminal_fold_nothing(monkeypatch, capsys):
+    """Notebooks and CI services set FORCE_COLOR, where rich takes a pipe for a screen of 80 columns."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert console.Shown().is_terminal
+    assert console.Shown().width == console.PIPED_COLUMNS

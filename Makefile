@@ -57,7 +57,7 @@ rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1)
 $(call install,$(1),$(2))
 endef
 
-.PHONY: api examples changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-mlflow test-peers test-beside test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs lock phoenix-screenshot pictures ui-screenshots clean help wheel-check licences sbom audit release vendor
+.PHONY: api examples changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-mlflow test-peers test-beside test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs tutorial links lock phoenix-screenshot pictures ui-screenshots clean help wheel-check licences sbom audit release vendor
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -203,6 +203,12 @@ fuzz: $(READY) ## a million fuzzed requests to the OTLP receiver (15 min); REQUE
 
 soak: $(READY) ## an hour of 50 runs a second under faults: every run accounted for, no memory kept
 	$(BIN)/python -m benchmarks.soak --minutes $(MINUTES)
+
+tutorial: $(READY) ## do what docs/tutorial.md says, in a fresh environment (2 min); needs prometheus
+	$(BIN)/python -m docs.tutorial
+
+links: $(READY) ## list the external links of all pages
+	@$(BIN)/python -m docs.build --links
 
 docs: $(DOCS_READY) ## build the documentation into site/
 	$(BIN)/python -m docs.build

@@ -32,6 +32,7 @@ Exit status: 0 stopped by Ctrl-C; 2 usage.
 """
 DEFAULT_PORT = 7878
 LOOPBACK = "127.0.0.1"
+_PACKAGES = {name: name.replace("_", "-") for name in ("jinja2", "python_multipart", "starlette", "uvicorn")}
 
 
 def command(
@@ -85,7 +86,7 @@ def check_extra() -> None:
     Raises:
         MissingExtra: one is not.
     """
-    for name, package in (("jinja2", "jinja2"), ("starlette", "starlette"), ("uvicorn", "uvicorn")):
+    for name, package in _PACKAGES.items():
         if find_spec(name) is None:
             raise MissingExtra(package, "ui")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragtrace.errors import ConfigError
+from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.registry import output, select
 from ragtrace.model.diagnosis import MEANINGS, STAGES, VERDICTS
 from ragtrace.scoring.investigation.comparison import worse_of
@@ -44,6 +45,18 @@ def output_of(metric: str) -> Output | None:
         return output(metric.partition("@")[0].partition("(")[0])
     except ConfigError:
         return None
+
+
+def threshold_of(metric: str, judge: str | None) -> float | None:
+    """Return the threshold by which a judge's scores of a metric pass: the offline judge's own, else the metric's.
+
+    Example:
+        >>> threshold_of("faithfulness", "openai:m"), threshold_of("faithfulness", "overlap") < 0.8
+        (0.8, True)
+    """
+    known = output_of(metric)
+    own = OverlapJudge.thresholds.get(metric) if judge == OverlapJudge.name else None
+    return own if own is not None or known is None else known.threshold
 
 
 @lru_cache(1_024)
@@ -179,7 +192,7 @@ def metric_view(series: Series, makers: Collection[Maker], snapshot: Snapshot, b
         low=None if known is None or not math.isfinite(known.low) else known.low,
         high=None if known is None or not math.isfinite(known.high) else known.high,
         direction=None if known is None else known.direction,
-        threshold=None if known is None else known.threshold,
+        threshold=threshold_of(series.metric, maker.judge),
         mean=mean_of(counted, snapshot.unit),
         n=len(values),
         forced=int(((series.state == 0) & series.forced).sum()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from ragtrace.scoring.offline.human_labels import FORM_OF
 from ragtrace.stats.intervals import Interval
 from ragtrace.stats.stratified import Stratum, stratified_mean
 from ragtrace.stores.base import GOOD
-from ragtrace.views.figures import mean_of, output_of
+from ragtrace.views.figures import mean_of, output_of, threshold_of
 from ragtrace.views.types import LabelQueue, QueueItem
 
 if TYPE_CHECKING:
@@ -71,7 +71,9 @@ def judged(snapshot: Snapshot, metric: str) -> Judged | None:
     for row, ratings in snapshot.ratings(metric).items():
         labels[row] = fmean(ratings)
     goodness = share if output.direction == "up" else 1.0 - share
-    return Judged(rows, goodness, labels[rows], output)
+    judges = [it.maker.judge for it in snapshot.series if it.metric == metric]
+    own = threshold_of(metric, judges[-1] if judges else None)
+    return Judged(rows, goodness, labels[rows], replace(output, threshold=own))
 
 
 def strata(found: Judged) -> tuple[NDArray[np.intp], list[Stratum]]:

@@ -13,7 +13,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import ray
-from ray.data.aggregate import Count, Mean
 
 import ragtrace
 
@@ -57,16 +56,16 @@ def with_columns(table: pa.Table) -> pa.Table:
 
 def run(answers: str, out: str, judge: str) -> None:
     """Score a folder of answers into another, and print a line for each region and the worst answers."""
-    scored = (
-        ray.data.read_parquet(answers, partitioning=ray.data.datasource.Partitioning("hive"))
-        .map_batches(partial(score, judge=judge), batch_format="pyarrow", batch_size=50)
-        .map_batches(with_columns, batch_format="pyarrow")
-        .materialize()
-    )
-    scored.write_parquet(out)
-    for row in scored.groupby("region").aggregate(Count(), Mean("faithfulness")).sort("region").take_all():
-        print(f"{row['region']}: {row['count()']} answers, mean faithfulness {row['mean(faithfulness)']:.3f}")
-    for row in scored.sort("faithfulness").take(2):
+    rows = ray.data.read_parquet(answers, partitioning=ray.data.datasource.Partitioning("hive"))
+    scored = rows.map_batches(partial(score, judge=judge), batch_format="pyarrow", batch_size=50)
+    scored.map_batches(with_columns, batch_format="pyarrow").write_parquet(out)
+    table = pq.read_table(out, columns=["region", "query", "answer", "faithfulness"])
+    means = table.group_by("region").aggregate([("faithfulness", "mean"), ("faithfulness", "count")])
+    for row in means.sort_by("region").to_pylist():
+        print(
+            f"{row['region']}: {row['faithfulness_count']} scores, mean faithfulness {row['faithfulness_mean']:.3f}"
+        )
+    for row in table.sort_by([("faithfulness", "ascending"), ("query", "ascending")]).slice(0, 2).to_pylist():
         print(f"  {row['faithfulness']:.2f} {row['region']}: {row['query']} {row['answer']}")
 
 

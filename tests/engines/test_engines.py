@@ -67,7 +67,7 @@ def test_the_example_runs(session):
     engine, out, _ = session
     _, _, said = out.partition("status 1")
     if engine in EXAMPLES:
-        assert "eu: 100 answers, mean faithfulness 1.000 us: 100 answers, mean faithfulness 0.875" in said
+        assert "eu: 100 scores, mean faithfulness 1.000 us: 100 scores, mean faithfulness 0.875" in said
         return
     assert "200 rows" in said
     assert "1.000" in said

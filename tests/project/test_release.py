@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from docs import stability_table
 from scripts import licences, wheel_check
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,3 +86,36 @@ def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path):
     with zipfile.ZipFile(worse, "a") as opened:
         opened.writestr("ragtrace/tests/notes.txt", "x")
     assert {it.split(":")[0] for it in wheel_check.wheel_findings(worse)} == {"stray file", "a test is shipped"}
+
+
+def test_the_lists_of_the_stability_page_are_current():
+    text = stability_table.PAGE.read_text(encoding="utf-8")
+    assert stability_table.with_tables(text) == text, "run python -m docs.stability_table"
+    assert set(stability_table.wire_names()) == {
+        "development (OpenTelemetry GenAI)", "of OpenInference", "ours (`ragtrace.*`)", "stable (OpenTelemetry)",
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_dry_run_of_a_release_changes_nothing():
+    def state() -> list[str]:
+        asked = (("status", "--porcelain"), ("tag",), ("rev-parse", "HEAD"))
+        return [
+            subprocess.run(["git", *it], cwd=ROOT, check=True, capture_output=True, text=True).stdout  # noqa: S607
+            for it in asked
+        ]
+
+    before = state()
+    command = [sys.executable, "-m", "scripts.release", "9.9.9", "--dry-run", "--without-long-checks"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "built: ragtrace_otel-9.9.9-py3-none-any.whl, ragtrace_otel-9.9.9.tar.gz" in done.stdout
+    assert state() == before
+
+
+@pytest.mark.parametrize("version", ["next", "1.x"])
+def test_a_version_that_is_none_is_refused(version):
+    command = [sys.executable, "-m", "scripts.release", version, "--dry-run"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode != 0
+    assert f"'{version}' is not a version" in done.stderr

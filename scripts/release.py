@@ -1,8 +1,8 @@
 """Prepares a release: ``make release VERSION=0.2.0``. It uploads nothing; the last steps are printed.
 
-A clean clone of the current commit is changed, built and checked in a temporary folder. Only when all of it went well
-are the release's commit and tag fetched into this repository, and the files put into ``dist/``. With ``--dry-run``
-nothing is fetched.
+A clean clone of the current commit is changed, built and checked in a temporary folder. Only when all of it went
+well are the release's commit and tag fetched into this repository, and the files put into ``dist/``. With
+``--dry-run`` nothing is fetched.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def main() -> int:
             shutil.copy(clone / "build/sbom.json", clone / "dist")
         names = sorted(it.name for it in (clone / "dist").iterdir())
         if not options.dry_run:
-            run("git", "fetch", "--quiet", str(clone), "main", f"refs/tags/v{options.version}:refs/tags/v{options.version}",
-                cwd=ROOT)  # fmt: skip
+            tag = f"refs/tags/v{options.version}"
+            run("git", "fetch", "--quiet", str(clone), "HEAD", f"{tag}:{tag}", cwd=ROOT)
             run("git", "merge", "--quiet", "--ff-only", "FETCH_HEAD", cwd=ROOT)
             shutil.rmtree(ROOT / "dist", ignore_errors=True)
             shutil.copytree(clone / "dist", ROOT / "dist")

@@ -97,17 +97,20 @@ def test_the_lists_of_the_stability_page_are_current():
 
 
 @pytest.mark.slow
-def test_a_dry_run_of_a_release_changes_nothing():
+def test_a_dry_run_of_a_release_changes_nothing(tmp_path):
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)  # noqa: S607
+
     def state() -> list[str]:
         asked = (("status", "--porcelain"), ("tag",), ("rev-parse", "HEAD"))
         return [
-            subprocess.run(["git", *it], cwd=ROOT, check=True, capture_output=True, text=True).stdout  # noqa: S607
+            subprocess.run(["git", *it], cwd=clone, check=True, capture_output=True, text=True).stdout  # noqa: S607
             for it in asked
         ]
 
     before = state()
     command = [sys.executable, "-m", "scripts.release", "9.9.9", "--dry-run", "--without-long-checks"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=280)
+    done = subprocess.run(command, cwd=clone, capture_output=True, text=True, check=False, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "built: ragtrace_otel-9.9.9-py3-none-any.whl, ragtrace_otel-9.9.9.tar.gz" in done.stdout
     assert state() == before

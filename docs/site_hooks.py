@@ -85,7 +85,8 @@ def llms_text(name: str, description: str) -> str:
         elif title not in OPTIONAL:
             lines += ["", f"## {title}", ""]
         lines += [
-            f"- [{page.title}]({page.file.src_uri}): {first_sentence(_twins[page.file.src_uri])}" for page in pages
+            f"- [{page.title}]({page.file.src_uri}): {first_sentence(_twins[page.file.src_uri]) or page.title}"
+            for page in pages
         ]
     return "\n".join(lines) + "\n"
 
@@ -97,7 +98,7 @@ def first_sentence(markdown: str) -> str:
         >>> first_sentence("# Sinks\n\nSend *scores* to [Slack](a.md). And more.")
         'Send scores to Slack.'
     """
-    text = re.sub(r"<!--.*?-->", "", markdown, flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->|^#+ [^\n]*$", "\n", markdown, flags=re.DOTALL | re.MULTILINE)
     parts = (part.strip() for part in re.split(r"\n\s*\n", text))
     prose = next((part for part in parts if part and not part.startswith(("#", "|", "```", "!", "-", ":::"))), "")
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(prose.split())).replace("*", "").replace("`", "")

@@ -102,7 +102,8 @@ class Watched:
         assert not wider, f"{where} is wider than the screen:\n" + "\n".join(wider)
 
     def _said(self, message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"}:
+        is_over = "ERR_CONNECTION_REFUSED" in message.text  # the test ended, and with it the server
+        if message.type in {"error", "warning"} and not is_over:
             self.faults.append(f"console: {message.text} {message.location.get('url', '')}")
 
     def _asked(self, request: Request) -> None:

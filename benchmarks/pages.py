@@ -82,9 +82,7 @@ def main() -> int:
         print(f"{RUNS:,} scored runs, {path.stat().st_size / 1e6:.0f} MB; median of {REPEATS}")
         begun = time.perf_counter()
         with serving(path, "--read-only") as url:
-            print(
-                f"{_answer_s(url + '/') + time.perf_counter() - begun:.1f} s to read the file and answer"
-            )
+            print(f"{_answer_s(url + '/') + time.perf_counter() - begun:.1f} s to read the file and answer")
             for name in ("/", "/investigate"):
                 _answer_s(url + name)
             bare = median(_answer_s(url + BARE) for _ in range(REPEATS))

@@ -18,8 +18,8 @@ from ragtrace.errors import ConfigError, MissingExtra
 EPILOG = """\
 Tools: overview, worst_runs, run, diagnosis, compare. All of them only read.
 
-An agent starts this command itself and talks over standard input and output. Questions, answers, claims and passages
-leave with --content alone; sessions and users never do.
+An agent starts this command itself and talks over standard input and output. Questions, answers, claims and
+passages leave with --content alone; sessions and users never do.
 
 Exit status: 0 the agent has gone, 2 usage, 130 stopped by Ctrl-C.
 """

@@ -15,7 +15,8 @@ from ragtrace.capture import internal_errors
 from ragtrace.errors import ConfigError
 from ragtrace.model import JudgeInfo
 from ragtrace.settings import Settings
-from ragtrace.sinks.phoenix import PhoenixSink, annotator_kind, span_annotations
+from ragtrace.sinks.annotation import annotator_kind
+from ragtrace.sinks.phoenix import PhoenixSink, span_annotations
 from ragtrace.sinks.rest import Address
 from tests.unit.sinks.scores import RECORD, lost_at, score
 

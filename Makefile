@@ -192,11 +192,8 @@ sbom: wheel ## CycloneDX list of the wheel and all its dependencies, in build/sb
 	$(call environment,build/audit,cyclonedx-bom pip-audit)
 	build/audit/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --of JSON -o build/sbom.json build/shipped/bin/python
 
-audit: ## known vulnerabilities of what `make sbom` installed; without its database a visible skip, AUDIT=required fails
-	@build/audit/bin/pip-audit --path $$(echo build/shipped/lib/python3*/site-packages) --skip-editable > build/audit.log 2>&1; status=$$?; \
-	tail -n 20 build/audit.log; \
-	if [ $$status != 0 ] && grep -qE "ConnectionError|Connection|ServiceError|Max retries|HTTPError" build/audit.log && [ "$(AUDIT)" != required ]; then \
-	  echo "audit: NOT RUN, the database of vulnerabilities does not answer"; else exit $$status; fi
+audit: $(READY) ## known vulnerabilities of what `make sbom` installed; "not run" without the database, ARGS=--required fails then
+	$(BIN)/python -m scripts.audit $(ARGS)
 
 release: $(READY) ## prepare a release in a clone, and tag it: make release VERSION=0.2.0; ARGS=--dry-run changes nothing
 	@test -n "$(VERSION)" || { echo "release: give the version, for example VERSION=0.2.0" >&2; exit 2; }

@@ -1,6 +1,6 @@
 """Scores Parquet with Dask: each row group is a task that calls `ragtrace.batch.score` on a worker.
 
-Needs ``pip install distributed "ragtrace-otel[lake]"``, on the workers too.
+Needs ``pip install distributed ".[lake]"`` in a clone, on the workers too.
 """
 
 import tempfile

@@ -1,6 +1,6 @@
 """Scores a dataframe with Spark: ``mapInArrow`` calls `ragtrace.batch.score` on every executor.
 
-Needs ``pip install pyspark "ragtrace-otel[lake]"`` and Java 17 or later, on the executors too.
+Needs ``pip install pyspark ".[lake]"`` in a clone and Java 17 or later, on the executors too.
 """
 
 import os

@@ -1,6 +1,6 @@
 """A LangChain RAG chain with ragtrace's callback, all offline: what is captured, and what it scores.
 
-Run it: ``python examples/langchain_quickstart.py``. It needs ``pip install ".[langchain]"`` in a clone; no network.
+Run it: ``python examples/langchain_quickstart.py``. It needs ``pip install ".[langchain]"`` in a clone.
 """
 
 from __future__ import annotations

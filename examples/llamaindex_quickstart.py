@@ -1,6 +1,6 @@
 """A LlamaIndex query engine under ragtrace, all offline: what is captured, and what it scores.
 
-Run it: ``python examples/llamaindex_quickstart.py``. It needs ``pip install ".[llamaindex]"`` in a clone; no network.
+Run it: ``python examples/llamaindex_quickstart.py``. It needs ``pip install ".[llamaindex]"`` in a clone.
 """
 
 from __future__ import annotations

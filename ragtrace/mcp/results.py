@@ -182,7 +182,7 @@ class Cause(BaseModel):
 
 
 class Diagnosis(BaseModel):
-    """What fell, since when, at which stage, in which part of the traffic, and runs that show it."""
+    """A fall with its time, its stage, its part of the traffic, and runs that show it."""
 
     is_fallen: bool
     headline: str

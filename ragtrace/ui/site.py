@@ -34,7 +34,7 @@ NAV = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """Where a page asks for its own update, and the state that it shows."""
+    """Address of a page's own update, and the state that it shows."""
 
     url: str
     etag: str

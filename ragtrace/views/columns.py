@@ -38,7 +38,7 @@ _STATE_CODES = {state: code for code, state in enumerate(STATES)}
 
 
 class RunFacts(NamedTuple):
-    """What a list shows of one run, and what it is found by.
+    """Texts of one run in a list, and those that find it.
 
     Attributes:
         id: names the run in its source.

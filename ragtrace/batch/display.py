@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     Source: TypeAlias = str | os.PathLike[str] | pa.Table | Iterable[Scored] | Views
 
 _MOST_CHARS = 300
-_SIGNS = {"supported": "✓", "contradicted": "✗"}
+_SIGNS = {"supported": "✓", "not_supported": "✗", "contradicted": "≠"}
+_NOT_KEPT = "The texts of this run were not kept. A store keeps those of bad runs and a share of the others."
 # No colours of the page: a notebook may be light or dark, and has styles of its own.
 _STYLE = """
 .ragtrace{font:13px/1.45 system-ui,sans-serif;max-width:1100px;overflow-x:auto}
@@ -116,12 +117,15 @@ class RunDisplay:
 
     def _repr_html_(self) -> str:
         run = self.view
-        return _page(
-            _tag("b", run.query or "(the question was not kept)", "t"),
-            *(_tag("div", line, "s") for line in _verdict(run)),
+        texts = (
             _tag("p", _answer(run), "t"),
             _table(("claim", "verdict", "support", "evidence"), map(_claim_cells, run.claims)),
             _table(_RUN_HEADS, map(_passage_cells, run.passages)),
+        )
+        return _page(
+            _tag("b", run.query or run.id, "t"),
+            *(_tag("div", line, "s") for line in _verdict(run)),
+            *(texts if run.has_texts else (_tag("p", _NOT_KEPT, "s"),)),
             _table(("metric", "value", "threshold", "judge", "weight"), map(_score_cells, run.scores)),
         )
 
@@ -129,7 +133,8 @@ class RunDisplay:
         run = self.view
         claims = [f"  {claim.number}. {claim.verdict}: {_cut(claim.text)}" for claim in run.claims]
         scores = [f"  {score.metric}  {_value(score)}  {score.judge or ''}".rstrip() for score in run.scores]
-        return _text([run.query or "(the question was not kept)", run.answer, *_verdict(run), *claims, *scores])
+        texts = [run.answer, *_verdict(run), *claims] if run.has_texts else [_NOT_KEPT, *_verdict(run)]
+        return _text([run.query or run.id, *texts, *scores])
 
 
 def display(source: Source, *, metric: str | None = None, worst: int = 5) -> Display:
@@ -197,7 +202,15 @@ def _passage_cells(it: PassageRow) -> Cells:
 
 
 def _score_cells(it: ScoreRow) -> Cells:
-    return it.metric, _value(it), "misses" if it.passed is False else "", it.judge or "", _number(it.weight)
+    return it.metric, _value(it), _limit(it), it.judge or "", _number(it.weight)
+
+
+def _limit(it: ScoreRow) -> str:
+    """Return the threshold, and whether the score misses it."""
+    if it.threshold is None:
+        return "misses" if it.passed is False else ""
+    own = ", the judge's own" if it.is_own_threshold else ""
+    return f"{_number(it.threshold)}{own}{': missed' if it.passed is False else ''}"
 
 
 def _claim_cells(it: ClaimRow) -> Cells:

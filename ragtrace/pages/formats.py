@@ -10,11 +10,33 @@ from urllib.parse import urlsplit
 from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ragtrace.stats.intervals import Interval
 
 NONE = "–"
+FACTS = {
+    "sufficient": "contexts hold the answer",
+    "found": "needed passages were retrieved",
+    "selected": "needed passages were selected",
+    "shown": "selected passages stood in the prompt",
+    "reached": "needed passages reached the model",
+    "attempted": "the answer tries to answer",
+    "supported": "contexts support its claims",
+    "contradicted": "contexts contradict a claim",
+    "responsive": "it turns to the question",
+    "used": "it rests on a needed passage",
+    "complete": "it holds all the facts",
+    "by": "needed passages are known from",
+    "n_needed": "needed passages",
+    "n_needed_in_pool": "of them retrieved",
+    "n_needed_in_prompt": "of them in the prompt",
+    "n_claims": "claims",
+    "n_unsupported": "of them not supported",
+    "n_contradicted": "of them contradicted",
+    "because": "why it is undetermined",
+}
+"""Words for the facts of a diagnosis, see `ragtrace.metrics.diagnosis.table.DiagnosisFacts`."""
 
 
 def number(value: float | None) -> str:
@@ -141,6 +163,17 @@ def words(name: str | None) -> str:
     return NONE if name is None else name.replace("_", " ")
 
 
+def known_facts(found: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the facts of a diagnosis that have words, in the order of the words.
+
+    Example:
+        >>> known_facts([("n_claims", "2"), ("matched", "yes")])
+        [('claims', '2')]
+    """
+    facts = dict(found)
+    return [(said, facts[name]) for name, said in FACTS.items() if name in facts]
+
+
 def plural(value: int, noun: str) -> str:
     """Return a count with its noun.
 
@@ -176,6 +209,7 @@ FILTERS: dict[str, Callable[..., object]] = {
     "file_name": file_name,
     "input_moment": input_moment,
     "interval": interval,
+    "known_facts": known_facts,
     "moment": moment,
     "number": number,
     "percent": percent,

@@ -59,6 +59,12 @@ def threshold_of(metric: str, judge: str | None) -> float | None:
     return own if own is not None or known is None else known.threshold
 
 
+def is_own_threshold(metric: str, judge: str | None) -> bool:
+    """Tell whether a judge passes a metric by another threshold than the metric's."""
+    known = output_of(metric)
+    return known is not None and threshold_of(metric, judge) != known.threshold
+
+
 @lru_cache(1_024)
 def summary_of(metric: str) -> str:
     """Return what a metric measures, in one sentence; empty where it is not installed."""
@@ -193,6 +199,7 @@ def metric_view(series: Series, makers: Collection[Maker], snapshot: Snapshot, b
         high=None if known is None or not math.isfinite(known.high) else known.high,
         direction=None if known is None else known.direction,
         threshold=threshold_of(series.metric, maker.judge),
+        is_own_threshold=is_own_threshold(series.metric, maker.judge),
         mean=mean_of(counted, snapshot.unit),
         n=len(values),
         forced=int(((series.state == 0) & series.forced).sum()),

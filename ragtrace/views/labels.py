@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ragtrace.model.printable import count_text
 from ragtrace.scoring.offline.calibration import Rated, calibrate
 from ragtrace.scoring.offline.human_labels import FORM_OF
 from ragtrace.stats.intervals import Interval
@@ -50,7 +51,7 @@ class Judged:
 
     @property
     def is_labelled(self) -> NDArray[np.bool_]:
-        """Which of them have a label."""
+        """Mask of the runs with a label."""
         return ~np.isnan(self.labels)
 
     def on_scale(self, good: float) -> float:
@@ -190,7 +191,9 @@ def _items(
             query=snapshot.queries[row],
             value=found.on_scale(float(found.goodness[at])),
             gain=gains[chosen] / best,
-            why=_why(counts[chosen], spread[chosen], bins[chosen].share, found.goodness[place == chosen], found),
+            why=_why(
+                len(bins[chosen].labels), spread[chosen], bins[chosen].share, found.goodness[place == chosen], found
+            ),
         )
         counts[chosen] += 1
 
@@ -203,14 +206,14 @@ def _waiting(snapshot: Snapshot, found: Judged, own: NDArray[np.bool_], most: in
     return ranked
 
 
-def _why(n: int, spread: float, share: float, scores: Floats, found: Judged) -> str:
+def _why(labels: int, spread: float, share: float, scores: Floats, found: Judged) -> str:
     ends = sorted((found.on_scale(float(scores.min())), found.on_scale(float(scores.max()))))
     where = f"scores of {ends[0]:.2f} to {ends[1]:.2f}, {share:.0%} of the runs"
-    if not n:
+    if not labels:
         return f"no label yet among {where}"
     if spread > 0.35:
         return f"people differ from each other among {where}"
-    return f"{n} labels so far among {where}"
+    return f"{count_text(labels, 'label')} so far among {where}"
 
 
 def calibration_of(snapshot: Snapshot, metric: str) -> Calibration | None:

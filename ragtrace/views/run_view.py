@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ragtrace.judges.scales import is_whole
 from ragtrace.model.claims import SUPPORTED
 from ragtrace.model.diagnosis import DIAGNOSIS, MEANINGS, STAGES, verdict_in
-from ragtrace.views.figures import output_of, summary_of, threshold_of
+from ragtrace.views.figures import is_own_threshold, output_of, summary_of, threshold_of
 from ragtrace.views.pool import STAGES as POOL_STAGES
 from ragtrace.views.pool import pooled
 from ragtrace.views.types import (
@@ -269,6 +269,7 @@ def _score(name: str, score: ScoreJson, row: Mapping[str, Any]) -> ScoreRow:
         passed=passed if isinstance(passed, bool) else None,
         direction=None if known is None else known.direction,
         threshold=threshold_of(name, _text(score.get("judge"))),
+        is_own_threshold=is_own_threshold(name, _text(score.get("judge"))),
         judge=_text(score.get("judge")),
         version=_text(score.get("version")),
         k=k if is_whole(k := score.get("k")) else None,

@@ -81,6 +81,7 @@ class MetricView:
         low: lowest possible value; `high` the highest, None without an end.
         direction: which way is better; None where neither is, or it is not known.
         threshold: of pass and fail; None without one.
+        is_own_threshold: whether it is the judge's, and differs from the metric's.
         mean: weighted mean of the random stratum with its 95 % interval.
         n: scores in the mean.
         forced: scores of the forced stratum, which enter no mean.
@@ -104,6 +105,7 @@ class MetricView:
     high: float | None = 1.0
     direction: Literal["up", "down"] | None = "up"
     threshold: float | None = None
+    is_own_threshold: bool = False
     forced: int = 0
     missed: float | None = None
     na: Mapping[str, int] = field(default_factory=dict)
@@ -313,6 +315,7 @@ class ScoreRow:
     passed: bool | None = None
     direction: Literal["up", "down"] | None = None
     threshold: float | None = None
+    is_own_threshold: bool = False
     judge: str | None = None
     version: str | None = None
     k: int | None = None

@@ -81,5 +81,6 @@ def write_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> Path:
 
 
 def client_of(path: Path, *, is_read_only: bool = False, hosts: Iterable[str] = (), **options: Any) -> TestClient:
-    site = Site(views=Views.of_file(path, **options), links=ServerLinks(is_read_only=is_read_only))
+    read = Views.of_store if path.suffix == ".sqlite" else Views.of_file
+    site = Site(views=read(path, **options), links=ServerLinks(is_read_only=is_read_only))
     return TestClient(build_app(site, hosts), base_url="http://127.0.0.1:7878")

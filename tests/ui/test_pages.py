@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ragtrace.stores.sqlite import SqliteStore
 from tests.ui.pages import Page, read_page
 from tests.ui.scored import client_of, incident, scored_line, write_lines
+from tests.unit.views.scored_runs import emit, line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -132,3 +134,12 @@ def test_a_file_without_runs_says_how_they_come(tmp_path: Path) -> None:
     assert "There are no runs here yet" in page_of(client, "/").text
     assert "Scores appear here" in page_of(client, "/runs").text
     page_of(client, "/investigate")
+
+
+def test_a_run_whose_texts_were_not_kept_says_so_and_shows_its_scores(tmp_path: Path) -> None:
+    store = tmp_path / "s.sqlite"
+    emit(SqliteStore(store), line(0))
+    said = page_of(client_of(store), f"/runs/{1:032x}").text
+    assert "The texts of this run were not kept." in said
+    assert "faithfulness" in said
+    assert not any(false in said for false in ("no answer", "passage", "not captured"))

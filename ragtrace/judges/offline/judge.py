@@ -42,6 +42,7 @@ THRESHOLD = 0.57
 UNSEEN_FACTOR = 0.65
 AGAINST_FACTOR = 0.55
 _REVISION = "overlap/2"
+_MOST_SHOWN = 160  # characters of the nearest passage in a reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,14 @@ class OverlapJudge(Judge):
         )
 
 
+def _cut(text: str) -> str:
+    """Return a text, or its first words with an ellipsis where it is long."""
+    if len(text) <= _MOST_SHOWN:
+        return text
+    start = text[:_MOST_SHOWN]
+    return f"{start.rpartition(' ')[0] or start}…"
+
+
 def _judged(said: ReadClaim, unseen: list[Specific], evidence: _Evidence) -> Claim:
     weights = {term: evidence.weights.get(term, evidence.unknown_weight) for term in said.terms}
     total = math.fsum(weights.values())  # exact: a set's order changes with the process, and the sum must not
@@ -155,7 +164,7 @@ def _judged(said: ReadClaim, unseen: list[Specific], evidence: _Evidence) -> Cla
         raw *= AGAINST_FACTOR
     support = min(1.0, max(0.0, raw))
     reasons = [against] if against else []
-    reasons.append(f"nearest: {window.text[:160]}" if window else "no word of it is in the contexts")
+    reasons.append(f"nearest: {_cut(window.text)}" if window else "no word of it is in the contexts")
     if numbers:
         reasons.append(f"numbers not in the contexts: {', '.join(numbers[:5])}")
     if names:

@@ -64,7 +64,7 @@ def test_a_scored_table_shows_its_metrics_failures_and_worst_runs() -> None:
 def test_one_run_has_its_claims_marked_and_its_passages() -> None:
     run = ragtrace.display(scored()).run(1)
     page = run._repr_html_()
-    assert '<span class="bad">It has 40 rooms and a sauna. [?2]</span>' in page
+    assert '<span class="bad">It has 40 rooms and a sauna. [✗2]</span>' in page
     assert "unsupported (model): the answer says what the contexts do not hold" in page
     assert "The lab is in Oslo." in page
     assert repr(run).splitlines()[:2] == ["Where is the lab?", ROWS[0]["answer"]]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from ragtrace.judges.offline.judge import OverlapJudge
     from ragtrace.metrics.base import MetricSpec, Output
 
     Row = tuple[str, str, str, str]
@@ -54,6 +55,7 @@ def metrics(
     from rich.table import Table
 
     from ragtrace.cli.io.console import Shown
+    from ragtrace.judges.offline.judge import OverlapJudge
     from ragtrace.metrics.registry import all_metrics
 
     specs = [metric.spec for metric in all_metrics().values()]
@@ -68,6 +70,7 @@ def metrics(
     if console.width < NARROW:
         for line in _blocks(specs, console.width):
             console.print(line)
+        _own_thresholds(OverlapJudge, console)
         return 0
     shown = len(head) if console.width >= METRICS_WIDE else len(head) - 2
     table = Table(box=None, pad_edge=False)
@@ -81,7 +84,14 @@ def metrics(
     console.print()
     for line in _meanings(specs, console.width):
         console.print(line)
+    _own_thresholds(OverlapJudge, console)
     return 0
+
+
+def _own_thresholds(judge: type[OverlapJudge], console: Console) -> None:
+    console.print()
+    for name, threshold in judge.thresholds.items():
+        console.print(f"{name} under the judge {judge.name}: threshold {threshold:g}")
 
 
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -42,6 +42,7 @@ def test_metrics_are_whole_and_each_says_what_it_means(lines, width):
     found = lines("metrics", width)
     text = " ".join(" ".join(found).split())
     assert "…" not in text
+    assert found[-1] == "faithfulness under the judge overlap: threshold 0.57"
     for metric in all_metrics().values():
         assert metric.spec.summary in text
         assert all(output.name in text for output in metric.spec.outputs)

@@ -61,6 +61,22 @@ def shown_metric(overview: Overview, key: str | None) -> MetricView | None:
     return next(iter([*asked, *fallen, *metrics]), None)
 
 
+def agreed(overview: Overview, found: InvestigationView | None) -> Overview:
+    """Return an overview whose fallen metric has the time and means of the investigation, which looks closer."""
+    if found is None or not found.is_fallen or found.since is None or not found.before or not found.after:
+        return overview
+    since, before, after = found.since, found.before.mean, found.after.mean
+    return replace(
+        overview,
+        metrics=tuple(
+            replace(it, drift=replace(it.drift, since=since, before=before, after=after))
+            if it.metric == found.metric and is_worse(it)
+            else it
+            for it in overview.metrics
+        ),
+    )
+
+
 def is_worse(metric: MetricView) -> bool:
     """Tell whether a metric changed for the worse."""
     return metric.drift.state == {"up": "fell", "down": "rose"}.get(metric.direction or "")

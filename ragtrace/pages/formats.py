@@ -73,7 +73,7 @@ def percent(share: float | None) -> str:
     """
     if share is None:
         return NONE
-    digits = 1 if 0 < share < 0.095 or 0.995 <= share < 1 else 0
+    digits = 1 if 0 < abs(share) < 0.095 or 0.995 <= share < 1 else 0
     return f"{share * 100:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
@@ -115,11 +115,11 @@ def seconds(value: float | None) -> str:
 
 
 def moment(at: float | None) -> Markup:
-    """Return a `time` element in UTC, which the page's script turns into local time; a dash for none.
+    """Return a `time` element in UTC; a dash for none.
 
     Example:
         >>> moment(1_700_000_000.5)
-        Markup('<time datetime="2023-11-14T22:13:20Z">2023-11-14 22:13 UTC</time>')
+        Markup('<time datetime="2023-11-14T22:13:20Z">2023-11-14 22:13:20 UTC</time>')
     """
     try:
         when = datetime.fromtimestamp(at, UTC) if at else None
@@ -127,7 +127,7 @@ def moment(at: float | None) -> Markup:
         when = None
     if when is None:
         return escape(NONE)
-    return Markup('<time datetime="{:%Y-%m-%dT%H:%M:%SZ}">{:%Y-%m-%d %H:%M} UTC</time>').format(when, when)
+    return Markup('<time datetime="{:%Y-%m-%dT%H:%M:%SZ}">{:%Y-%m-%d %H:%M:%S} UTC</time>').format(when, when)
 
 
 def input_moment(at: float | None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from ragtrace.model.printable import count_text
-from ragtrace.pages.choices import calm_sentence, is_worse, shown_metric, stages_of
+from ragtrace.pages.choices import agreed, calm_sentence, is_worse, shown_metric, stages_of
 from ragtrace.pages.rendering import STATIC, render
 from ragtrace.views.types import RunFilter
 
@@ -30,7 +30,7 @@ html { scroll-padding-top: 60px; }
 main > .title { margin-top: 12px; }
 main > .title:target { background: none !important; box-shadow: none; }
 details.whole:target { background: var(--panel) !important; }
-.stages ul li > span { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 0 8px; }
+.stages ul li > span { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 3px 8px; }
 details.whole > summary { overflow-wrap: anywhere; }
 details.whole > .stack { gap: var(--gap); margin-top: 12px; }
 @media print { details.whole { break-inside: avoid; } }
@@ -90,11 +90,13 @@ def report_html(views: Views, comparison: ComparisonView | None = None, *, metri
     overview = views.overview(bins=bins)
     listed = views.runs(RunFilter(metric=metric), size=MOST_LISTED)
     fallen = any(map(is_worse, overview.metrics))
+    investigation = views.investigate() if fallen else None
+    overview = agreed(overview, investigation)
     context = {
         "overview": overview,
         "chosen": RunFilter(),
         "query": {},
-        "investigation": views.investigate() if fallen else None,
+        "investigation": investigation,
         "calm": calm_sentence(overview),
         "shown": shown_metric(overview, metric),
         "stages": stages_of(overview),

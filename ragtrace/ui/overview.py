@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import Route
 
 from ragtrace.model.diagnosis import MEANINGS
-from ragtrace.pages.choices import PERIODS, calm_sentence, is_worse, part_of, shown_metric, stages_of
+from ragtrace.pages.choices import PERIODS, agreed, calm_sentence, is_worse, part_of, shown_metric, stages_of
 from ragtrace.ui.site import filter_of, site_of
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def show_overview(request: Request) -> Response:
     if overview.runs < _MOST_BINS * _BIN_RUNS:
         overview = site.views.overview(chosen, bins=max(overview.runs // _BIN_RUNS, _FEWEST_BINS))
     has_fallen = any(map(is_worse, overview.metrics))
+    found = site.views.investigate(workflow=chosen.workflow) if has_fallen else None
+    overview = agreed(overview, found)
     return site.page(
         "overview.html",
         page="overview",
@@ -58,7 +60,7 @@ def show_overview(request: Request) -> Response:
         period=query.get("period", ""),
         periods=PERIODS,
         workflows=site.views.overview().workflows if chosen.workflow else overview.workflows,
-        investigation=site.views.investigate(workflow=chosen.workflow) if has_fallen else None,
+        investigation=found,
         calm=calm_sentence(overview),
         shown=shown_metric(overview, query.get("metric")),
         shown_key=query.get("metric"),

@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragtrace.errors import ConfigError
-from ragtrace.model.diagnosis import VERDICTS
+from ragtrace.model.diagnosis import MEANINGS, VERDICTS
 from ragtrace.scoring.investigation.comparison import Period
-from ragtrace.scoring.investigation.lines import moment_text, report, slice_name
+from ragtrace.scoring.investigation.lines import moment_text, report, rest_text, slice_name
 from ragtrace.scoring.investigation.runs import MOST_RUNS, RunScore, run_score
 from ragtrace.scoring.investigation.search import investigate, period_of
 from ragtrace.scoring.offline.scored_row import Maker
 from ragtrace.stats.intervals import Interval
 from ragtrace.views.scored_answer import first_metric
-from ragtrace.views.types import Culprit, InvestigationView
+from ragtrace.views.types import Culprit, InvestigationView, ShareChange
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ragtrace.scoring.investigation.search import Investigation
-    from ragtrace.stats.change.mean import Mean
+    from ragtrace.scoring.investigation.verdicts import VerdictShare
+    from ragtrace.stats.change.mean import Change, Mean
     from ragtrace.stats.change.slices import Slice, SliceChange
     from ragtrace.views.columns import Mask, Series, Snapshot
 
@@ -143,11 +144,32 @@ def _view(found: Investigation, lines: tuple[str, ...]) -> InvestigationView:
         since=found.changed_at if found.is_fallen else None,
         before=_interval(change.before),
         after=_interval(change.window),
+        by=_size(change),
         stage=verdict.stage if verdict is not None else None,
         verdict=verdict.verdict if verdict is not None else None,
+        meaning=MEANINGS[verdict.verdict] if verdict is not None else None,
         culprits=tuple(_culprit(it, change.value) for it in found.explained.slices),
+        shares=tuple(_share(it) for it in found.shares),
+        rest=rest_text(found) if found.explained.slices else None,
         lines=lines,
         example_ids=tuple(it.trace_id for it in found.examples) if found.is_fallen else (),
+    )
+
+
+def _size(change: Change) -> Interval:
+    """Return the size of a change, with the bounds of a fall turned."""
+    if change.value >= 0.0 or change.low is None or change.high is None:
+        return Interval(abs(change.value), change.low, change.high)
+    return Interval(-change.value, -change.high, -change.low)
+
+
+def _share(it: VerdictShare) -> ShareChange:
+    return ShareChange(
+        verdict=it.verdict,
+        before=it.before,
+        after=it.window,
+        change=Interval(it.difference, it.low, it.high),
+        n=(it.n_before, it.n_window),
     )
 
 
@@ -166,4 +188,6 @@ def _culprit(it: SliceChange, whole: float) -> Culprit:
         before=before,
         after=window,
         sentence=f"{slice_name(it.slice)}{part}",
+        runs_before=it.share_before,
+        runs_after=it.share_window,
     )

@@ -449,6 +449,7 @@ class Culprit:
         dimension: for example ``tag``; `value` for example ``channel:app``.
         share: part of the change that it explains, 0 to 1 and above.
         before: mean of its runs before, `after` after.
+        runs_before: its share of all runs before, `runs_after` after.
     """
 
     dimension: str
@@ -457,6 +458,19 @@ class Culprit:
     before: float | None
     after: float | None
     sentence: str
+    runs_before: float | None = None
+    runs_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareChange:
+    """Share of a verdict before and after a fall; `change` is the difference with its 95 % interval."""
+
+    verdict: str
+    before: float
+    after: float
+    change: Interval
+    n: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -466,6 +480,10 @@ class InvestigationView:
     Attributes:
         is_fallen: whether a change for the worse is shown.
         headline: one sentence.
+        by: size of the change with its 95 % interval, positive for the worse.
+        meaning: of the verdict, in words.
+        shares: of each verdict on both sides; empty where the runs have none.
+        rest: whether the mean changed outside the culprits.
         lines: the report of `ragtrace investigate`, line by line.
         example_ids: runs that show it.
     """
@@ -476,9 +494,13 @@ class InvestigationView:
     since: float | None = None
     before: Interval | None = None
     after: Interval | None = None
+    by: Interval | None = None
     stage: str | None = None
     verdict: str | None = None
+    meaning: str | None = None
     culprits: tuple[Culprit, ...] = ()
+    shares: tuple[ShareChange, ...] = ()
+    rest: str | None = None
     lines: tuple[str, ...] = ()
     example_ids: tuple[str, ...] = ()
 

@@ -34,15 +34,15 @@
     }
   };
 
-  // Ticks in the clock of the browser, with the day where a chart spans several.
+  // Ticks in UTC, with the day where a chart spans several.
   const ticks = (chart, splits) => {
     const span = chart.scales.x.max - chart.scales.x.min;
     const form = span > 172800 ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit", hour12: false };
     if (span < 300) form.second = "2-digit";
-    return splits.map((at) => new Date(at * 1000).toLocaleString("en-GB", form));
+    return splits.map((at) => new Date(at * 1000).toLocaleString("en-GB", { timeZone: "UTC", ...form }));
   };
 
-  const moment = (_, at) => (at == null ? "–" : new Date(at * 1000).toLocaleString("en-GB", { hour12: false }));
+  const moment = (_, at) => (at == null ? "–" : `${new Date(at * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC`);
 
   const number = (_, value) => (value == null ? "–" : value.toFixed(2));
 
@@ -64,7 +64,10 @@
         { label: "to", value: number, ...hidden },
         { label: "scores", value: (_, value) => value ?? "–", scale: "count", ...hidden },
       ],
-      hooks: { draw: [lines(data)] },
+      hooks: {
+        draw: [lines(data)],
+        setCursor: [(chart) => chart.root.classList.toggle("idle", chart.cursor.idx == null)],
+      },
     };
   };
 
@@ -83,6 +86,7 @@
     before?.chart.destroy();
     const data = JSON.parse(text);
     const chart = new uPlot(options(element, data), [data.x, data.mean, data.lower, data.upper, data.n], element);
+    chart.root.classList.add("idle");
     drawn.set(element, { chart, text });
   };
 

@@ -1,20 +1,7 @@
-// Local times, keys, themes and pauses. Every page works without it.
+// Keys, themes and pauses. Every page works without it.
 (() => {
   const one = (selector, root = document) => root.querySelector(selector);
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
-
-  // Times: UTC in the page, local time here.
-  const clock = { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false };
-  const localize = () => {
-    const today = new Date().toDateString();
-    for (const element of all("time[datetime]")) {
-      const at = new Date(element.dateTime);
-      if (Number.isNaN(at.getTime())) continue;
-      const isToday = at.toDateString() === today;
-      element.textContent = at.toLocaleString("en-GB", isToday ? clock : { day: "numeric", month: "short", year: "numeric", ...clock });
-      element.title = element.dateTime;
-    }
-  };
 
   // Theme: system, light, dark.
   const themes = ["system", "light", "dark"];
@@ -52,11 +39,11 @@
     button.addEventListener("click", () => {
       isPaused = !isPaused;
       button.setAttribute("aria-pressed", String(isPaused));
-      button.textContent = isPaused ? "Paused" : "Pause";
+      button.textContent = isPaused ? "Updates paused" : "Pause updates";
     });
     const say = (text) => { button.textContent = text; };
     document.addEventListener("htmx:error", () => say("Server stopped"));
-    document.addEventListener("htmx:after:request", () => { if (!isPaused) say("Pause"); });
+    document.addEventListener("htmx:after:request", () => { if (!isPaused) say("Pause updates"); });
     const isBusy = () =>
       document.activeElement?.matches("#content :is(input, select, textarea)") || !getSelection().isCollapsed;
     document.addEventListener("htmx:before:request", (event) => {
@@ -125,22 +112,11 @@
   };
 
   // A choice in a filter applies at once; the button is for those without scripts, and for text.
-  const localInput = (at) => {
-    const shifted = new Date(at.getTime() - at.getTimezoneOffset() * 60000);
-    return shifted.toISOString().slice(0, 19);
-  };
   const startFilters = () => {
-    // Forms without scripts send UTC; here people write local time, and the address holds Unix seconds.
-    for (const field of all("input[data-at]")) {
-      field.previousElementSibling.textContent = field.previousElementSibling.textContent.replace(" (UTC)", "");
-      if (field.dataset.at) field.value = localInput(new Date(field.dataset.at * 1000));
-    }
+    // A field of a time holds whole seconds of UTC; untouched, it sends the exact time of the address.
     document.addEventListener("formdata", (event) => {
-      for (const field of all("input[data-at]", event.target)) {
-        if (!field.value) continue;
-        const isKept = field.dataset.at && field.value === localInput(new Date(field.dataset.at * 1000));
-        event.formData.set(field.name, isKept ? field.dataset.at : new Date(field.value).getTime() / 1000);
-      }
+      for (const field of all("input[data-at]", event.target))
+        if (field.value && field.dataset.at && field.value === field.defaultValue) event.formData.set(field.name, field.dataset.at);
     });
     document.addEventListener("change", (event) => {
       const form = event.target.closest("form.filter");
@@ -155,14 +131,12 @@
   };
 
   const start = () => {
-    localize();
     startTheme();
     startUpdates();
     startEvidence();
     startFilters();
     one("#keys")?.addEventListener("click", () => one("#shortcuts").showModal());
     document.addEventListener("keydown", onKey);
-    document.addEventListener("htmx:after:swap", localize);
   };
   start();
 })();

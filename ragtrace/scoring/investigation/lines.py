@@ -174,7 +174,7 @@ def _stage(found: Investigation) -> list[str]:
 def _shares(found: Investigation) -> list[str]:
     if not found.shares:
         return []
-    rows = [f"  {'':<25}   before      n   window      n   change"]
+    rows = [f"  {'':<25}   before      n    after      n   change"]
     for it in found.shares:
         mark = "*" if it.is_changed else " "
         shares = f"{it.before:>9.1%} {it.n_before:>6} {it.window:>8.1%} {it.n_window:>6}"
@@ -198,7 +198,7 @@ def _where(found: Investigation) -> list[str]:
         ]
     else:
         rows = [row for i, it in enumerate(explained.slices, start=1) for row in _slice_rows(i, it, found)]
-        rows += [_rest(found)]
+        rows += [rest_text(found)]
     if not found.has_facts:
         rows.append("older runs lack tags, sources, K, language and lengths: these were not searched")
     return rows
@@ -257,7 +257,8 @@ def _cause(it: SliceChange) -> str:
     return "its runs became worse, and its share changed"
 
 
-def _rest(found: Investigation) -> str:
+def rest_text(found: Investigation) -> str:
+    """Return whether the mean changed outside the slices that explain the change."""
     rest = found.explained.rest
     if rest is None or rest.low is None or rest.high is None:
         return "outside these parts there are too few scores to tell"

@@ -35,8 +35,8 @@ def page() -> str:
 
 The public names, each with the first line of its docstring. Applications need `ragtrace` alone. The other modules
 are for packages that bring a metric, a judge, a sink, a queue or an integration. `help(ragtrace.query)` prints a
-docstring whole, and so does the site that `make docs` builds. [Stability and deprecation](../stability.md) says which names
-stay, and how one goes.
+docstring whole, and so does the site that `make docs` builds. [Stability and
+deprecation](../stability.md) says which names stay, and how one goes.
 
 {sections}"""
 

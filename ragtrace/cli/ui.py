@@ -63,7 +63,9 @@ def command(
 
     name = source_of(source)
     if not is_loopback(host):
-        say("ragtrace: warning: other machines can reach these pages, which have no login", file=sys.stderr)
+        can = "can read them" if read_only else "can read them and rate; --read-only forbids ratings"
+        say(f"ragtrace: warning: no login. Anybody who reaches these pages {can}", file=sys.stderr)
+    say(f"ragtrace ui: reading {name} ...", flush=True)
     with pages(
         name,
         compare=compare,

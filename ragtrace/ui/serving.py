@@ -49,11 +49,21 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def url_of(bound: socket.socket) -> str:
-    """Return the address for a browser."""
+    """Return the address for a browser, on this machine or another that reaches the host."""
     host, port = bound.getsockname()[:2]
     if ip_address(host).is_unspecified:
-        host = "127.0.0.1"
+        host = _own_address()
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def _own_address() -> str:
+    """Return the address by which other machines reach this one; loopback without a network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # kept for documentation; chooses a route and sends nothing
+        except OSError:
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])
 
 
 class Server(uvicorn.Server):

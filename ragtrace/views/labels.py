@@ -212,7 +212,7 @@ def _why(labels: int, spread: float, share: float, scores: Floats, found: Judged
     if not labels:
         return f"no label yet among {where}"
     if spread > 0.35:
-        return f"people differ from each other among {where}"
+        return f"{count_text(labels, 'label')}, and the next may well differ, among {where}"
     return f"{count_text(labels, 'label')} so far among {where}"
 
 

@@ -37,6 +37,7 @@ def compared_files(before: Side, after: Side, *, metric: str | None) -> Comparis
         counts=(len(rows[0]), len(rows[1])),
         metric=wanted,
         metrics=tuple(sorted(map(_line, found.lines), key=lambda it: it.metric != wanted)),
+        pairing="runs of the same id, each with its own pair",
         runs=tuple(_regressions(rows[0], rows[1], wanted, (before[1], after[1]))) if wanted else (),
         verdicts=tuple(verdict_pairs(sides[0], sides[1])),
         refused=found.refused,

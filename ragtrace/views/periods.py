@@ -131,22 +131,23 @@ def run_weights(snapshot: Snapshot) -> np.typing.NDArray[np.float64]:
 
 
 def _runs(before: Side, after: Side, metric: str) -> list[ComparedRun]:
-    """Return the newest runs of each question that stands on both sides, the worst regression first."""
+    """Return the worst run of each question that stands on both sides, the worst regression first."""
     known = output_of(metric)
     sign = -1.0 if known is not None and known.direction == "down" else 1.0
-    old, new = (_by_question(side, metric) for side in (before, after))
+    old, new = (_by_question(side, metric, sign) for side in (before, after))
     found = [
         _compared_run(before[0], after[0], old[query], new[query], metric, sign) for query in old if query in new
     ]
     return sorted(found, key=lambda it: it.change)[:MOST_RUNS]
 
 
-def _by_question(side: Side, metric: str) -> dict[str, int]:
-    """Return the newest valued run of each question."""
+def _by_question(side: Side, metric: str, sign: float) -> dict[str, int]:
+    """Return the worst valued run of each question, the newest of equal ones."""
     snapshot, mask = side
-    valued = np.flatnonzero(mask & np.isfinite(snapshot.latest(metric).value))
+    values = snapshot.latest(metric).value
+    valued = np.flatnonzero(mask & np.isfinite(values))
     at = snapshot.at[valued]
-    order = valued[np.lexsort((valued, np.where(np.isfinite(at), at, -np.inf)))]
+    order = valued[np.lexsort((valued, np.where(np.isfinite(at), at, -np.inf), -sign * values[valued]))]
     return {key: row for row in order.tolist() if (key := snapshot.questions[row])}
 
 

@@ -427,6 +427,7 @@ class ComparisonView:
         names: of the two sides; `counts` their runs.
         metric: the metric that `runs` are ordered by.
         runs: questions that stand in both, the worst regression first; empty where none does.
+        pairing: which runs of a question `runs` holds, in words.
         verdicts: verdict, share before and share after.
         refused: why metrics were not compared.
     """
@@ -436,6 +437,7 @@ class ComparisonView:
     metric: str | None
     metrics: tuple[ComparedMetric, ...]
     runs: tuple[ComparedRun, ...]
+    pairing: str = "the worst run of each question on either side"
     verdicts: tuple[tuple[str, Interval, Interval], ...] = ()
     refused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

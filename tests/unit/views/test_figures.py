@@ -130,6 +130,16 @@ def test_periods_are_compared_by_their_means(tmp_path):
     assert [it.verdict for it in found.metrics if it.metric == "contradicted_rate"] == ["worse"]
 
 
+def test_of_a_question_asked_often_the_worst_runs_are_compared(tmp_path):
+    values = [0.9, 0.5, 0.8, 0.7, 0.1, 0.6]
+    rows = [line(n, value=value, session=None, query="How long?") for n, value in enumerate(values)]
+    views, middle = Views.of_file(write(tmp_path / "a.jsonl", rows)), START + 3 * 60.0
+    [pair] = views.compare_periods((0.0, middle), (middle, 2e9), metric="faithfulness").runs
+    assert (pair.before, pair.after) == (0.5, 0.1)
+    [pair] = views.compare_periods((0.0, middle), (middle, 2e9), metric="contradicted_rate").runs
+    assert (pair.before, pair.after) == (0.5, 0.9)
+
+
 def test_nothing_scored_gives_an_empty_overview(tmp_path):
     views = Views.of_file(write(tmp_path / "a.jsonl", [{"query": "Where?"}]))
     assert (views.overview().metrics, views.runs(RunFilter()).count) == ((), 1)

@@ -53,7 +53,7 @@ def test_the_queue_leaves_labelled_runs_out_and_says_why():
     first = queue(builder.snapshot("v"), "faithfulness", most=5)
     assert (first.labelled, first.total, first.corrected, first.agreement) == (0, RUNS, None, None)
     assert first.items[0].gain == 1.0
-    assert first.items[0].why.startswith("no label yet among scores of ")
+    assert all(it.why.startswith("no label yet among scores of ") for it in first.items)
     labelled(builder, [builder.rows[it.id] for it in first.items], truth)
     second = queue(builder.snapshot("v"), "faithfulness", most=5)
     assert second.labelled == 5

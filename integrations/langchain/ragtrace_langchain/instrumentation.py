@@ -115,7 +115,11 @@ class LangChainInstrumentor(Instrumentor):
     """
 
     dependencies = ("langchain-core >= 1.0",)
-    configure = staticmethod(ragtrace.configure)
     capture = staticmethod(instrument)
     release = staticmethod(uninstrument)
     is_capturing = staticmethod(is_instrumented)
+
+    @staticmethod
+    def configure(**providers: Any) -> None:
+        """Call `ragtrace.configure`, which loads the table of settings at the first call."""
+        ragtrace.configure(**providers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from llama_index_instrumentation import get_dispatcher
 
@@ -212,7 +212,11 @@ class LlamaIndexInstrumentor(Instrumentor):
     """
 
     dependencies = ("llama-index-core >= 0.14",)
-    configure = staticmethod(ragtrace.configure)
     capture = staticmethod(instrument)
     release = staticmethod(uninstrument)
     is_capturing = staticmethod(is_instrumented)
+
+    @staticmethod
+    def configure(**providers: Any) -> None:
+        """Call `ragtrace.configure`, which loads the table of settings at the first call."""
+        ragtrace.configure(**providers)

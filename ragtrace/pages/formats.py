@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 NONE = "–"
 FACTS = {
     "sufficient": "contexts hold the answer",
-    "found": "needed passages were retrieved",
-    "selected": "needed passages were selected",
-    "shown": "selected passages stood in the prompt",
-    "reached": "needed passages reached the model",
+    "found": "every needed passage was retrieved",
+    "selected": "no needed one was left out for a worse",
+    "shown": "every needed one selected stood in the prompt",
+    "reached": "the best needed ones stood in the prompt",
     "attempted": "the answer tries to answer",
     "supported": "contexts support its claims",
     "contradicted": "contexts contradict a claim",

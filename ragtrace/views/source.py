@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LOOK_EVERY_S = 0.5
+_FIRST_LOAD_S = 1.0
 _CACHED = 64
 _MOST_WORKFLOWS = 50
 _EVERYTHING = RunFilter()
@@ -109,6 +110,8 @@ class Views:
         self._failure: Exception | None = None
         if is_live:
             self._begin_loading()
+            if (loading := self._loading) is not None:  # a small source is whole before anybody asks
+                loading.join(_FIRST_LOAD_S)
         else:
             self._load()
 

@@ -36,9 +36,9 @@ def serving(source: Path, *args: str) -> Iterator[str]:
         text=True,
         env=environment(PYTHONUNBUFFERED="1", RAGTRACE_CONTENT="full"),
     ) as process:
+        assert process.stdout is not None
+        seen: list[str] = []
         try:
-            assert process.stdout is not None
-            seen = []
             for line in process.stdout:
                 seen.append(line)
                 found = [word for word in line.split() if word.startswith("http://")]
@@ -48,7 +48,10 @@ def serving(source: Path, *args: str) -> Iterator[str]:
             else:
                 raise AssertionError(f"ragtrace ui did not start: {''.join(seen)}")
         finally:
+            died = process.poll()
             process.terminate()
+            if died is not None and seen:
+                raise AssertionError(f"ragtrace ui ended with {died}: {''.join(seen)}{process.stdout.read()}")
 
 
 @dataclass

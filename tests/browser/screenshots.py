@@ -50,8 +50,17 @@ def shoot(folder: Path) -> None:
 def _demo(folder: Path, *args: str) -> Demo:
     folder.mkdir()
     made = run_demo(folder, *args, questions=QUESTIONS)
+    refuse_failures(made.file)
     spread(made.file)
     return made._replace(file=made.file.rename(folder.with_suffix(".jsonl")))
+
+
+def refuse_failures(file: Path) -> None:
+    """Fail where the judge failed, so that no picture shows a demo without scores."""
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    failed = sum(score["state"] == "error" for row in rows for score in row["scores"].values())
+    if failed or len(rows) != QUESTIONS:
+        raise SystemExit(f"ui-screenshots: the demo scored {len(rows)} of {QUESTIONS} runs with {failed} errors")
 
 
 def spread(file: Path) -> None:
@@ -77,7 +86,9 @@ def _shoot_all(browser: Browser, url: str, folder: Path) -> None:
         page.wait_for_timeout(400)  # charts are drawn
         page.screenshot(path=folder / f"ui-{name}.png")
 
-    save("overview", "/")
+    page.goto(url)
+    page.get_by_text(f"{QUESTIONS} runs").first.wait_for()
+    save("overview")
     page.emulate_media(color_scheme="dark")
     save("overview-dark")
     page.emulate_media(color_scheme="light")

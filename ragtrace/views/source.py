@@ -109,9 +109,7 @@ class Views:
         self._loading: threading.Thread | None = None
         self._failure: Exception | None = None
         if is_live:
-            self._begin_loading()
-            if (loading := self._loading) is not None:  # a small source is whole before anybody asks
-                loading.join(_FIRST_LOAD_S)
+            self._begin_loading().join(_FIRST_LOAD_S)  # a small source is whole before anybody asks
         else:
             self._load()
 
@@ -367,9 +365,10 @@ class Views:
         else:
             self._begin_loading()
 
-    def _begin_loading(self) -> None:
-        self._loading = threading.Thread(target=self._load_safely, name="ragtrace-views", daemon=True)
-        self._loading.start()
+    def _begin_loading(self) -> threading.Thread:
+        loading = self._loading = threading.Thread(target=self._load_safely, name="ragtrace-views", daemon=True)
+        loading.start()
+        return loading
 
     def _load_safely(self) -> None:
         try:

@@ -74,9 +74,13 @@ def demo_copy(demo: Demo, tmp_path: Path) -> Path:
     return Path(shutil.copy(demo.file, tmp_path / "demo.jsonl"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium, without a window."""
+    """Debian's Chromium, without a window.
+
+    Stopped with its module: while Playwright's synchronous API is open, an event loop runs in this thread, and every
+    later test of the process that calls `asyncio.run` would fail.
+    """
     if not find_spec("playwright"):
         pytest.skip("playwright is not installed")
     program = shutil.which("chromium")

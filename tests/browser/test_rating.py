@@ -128,7 +128,7 @@ def test_ratings_of_a_file_serve_calibrate(demo_copy: Path, watch: Callable[...,
 def test_a_read_only_page_says_why(ui: str, watch: Callable[..., Watched]) -> None:
     page = watch(ui).open("/runs")
     page.locator("[data-row]").first.click()
-    assert page.get_by_text("--read-only").count()
+    page.get_by_text("--read-only").first.wait_for()
     assert not page.locator("#rate form").count()
 
 

@@ -25,7 +25,6 @@ None of them is ever raised into the user's application from a capture call: see
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -156,6 +155,8 @@ def nearest(name: str, valid: Iterable[str]) -> str:
         >>> nearest("zzz", ["faithfulness", "mrr"])
         '; valid: faithfulness, mrr'
     """
+    import difflib  # noqa: PLC0415 - for errors alone
+
     names = sorted(valid)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:

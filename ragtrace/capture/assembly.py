@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragtrace.capture.attribution import count_unread, found_in, prompt_set, shown_texts
-from ragtrace.capture.citations import parts_of_run
 from ragtrace.capture.fitting import fitted
 from ragtrace.capture.passages import ReadPassages, distinct, ranked, sourced_passage
 from ragtrace.capture.types import FinishedRun, Generation, Retrieval, WaitingRun
@@ -170,6 +169,8 @@ def _parts(run: EndedRun, answer: str, pools: tuple[Pool, ...]) -> tuple[AnswerP
         return ()
     replies = (said.content for step in run.steps if isinstance(step, Generation) for said in step.outputs)
     prompts = run.prompts if run.used_text is None else [*run.prompts, run.used_text]
+    from ragtrace.capture.citations import parts_of_run  # noqa: PLC0415 - its patterns take 7 ms of an import
+
     return parts_of_run(answer, pools[-1].passages, pools[0].passages, prompts, replies, run.passage_labels)
 
 

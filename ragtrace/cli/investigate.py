@@ -41,7 +41,8 @@ Where: a part of the traffic is named where the mean would have changed clearly 
 their weights, and sessions (else runs of one question) as one. At most 5 % of named parts are expected to stand
 there by chance. A part is left out if most of its runs are in parts named before it. Searched are workflow,
 environment, data source, tag, source of the passages, model, K, language and kind of the question, and length of
-question and answer. The length of an answer may be an effect, and not the cause.
+question and answer. The length of an answer may be an effect of the fault. It is named only where no other part
+explains nearly as much.
 
 Changed: facts whose value nearly all runs changed, such as the model. This need not be the cause.
 

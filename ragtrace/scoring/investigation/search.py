@@ -238,7 +238,7 @@ def _explained(
     has_facts = all(run.query_chars is not None for run in runs)
     left_out = _unknown_before(runs, has_facts=has_facts)
     members = _members(runs, left_out, has_facts=has_facts) if is_fallen else {}
-    explained = explain(scores, members, worse=worse)
+    explained = explain(scores, members, worse=worse, effects=("answer_length",))
     has_verdicts = _has_verdicts(runs, scores)
     shares = verdict_shares(runs, scores) if has_verdicts else ()
     verdict = _grown(runs, scores, shares) if is_fallen else None

@@ -10,7 +10,7 @@ import numpy as np
 from ragtrace.stats.change.mean import TwoPeriods, adjusted, effective, influence, mean_change, spread_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from ragtrace.stats.change.mean import Change, Mask, Worse
 
@@ -19,6 +19,8 @@ LEAST_CLUSTERS = 20.0
 """Effective clusters that a slice needs before or in the window, and the other runs on both sides."""
 LEAST_SHARE = 0.2
 """Share of the whole change that a slice must explain to be named."""
+NEARLY_AS_MUCH = 0.8
+"""Share of an effect's part of the change from which a cause is named in its place."""
 _MOST_KNOWN = 0.5  # of a slice's weight in slices already named; above it the runs are mostly theirs
 
 
@@ -90,6 +92,7 @@ def explain(
     worse: Worse = -1,
     most: int = 3,
     rate: float = FALSE_DISCOVERY_RATE,
+    effects: Collection[str] = (),
 ) -> Explained:
     """Return the slices that explain a change of the mean for the worse.
 
@@ -104,6 +107,8 @@ def explain(
         worse: sign of a change for the worse.
         most: slices that are named at most.
         rate: false-discovery rate.
+        effects: dimensions that a fault may change itself, such as the length of an answer. Where a slice of
+            another dimension explains at least `NEARLY_AS_MUCH` of what theirs does, that one is named.
 
     Returns:
         No slice where the mean did not change for the worse, or where a period has no score.
@@ -138,7 +143,7 @@ def explain(
         ]
         if not fitting:
             break
-        named.append(min(fitting, key=lambda name: (tests[name].p, -worse * tests[name].explained)))
+        named.append(_strongest(fitting, tests, worse, effects))
         kept &= ~members[named[-1]]
     return Explained(
         change=change,
@@ -146,6 +151,20 @@ def explain(
         rest=mean_change(scores.only(kept), worse=worse) if named else None,
         tested=len(whole),
     )
+
+
+def _strongest(fitting: list[Slice], tests: Mapping[Slice, _Test], worse: Worse, effects: Collection[str]) -> Slice:
+    """Return the slice with the strongest evidence; a cause before an effect that explains little more."""
+
+    def evidence(name: Slice) -> tuple[float, float]:
+        return tests[name].p, -worse * tests[name].explained
+
+    best = min(fitting, key=evidence)
+    if best.dimension not in effects:
+        return best
+    least = NEARLY_AS_MUCH * worse * tests[best].explained
+    causes = [name for name in fitting if name.dimension not in effects and worse * tests[name].explained >= least]
+    return min(causes, key=evidence, default=best)
 
 
 class _Test(NamedTuple):

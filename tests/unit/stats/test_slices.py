@@ -90,6 +90,25 @@ def test_two_slices_that_fall_are_both_named_and_the_rest_is_not_shown_to_change
     assert found.rest.low < 0.0 < found.rest.high
 
 
+def test_a_cause_is_named_before_an_effect_that_explains_as_much():
+    """Invented sentences make the answers of one channel longer, so length tells the bad answers even better."""
+    rng = np.random.default_rng(3)
+    is_window = np.arange(800) >= 400
+    is_app = rng.random(800) < 0.5
+    is_bad = is_window & is_app & (rng.random(800) < 0.9)
+    values = rng.normal(0.9, 0.05, 800) - 0.5 * is_bad
+    members = {
+        Slice("tag", "app"): is_app,
+        Slice("tag", "other"): rng.random(800) < 0.5,
+        Slice("answer_length", "over_71"): is_bad | (rng.random(800) < 0.2),
+    }
+    given = scores(values, is_window), members
+    assert explain(*given).slices[0].slice.dimension == "answer_length"
+    assert [it.slice.value for it in explain(*given, effects=("answer_length",)).slices] == ["app"]
+    del members[Slice("tag", "app")]
+    assert [it.slice.value for it in explain(*given, effects=("answer_length",)).slices] == ["over_71"]
+
+
 def test_where_higher_is_worse_a_rise_is_explained():
     rng = np.random.default_rng(4)
     is_window, is_beta = np.arange(2_000) >= 1_000, rng.random(2_000) < 0.3

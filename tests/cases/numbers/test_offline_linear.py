@@ -1,0 +1,120 @@
+"""The offline judge reads ten times as much context in at most twelve times as long."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ragtrace.judges.offline.judge import OverlapJudge
+from ragtrace.model import Passage, Pool, RagRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SMALL, LARGE = 100_000, 1_000_000
+MOST = 12.0
+ANSWER = (
+    "The parcel to Oslo weighs 3.4 kg and arrives on 5 March 2024. Maria Berg pays 12 euros for it. "
+    "Returns are accepted within 30 days. There are four warehouses, and 20 % of the parcels are late."
+)
+SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstv" for vowel in "aeiou"]
+SUBJECTS = (
+    "parcel",
+    "warehouse",
+    "customer",
+    "driver",
+    "invoice",
+    "contract",
+    "return",
+    "delivery",
+    "office",
+    "manager",
+)
+VERBS = ("reaches", "leaves", "confirms", "repeats", "changes", "describes", "counts", "follows", "moves", "keeps")
+
+
+def word(draw: random.Random) -> str:
+    return "".join(draw.choices(SYLLABLES, k=draw.randint(2, 4)))
+
+
+def prose(draw: random.Random) -> str:
+    words = " ".join(word(draw) for _ in range(draw.randint(3, 14)))
+    end = draw.choice(
+        ("", f" on {draw.randint(1, 28)} May {draw.randint(1990, 2025)}", f" for {draw.randint(2, 900)} euros")
+    )
+    return f"The {draw.choice(SUBJECTS)} {draw.choice(VERBS)} the {word(draw)} {words}{end}. " + draw.choice(
+        ("", "", "\n\n")
+    )
+
+
+def unbroken(draw: random.Random) -> str:
+    return f"{word(draw)} "
+
+
+def numbers(draw: random.Random) -> str:
+    return f"Item {draw.randint(1, 99_999)} costs {draw.uniform(1, 900):,.2f} euros and weighs {draw.randint(2, 9_000)} g. "
+
+
+def names(draw: random.Random) -> str:
+    first, last, town = (word(draw).capitalize() for _ in range(3))
+    return f"{first} {last} of {town} met {word(draw).capitalize()} {word(draw).capitalize()}. "
+
+
+def short(draw: random.Random) -> str:
+    return f"{word(draw).capitalize()} {draw.choice(VERBS)}. "
+
+
+FORMS: dict[str, Callable[[random.Random], str]] = {
+    "prose": prose,
+    "one line": unbroken,
+    "numbers": numbers,
+    "names": names,
+    "short sentences": short,
+}
+
+
+def text_of(form: str, size: int) -> str:
+    draw, parts, length = random.Random(size), [], 0
+    while length < size:
+        parts.append(FORMS[form](draw))
+        length += len(parts[-1])
+    return "".join(parts)[:size]
+
+
+def record(contexts: list[str]) -> RagRecord:
+    passages = tuple(Passage(id=str(rank), text=text, rank=rank) for rank, text in enumerate(contexts, 1))
+    return RagRecord(id="1", query="When?", answer=ANSWER, pools=(Pool(stage="used", passages=passages),))
+
+
+def seconds(contexts: list[str], repeats: int) -> float:
+    """Return the process CPU time of one audit, the shortest of some."""
+    given, times = record(contexts), []
+    for _ in range(repeats):
+        start = time.process_time()
+        asyncio.run(OverlapJudge().audit(given))
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+def test_one_context_of_ten_times_the_size_takes_at_most_twelve_times_as_long(form: str) -> None:
+    seconds([text_of(form, 2_000)], 1)  # compiles the patterns
+    small = seconds([text_of(form, SMALL)], 3)
+    large = seconds([text_of(form, LARGE)], 2)
+    assert large <= MOST * small, (small, large, large / small)
+
+
+@pytest.mark.slow
+def test_ten_times_as_many_contexts_take_at_most_twelve_times_as_long() -> None:
+    def cut(size: int) -> list[str]:
+        text = text_of("prose", size)
+        return [text[start : start + 5_000] for start in range(0, size, 5_000)]
+
+    seconds(cut(5_000), 1)
+    small, large = seconds(cut(SMALL), 3), seconds(cut(LARGE), 2)
+    assert large <= MOST * small, (small, large, large / small)

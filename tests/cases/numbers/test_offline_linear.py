@@ -21,6 +21,7 @@ ANSWER = (
     "The parcel to Oslo weighs 3.4 kg and arrives on 5 March 2024. Maria Berg pays 12 euros for it. "
     "Returns are accepted within 30 days. There are four warehouses, and 20 % of the parcels are late."
 )
+LAST = "The lighthouse keeper Astrid Vik repaired 37 lamps."  # the end of each text; to support it is to read all
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstv" for vowel in "aeiou"]
 SUBJECTS = (
     "parcel",
@@ -65,7 +66,7 @@ def names(draw: random.Random) -> str:
 
 
 def short(draw: random.Random) -> str:
-    return f"{word(draw).capitalize()} {draw.choice(VERBS)}. "
+    return f"The {draw.choice(SUBJECTS)} {draw.choice(VERBS)} it with {word(draw)}. "
 
 
 FORMS: dict[str, Callable[[random.Random], str]] = {
@@ -82,12 +83,14 @@ def text_of(form: str, size: int) -> str:
     while length < size:
         parts.append(FORMS[form](draw))
         length += len(parts[-1])
-    return "".join(parts)[:size]
+    return "".join(parts)[: size - len(LAST) - 1] + " " + LAST
 
 
 def record(contexts: list[str]) -> RagRecord:
     passages = tuple(Passage(id=str(rank), text=text, rank=rank) for rank, text in enumerate(contexts, 1))
-    return RagRecord(id="1", query="When?", answer=ANSWER, pools=(Pool(stage="used", passages=passages),))
+    return RagRecord(
+        id="1", query="When?", answer=f"{ANSWER} {LAST}", pools=(Pool(stage="used", passages=passages),)
+    )
 
 
 def seconds(contexts: list[str], repeats: int) -> float:
@@ -95,8 +98,10 @@ def seconds(contexts: list[str], repeats: int) -> float:
     given, times = record(contexts), []
     for _ in range(repeats):
         start = time.process_time()
-        asyncio.run(OverlapJudge().audit(given))
+        audit = asyncio.run(OverlapJudge().audit(given))
         times.append(time.process_time() - start)
+        assert audit.claims[-1].text == LAST
+        assert audit.claims[-1].verdict == "supported"  # it has read the text to its end
     return min(times)
 
 

@@ -50,6 +50,7 @@ from ragtrace_langchain.selection import record_retrieved, withdraw_failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from types import FrameType
     from uuid import UUID
 
     from langchain_core.documents import Document
@@ -68,6 +69,30 @@ _SPANS: dict[Kind, type[OpenSpan]] = {
     "tool": OpenToolCall,
     "model": ModelCall,
 }
+
+
+class _Inline:
+    """Whether async runs call a handler in their own context, not in an executor's thread: yes, but for one reader.
+
+    ``AsyncCallbackManager.on_llm_start`` starts no other handler as soon as one is inline. Where only ours are, it
+    reads no, and hands all handlers to ``ahandle_event``, which reads yes. An application may still set a value.
+    """
+
+    _READER = "AsyncCallbackManager.on_llm_start"  # and its comprehensions, which are frames of their own in 3.11
+
+    def __get__(self, handler: object, owner: type | None = None) -> bool:
+        reader = sys._getframe(1)  # noqa: SLF001 - 0.1 µs; inspect.stack reads source files
+        return not (reader.f_code.co_qualname.startswith(self._READER) and _only_ours_are_inline(reader))
+
+
+@guarded
+def _only_ours_are_inline(reader: FrameType) -> bool:
+    """Tell whether the manager whose method is reading has no inline handler but ours."""
+    frame: FrameType | None = reader
+    while frame is not None and "self" not in frame.f_locals:
+        frame = frame.f_back
+    handlers = frame.f_locals["self"].handlers if frame is not None else ()
+    return not any(one.run_inline for one in handlers if not isinstance(one, RagtraceHandler))
 
 
 class RagtraceHandler(BaseCallbackHandler):
@@ -96,7 +121,7 @@ class RagtraceHandler(BaseCallbackHandler):
     """
 
     raise_error = False
-    run_inline = True  # else async runs send it to a thread of an executor
+    run_inline = _Inline()
 
     @guarded_constructor
     def __init__(

@@ -16,6 +16,9 @@ PEERS_READY := $(PEERS)/.ready
 # OpenInference's and OpenTelemetry's own instrumentations, in one process with ours.
 BESIDE := build/beside
 BESIDE_READY := $(BESIDE)/.ready
+# LangChain's sdists with their unit tests, and what those need.
+FRAMEWORKS := build/frameworks
+FRAMEWORKS_READY := $(FRAMEWORKS)/.ready
 # Node's OTLP exporters, as senders to `ragtrace serve`; where there is npm.
 NODE := build/node
 NODE_READY := $(if $(shell command -v npm),$(NODE)/.ready)
@@ -57,7 +60,7 @@ rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1)
 $(call install,$(1),$(2))
 endef
 
-.PHONY: api examples changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-mlflow test-peers test-beside test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs tutorial links lock phoenix-screenshot pictures ui-screenshots clean help wheel-check licences sbom audit release vendor
+.PHONY: api examples changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-mlflow test-peers test-beside test-frameworks test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs tutorial links lock phoenix-screenshot pictures ui-screenshots clean help wheel-check licences sbom audit release vendor
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -90,6 +93,14 @@ $(BESIDE_READY): requirements/beside.lock pyproject.toml | $(READY)
 	$(call install,$(BESIDE),--no-deps --no-build-isolation --editable .)
 	@touch $@
 
+$(FRAMEWORKS_READY): requirements/frameworks.lock pyproject.toml | $(READY)
+	$(call environment,$(FRAMEWORKS),--requirement requirements/frameworks.lock)
+	$(call install,$(FRAMEWORKS),--no-deps --no-build-isolation --editable .)
+	$(PIP) download --no-binary :all: --no-deps --no-build-isolation --dest $(FRAMEWORKS)/sdists \
+	  $$(grep -E '^langchain(-core|-classic)?==' requirements/frameworks.lock)
+	for sdist in $(FRAMEWORKS)/sdists/*.tar.gz; do tar -xzf $$sdist -C $(FRAMEWORKS)/sdists || exit 1; done
+	@touch $@
+
 $(NODE)/.ready: tests/beside/node/package-lock.json
 	rm -rf $(NODE) && mkdir -p $(NODE) && cp tests/beside/node/package*.json $(NODE)
 	cd $(NODE) && npm ci --silent
@@ -109,7 +120,7 @@ $(LOWEST_READY): requirements/lowest.lock pyproject.toml | $(READY)
 	$(call install,$(LOWEST),--no-deps --no-build-isolation --editable .)
 	@touch $@
 
-environments: $(LOWEST_READY) $(PHOENIX_READY) $(MLFLOW_READY) $(BESIDE_READY) $(NODE_READY) $(ENGINES_READY) $(PEERS_READY) $(DEPLOY_READY) ## all environments that tests install beside ours; --jobs 2 makes two at a time
+environments: $(LOWEST_READY) $(PHOENIX_READY) $(MLFLOW_READY) $(BESIDE_READY) $(FRAMEWORKS_READY) $(NODE_READY) $(ENGINES_READY) $(PEERS_READY) $(DEPLOY_READY) ## all environments that tests install beside ours; --jobs 2 makes two at a time
 
 demo: $(READY) ## 300 questions to a real chain, scored live; an incident half-way
 	$(BIN)/ragtrace demo
@@ -138,6 +149,9 @@ test-peers: $(READY) $(PEERS_READY) ## our numbers beside ragas, rouge-score, ra
 
 test-beside: $(READY) $(BESIDE_READY) $(NODE_READY) ## ragtrace in one process with OpenInference and OTel GenAI, and behind Node and Rotel
 	BESIDE_PYTHON=$(CURDIR)/$(BESIDE)/bin/python $(BIN)/python -m pytest -n $(WORKERS) tests/beside
+
+test-frameworks: $(READY) $(FRAMEWORKS_READY) ## LangChain's own unit tests, plainly and with ragtrace switched on (4 min)
+	FRAMEWORKS_PYTHON=$(CURDIR)/$(FRAMEWORKS)/bin/python $(BIN)/python -m pytest tests/frameworks -p no:xdist
 
 test-deploy: $(READY) $(DEPLOY_READY) ## the Helm chart, the Collector's configuration and the image's recipe, under their linters
 	DEPLOY_PYTHON=$(CURDIR)/$(DEPLOY)/bin/python $(BIN)/python -m pytest tests/deploy -p no:xdist
@@ -280,6 +294,8 @@ lock: $(READY) ## resolve requirements/*.in anew
 	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/peers.in > requirements/peers.lock
 	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url -c requirements/dev.lock \
 	  requirements/beside.in | grep -v ragtrace | grep -v '^[-.]' > requirements/beside.lock
+	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url -c requirements/dev.lock \
+	  requirements/frameworks.in | grep -v ragtrace | grep -v '^[-.]' > requirements/frameworks.lock
 	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/deploy.in \
 	  | grep -v '^[-.]' > requirements/deploy.lock
 	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/engines.in | grep -v ragtrace \

@@ -54,7 +54,8 @@ class MetricSpec:
         abilities: parts of the task that it needs and that some judges cannot do.
         reads: tasks whose verdicts it reads where another metric asked for them. Such a metric is computed after
             all others.
-        offline_version: the version of the offline reading, which it uses under any judge; "" = none.
+        offline_version: the version of the offline reading, which it uses under any judge, beside a judge or
+            alone; "" = none.
         prompts: ids of the metric's own prompts, which it always asks.
         options: fields of `ragtrace.metrics.eval_context.MetricOptions` that change its numbers and version.
         outputs: every number it exports.

@@ -142,6 +142,7 @@ class EvalContext:
         self._verdicts: dict[Task, Costly | JudgeError] = {}
         self._members: list[list[EvalContext]] | None = None
         self._deep_pool: list[Future[DeepPool]] = []  # at most one; the contexts of a panel's members share it
+        self._specifics: list[Specifics] = []  # likewise
 
     async def audit(self) -> Audit:
         """Return the fused reading of the answer; raises JudgeError."""
@@ -235,10 +236,18 @@ class EvalContext:
 
     def specifics(self) -> Specifics:
         """Return the invented specifics of the answer, from the audit where the judge looked for them."""
+        known = self.kept_specifics()
+        if known is None:
+            known = specifics_in(self.record)
+            self._specifics.append(known)
+        return known
+
+    def kept_specifics(self) -> Specifics | None:
+        """Return the invented specifics where a metric or the judge looked for them; None where none did."""
         audit = self._verdicts.get("audit")
         if isinstance(audit, Audit) and audit.invented is not None:
             return Specifics(audit.attempted, audit.unscorable, len(audit.claims), audit.invented)
-        return specifics_in(self.record)
+        return self._specifics[0] if self._specifics else None
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return one row a text; raises JudgeError, JudgeUnsupported without an embedder."""
@@ -292,6 +301,7 @@ class EvalContext:
             deep_retriever=self.deep_retriever,
         )
         member._deep_pool = self._deep_pool
+        member._specifics = self._specifics
         return member
 
     def _judge_of(self, task: Task) -> Judge:

@@ -139,7 +139,7 @@ def _identity(spec: MetricSpec, ctx: EvalContext) -> tuple[JudgeInfo | None, str
     if spec.offline_version:
         judge = JudgeInfo(model="overlap", prompt_hash=spec.offline_version)
         parts.append(spec.offline_version)
-    elif tasks and ctx.judge is not None:
+    if tasks and ctx.judge is not None:
         known = _tasks_of(ctx.judge)
         hashes = [ctx.judge.version(task) for task in sorted(tasks) if task in known]
         judge = JudgeInfo(model=ctx.judge.name, prompt_hash=hashes[0] if hashes else "")

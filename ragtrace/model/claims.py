@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SUPPORTED = "supported"
+INVENTED = "invented"
+"""Verdict on a number, date, name or quote that no context has, and the name of the list of such."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,8 +19,8 @@ class BadClaim:
     """A claim that is not supported.
 
     Attributes:
-        text: the claim; a sentence of the answer, or a judge's own words for a part of it.
-        verdict: ``contradicted``, ``not_supported``, or another word of the judge's.
+        text: the claim; a sentence of the answer, a judge's own words for a part of it, or a specific.
+        verdict: ``contradicted``, ``not_supported``, ``invented``, or another word of the judge's.
         support: 0 to 1, where the judge measures it.
         reason: the judge's reason, "" where it gives none.
     """

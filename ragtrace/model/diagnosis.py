@@ -59,7 +59,7 @@ MEANINGS: Final[dict[Verdict, str]] = {
     "unsupported": "the answer says what the contexts do not hold",
     "wrongly_refused": "the contexts hold the answer, and the model declined",
     "rightly_refused": "the contexts lack the answer, and the model declined",
-    "ok": "no stage is seen to fail",
+    "ok": "the contexts support each claim, and no stage is seen to fail",
     "undetermined": "the evidence does not decide",
 }
 """Each verdict in words."""

@@ -58,8 +58,6 @@ def asks_judge(spec: MetricSpec) -> bool:
         >>> [asks_judge(metric.spec) for metric in select(["faithfulness", "invented_specifics", "mrr"])]
         [True, False, True]
     """
-    if spec.offline_version:
-        return False
     return "judge" in spec.needs or bool(spec.task or spec.prompts or spec.abilities)
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Final
 
 from ragtrace.errors import JudgeError, JudgeUnsupported
 from ragtrace.judges.base import Audit, Grades
-from ragtrace.judges.offline.reading import is_blank
+from ragtrace.judges.offline.reading import is_blank, version
 from ragtrace.judges.scales import are_grades
 from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Output, answer_lacking, result
 from ragtrace.metrics.diagnosis.needed import PassageGrades, followed
 from ragtrace.metrics.diagnosis.relevancy import Responsiveness
 from ragtrace.metrics.diagnosis.table import DecisionRow, DiagnosisFacts, decide
 from ragtrace.metrics.graded import are_of
+from ragtrace.model.claims import INVENTED, SUPPORTED
 from ragtrace.model.diagnosis import DIAGNOSIS, FAILURES, STAGES
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ragtrace.model.diagnosis import Because
 
 LOW_NUGGETS: Final = 0.5
+_MOST_NAMED: Final = 5  # claims and specifics in the details
 _WHOLE_SCOPES = ("gold", "shadow")
 _LACKING: Mapping[str, Because] = {
     "no_answer_expected": "no_answer_expected",
@@ -43,13 +45,15 @@ async def diagnosis(ctx: EvalContext) -> list[MetricResult]:
     Higher is better; the mean is the share of runs without a fault. ``details.stage`` is the stage that failed
     first: retrieval, rerank, prompt, model or none. `ragtrace.metrics.diagnosis.table.ROWS` decides, by facts about
     the run: where the passages with a grade of at least `MetricOptions.relevant_grade` went (by labels, by a deeper
-    retrieval, or by the judge's grades), whether the contexts are sufficient, and the claims of the answer. A judge
-    that measures support decides on it by its own threshold, and never on contradictions, which it cannot see.
+    retrieval, or by the judge's grades), whether the contexts are sufficient, and the claims of the answer: one
+    claim without support, or one specific that no context has, is enough. A judge that measures support has no say
+    on contradictions, which it cannot see.
 
-    It reads what other metrics asked for. Selected alone it asks for the audit, and without labels it then knows no
-    grades. ``na``: no_answer_expected, partial_run, missing_input:answer, missing_input:query, no_contexts where no
-    stage was seen, and undetermined where the facts do not decide. The verdict is then ``undetermined``, and
-    ``details.because`` says why. ``error``: the facts do not decide because the judge failed. Source: ragtrace.
+    It reads what other metrics asked for, such as the specifics of `invented_specifics`. Selected alone it asks for
+    the audit, and without labels it then knows no grades. ``na``: no_answer_expected, partial_run,
+    missing_input:answer, missing_input:query, no_contexts where no stage was seen, and undetermined where the facts
+    do not decide. The verdict is then ``undetermined``, and ``details.because`` says why. ``error``: the facts do
+    not decide because the judge failed. Source: ragtrace.
 
     Example:
         >>> import asyncio
@@ -108,6 +112,7 @@ class _JudgeVerdicts:
     Attributes:
         audit: its verdicts; None where it has none.
         failure: why it has none although it can.
+        invented: specifics of an attempt that no context has; empty where nobody looked for them.
     """
 
     def __init__(self) -> None:
@@ -115,6 +120,7 @@ class _JudgeVerdicts:
         self.is_sufficient: bool | None = None
         self.failure: JudgeError | None = None
         self.responsiveness = Responsiveness()
+        self.invented: tuple[str, ...] = ()
 
     @classmethod
     async def of(cls, ctx: EvalContext) -> _JudgeVerdicts:
@@ -130,6 +136,7 @@ class _JudgeVerdicts:
             pass
         except JudgeError as error:
             verdicts.failure = error
+        verdicts.invented = verdicts._specifics(ctx)
         verdicts.responsiveness = Responsiveness.of(ctx, verdicts._claims(ctx))
         return verdicts
 
@@ -151,22 +158,35 @@ class _JudgeVerdicts:
         )
 
     def evidence(self, ctx: EvalContext) -> dict[str, object]:
-        """Return counts and levels; no text."""
+        """Return counts and levels, the worst claims without support, and specifics that no context has."""
         found: dict[str, object] = {"relevant_grade": ctx.options.relevant_grade}
-        verdicts = [claim.verdict for claim in self._claims(ctx)]
-        if verdicts:
+        claims = self._claims(ctx)
+        if claims:
+            verdicts = [claim.verdict for claim in claims]
+            bad = sorted((claim for claim in claims if claim.verdict != SUPPORTED), key=lambda it: it.support)
             found["n_claims"] = len(verdicts)
             found["n_unsupported"] = verdicts.count("not_supported")
             found["n_contradicted"] = verdicts.count("contradicted")
+            found["claims"] = [{**asdict(it), "sources": list(it.sources)} for it in bad[:_MOST_NAMED]]
+        if claims or self.invented:
+            found["n_invented"] = len(self.invented)
+            found[INVENTED] = list(self.invented[:_MOST_NAMED])
         nuggets = _value(ctx, "nuggets_vital", "nuggets_all")
         if nuggets is not None:
             found |= {"nuggets": nuggets, "nuggets_low": LOW_NUGGETS}
         return found | self.responsiveness.evidence()
 
+    def _read(self, ctx: EvalContext) -> Audit | None:
+        """Return the audit of an attempt whose contexts the judge could read."""
+        return self.audit if self.audit is not None and self.audit.attempted and ctx.contexts() else None
+
     def _claims(self, ctx: EvalContext) -> tuple[Claim, ...]:
-        """Return the claims of an attempt whose contexts the judge could read."""
-        is_read = self.audit is not None and self.audit.attempted and ctx.contexts()
-        return self.audit.claims if self.audit is not None and is_read else ()
+        audit = self._read(ctx)
+        return () if audit is None else audit.claims
+
+    def _specifics(self, ctx: EvalContext) -> tuple[str, ...]:
+        found = ctx.kept_specifics() if self._read(ctx) is not None else None
+        return found.invented if found is not None and found.is_attempt else ()
 
     def _sufficient(self, ctx: EvalContext) -> Known:
         if not ctx.record.contexts:  # nothing was delivered, and nothing answers no question
@@ -182,12 +202,12 @@ class _JudgeVerdicts:
         return _tri(None if answered is None else answered > 0.0)
 
     def _supported(self, ctx: EvalContext) -> Known:
-        claims, threshold = self._claims(ctx), _measure(ctx)
-        if not claims:
+        audit = self._read(ctx)
+        if audit is None:
             return "unknown"
-        if threshold is not None:
-            return _tri(sum(claim.support for claim in claims) / len(claims) >= threshold)
-        return _tri(all(claim.verdict == "supported" for claim in claims))
+        if self.invented or any(claim.verdict != SUPPORTED for claim in audit.claims):
+            return "no"
+        return "yes" if audit.claims and not audit.truncated else "unknown"
 
     def _contradicted(self, ctx: EvalContext) -> Known:
         claims = self._claims(ctx)
@@ -206,16 +226,16 @@ class _JudgeVerdicts:
         if not claims or not delivered:
             return "unknown"
         contexts = ctx.record.contexts
-        supported = [claim for claim in claims if claim.verdict == "supported"]
+        supported = [claim for claim in claims if claim.verdict == SUPPORTED]
         if any(contexts[place].id in delivered for claim in supported for place in claim.sources):
             return "yes"
-        is_told = all(claim.sources for claim in supported) and _measure(ctx) is None
+        is_told = all(claim.sources for claim in supported) and not _is_measuring(ctx)
         return "no" if is_told else "unknown"
 
 
-def _measure(ctx: EvalContext) -> float | None:
-    """Return the threshold of a judge that measures support; None for one that decides on each claim."""
-    return ctx.judge.thresholds.get("faithfulness") if ctx.judge is not None else None
+def _is_measuring(ctx: EvalContext) -> bool:
+    """Return whether the judge measures support, and does not say which context a claim rests on."""
+    return ctx.judge is not None and "faithfulness" in ctx.judge.thresholds
 
 
 def _relevance(ctx: EvalContext) -> PassageGrades | None:
@@ -295,6 +315,8 @@ METRIC = CoroutineMetric(
         task="audit",
         reads=("sufficiency", "grades", "questions"),
         options=("relevant_grade",),
+        offline_version=version(),
+        code_version=2,
     ),
     diagnosis,
 )

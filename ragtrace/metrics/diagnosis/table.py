@@ -28,7 +28,7 @@ class DiagnosisFacts:
         matched: the prompt that was seen showed a passage as it was delivered. Where it showed none, somebody wrote
             the passages anew, or the prompt lost them all.
         attempted: the answer tries to answer.
-        supported: the contexts support the answer's claims.
+        supported: the contexts support each claim of the answer, and hold each specific: number, date, name, quote.
         contradicted: the contexts contradict a claim.
         responsive: the answer turns to the question, and does not evade it.
         used: a supported claim rests on a needed passage.
@@ -160,7 +160,7 @@ ROWS: Final[tuple[DecisionRow, ...]] = (
     DecisionRow(
         when={"supported": NO},
         verdict="unsupported",
-        meaning="A claim has no support in the contexts.",
+        meaning="A claim has no support in the contexts, or they lack a number, date, name or quote of the answer.",
     ),
     DecisionRow(
         when={"holds": YES, "used": NO, "responsive": OPEN},
@@ -176,7 +176,7 @@ ROWS: Final[tuple[DecisionRow, ...]] = (
         when={"supported": OPEN},
         verdict="undetermined",
         because="claims_unknown",
-        meaning="The answer has no claim that somebody could check.",
+        meaning="No claim of the answer could be checked, or not all of them were.",
     ),
     DecisionRow(
         when={"responsive": NO},

@@ -387,6 +387,49 @@ async def test_the_offline_judge_says_what_it_can() -> None:
         assert verdict_of(found) == verdict, record.answer
 
 
+async def test_one_sentence_without_support_is_enough_whatever_the_mean_is() -> None:
+    answer = f"{TEXTS['fee']} {TEXTS['door']} Wombats sleep beside frozen rivers."
+    record = run_of("fee door", answer=answer)
+    results = await evaluate(select(("faithfulness", "diagnosis")), EvalContext(record, judge=OverlapJudge()))
+    mean, found = results
+    assert (mean.passed, verdict_of(found), found.value) == (True, "unsupported", 0.0)
+    assert [claim["text"] for claim in found.details["claims"]] == ["Wombats sleep beside frozen rivers."]  # type: ignore[attr-defined]
+    assert found.details["supported"] is False
+
+
+@pytest.mark.parametrize(
+    ("answer", "more", "verdict", "invented"),
+    [
+        ("It costs 40 euros.", (), "ok", []),
+        ("It costs 40 euros. Pay it to Quillfeather.", ("invented_specifics",), "unsupported", ["Quillfeather"]),
+        ("It costs 40 euros. Pay it to Quillfeather.", (), "ok", []),  # nobody looked for them
+        ("Das kostet vierzig Euro, zahlbar an Quillfeather.", ("invented_specifics",), "ok", []),
+    ],
+)
+async def test_a_specific_that_no_context_has_is_enough_where_somebody_looked_for_it(
+    answer: str, more: tuple[str, ...], verdict: str, invented: list[str]
+) -> None:
+    found, chat = await diagnosed(run_of("fee", answer=answer), said("supported"), metrics=(*more, *BUNDLE))
+    assert (verdict_of(found), found.details["invented"], chat.calls) == (verdict, invented, 1)
+    assert found.details["n_invented"] == len(invented)
+    assert found.shown_details(has_content=False).get("n_invented") == len(invented)
+    assert "invented" not in found.shown_details(has_content=False)
+
+
+async def test_each_member_of_a_panel_knows_the_specifics() -> None:
+    members = [LLMJudge(ScriptedChat(always=said("supported"), name=name)) for name in "ab"]
+    record = run_of("fee", answer="It costs 40 euros. Pay it to Quillfeather.")
+    found, _ = await diagnosed(record, judge=ConsensusPanel(members), metrics=(*BUNDLE, "invented_specifics"))
+    assert (verdict_of(found), found.details["agreement"]) == ("unsupported", 1.0)
+
+
+async def test_an_answer_of_which_not_all_claims_were_read_is_not_ok() -> None:
+    long = said(*["supported"] * 41)
+    long["verdicts"] = long["verdicts"][:40]
+    found, _ = await diagnosed(run_of("fee"), long)
+    assert (verdict_of(found), found.details["because"]) == ("undetermined", "claims_unknown")
+
+
 async def test_a_panel_gives_the_verdict_of_most_runs() -> None:
     replies = [said("supported"), said("not_supported"), said("not_supported")]
     members = [LLMJudge(ScriptedChat(always=reply, name=name)) for name, reply in zip("abc", replies, strict=True)]

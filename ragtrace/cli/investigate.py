@@ -158,4 +158,4 @@ def _texts(name: str, store: SqliteStore | None, trace_id: str) -> list[str]:
         if store is not None
         else find_line(name, trace_id, is_id=True, is_quiet=True)
     )
-    return example_texts(answer.record, answer.claims()) if answer.has_texts else []
+    return example_texts(answer.record, answer.standing.claims) if answer.has_texts else []

@@ -79,7 +79,7 @@ def _chosen(where: Sequence[str], identity: str | None) -> tuple[str | None, str
 
 def lines_of(answer: ScoredAnswer, width: int, *, is_full: bool = False) -> Iterator[str]:
     """Yield the lines that describe an answer."""
-    record, claims = answer.record, answer.claims()
+    record, claims = answer.record, answer.standing.claims
     yield "  ".join(_head(answer))
     yield from verdict_lines(answer.scores, width)
     if answer.has_texts:

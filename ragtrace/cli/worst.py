@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import json
 from collections import defaultdict
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -17,6 +18,7 @@ from ragtrace.cli.io.arguments import Source
 from ragtrace.cli.io.stored import opened_store
 from ragtrace.cli.io.verdicts import verdict_line
 from ragtrace.errors import ConfigError
+from ragtrace.model.diagnosis import DIAGNOSIS, FAILURES, verdict_in
 from ragtrace.model.printable import count_text
 from ragtrace.views.scored_answer import FIRST_METRICS, ScoredAnswer, first_metric, stored_answer
 
@@ -45,7 +47,7 @@ def command(
             "--count",
             min=1,
             metavar="N",
-            help="Print at most N answers; those with the best value are left out.",
+            help="Print at most N answers; sound ones with the best value are left out.",
         ),
     ] = 20,
     metric: Annotated[
@@ -81,9 +83,17 @@ def _of_store(store: SqliteStore, metric: str, most: int) -> Ranking[str]:
     if not latest:
         return _of_people(rows, metric, most)
     found = Ranking[str](metric, most)
+    bad = _bad_traces(store)
     for trace_id, value in latest.items():
-        found.add(value, trace_id)
+        found.add(value, trace_id, is_bad=trace_id in bad)
     return found
+
+
+def _bad_traces(store: SqliteStore) -> set[str]:
+    """Return the traces whose latest verdict is a failure."""
+    rows = sorted(store.rows(metric=DIAGNOSIS), key=itemgetter("scored_at"))
+    latest = {row["trace_id"]: verdict_in(json.loads(row["details"] or "{}")) for row in rows}
+    return {trace_id for trace_id, verdict in latest.items() if verdict in FAILURES}
 
 
 def _of_people(rows: Iterable[Row], metric: str, most: int) -> Ranking[str]:
@@ -105,7 +115,7 @@ class Ranking(Generic[T]):
         most: how many are kept.
         is_by_people: the values are ratings of people, from 0 (bad) to 1 (good) whatever the metric.
         count: values seen.
-        best: values seen that are the best possible; none of them is kept.
+        best: values that are the best possible and were left out.
     """
 
     metric: str
@@ -133,10 +143,15 @@ class Ranking(Generic[T]):
         """Whether a lower value is better."""
         return self._output is not None and self._output.direction == "down"
 
-    def add(self, value: float, item: T) -> None:
-        """Take one value; the best possible one is not kept."""
+    def add(self, value: float, item: T, *, is_bad: bool = False) -> None:
+        """Take one value; the best possible one is not kept.
+
+        A metric of the whole answer keeps it where the answer is bad all the same.
+        """
         self.count += 1
-        if self._output is not None and value == (self._output.low if self.is_down else self._output.high):
+        is_told = is_bad and self.metric in FIRST_METRICS
+        best = None if self._output is None else self._output.low if self.is_down else self._output.high
+        if value == best and not is_told:
             self.best += 1
             return
         entry = (value if self.is_down else -value, -self.count, item)
@@ -155,7 +170,7 @@ def _of_file(source: str, metric: str | None, most: int) -> Ranking[ScoredAnswer
             found = Ranking[ScoredAnswer](metric or first_metric(answer.scores), most)
         value = value_of(answer.scores.get(found.metric))
         if value is not None:
-            found.add(value, answer)
+            found.add(value, answer, is_bad=answer.standing.word == "bad")
     if found is None:
         raise ConfigError(f"{source}: there is no scored line")
     return found
@@ -175,7 +190,8 @@ class WorstAnswers:
         """Take one scored record."""
         value = value_of(scores.get(self._ranking.metric))
         if value is not None:
-            self._ranking.add(value, ScoredAnswer(place=place, name=record.id, record=record, scores=scores))
+            answer = ScoredAnswer(place=place, name=record.id, record=record, scores=scores)
+            self._ranking.add(value, answer, is_bad=answer.standing.word == "bad")
 
     def lines(self, width: int, out: str | None) -> Iterator[str]:
         """Yield the list and the command to see one answer; nothing where all are good."""
@@ -215,7 +231,7 @@ def _print(console: Console, source: str, found: Ranking[T], shown: list[tuple[f
 
 
 def answer_lines(value: float, answer: ScoredAnswer, width: int) -> Iterator[str]:
-    """Yield a line with value, place and question, the verdict, and the worst claim."""
+    """Yield a line with value, place and question, the verdict, and the worst claim or specific."""
     from ragtrace.sinks.console import one_line
 
     head = f"{value:.2f}  {answer.place}  "
@@ -224,5 +240,5 @@ def answer_lines(value: float, answer: ScoredAnswer, width: int) -> Iterator[str
     verdict = verdict_line(answer.scores)
     if verdict is not None:
         yield f"      {one_line(verdict, width - 6)}"
-    for claim in answer.claims()[:1]:
+    for claim in answer.standing.claims[:1]:
         yield f"      {one_line(str(claim), width - 6)}"

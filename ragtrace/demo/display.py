@@ -12,7 +12,7 @@ from rich.text import Text
 from ragtrace.demo.incident import HURT_CHANNEL, INVENTING_SHARE
 from ragtrace.demo.tally import WATCHED
 from ragtrace.demo.view import QUIET, alarm_text, interval_text, mean_text, metrics_table, worst_lines
-from ragtrace.model.claims import bad_claims
+from ragtrace.model.standing import standing_of
 from ragtrace.scoring.investigation.comparison import NoMetric, TooFewScores
 from ragtrace.scoring.investigation.lines import example_texts, report
 from ragtrace.scoring.investigation.runs import ScoredSource
@@ -105,7 +105,7 @@ def diagnose(file: ScoredFile, show: str) -> list[str]:
 
 def _texts(file: ScoredFile, trace_id: str) -> list[str]:
     record, scores = next(it for it in file.read() if it[0].trace_id == trace_id)
-    return example_texts(record, bad_claims(scores[WATCHED].get("details") or {}))
+    return example_texts(record, standing_of(scores).claims)
 
 
 def _verdict(progress: Progress) -> Iterator[Text]:

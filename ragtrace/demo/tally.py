@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from ragtrace.model.claims import bad_claims
+from ragtrace.model.standing import standing_by
 from ragtrace.scoring.offline.scored_row import ends_of
 from ragtrace.stats.drift import EDetector
 from ragtrace.stats.intervals import clustered_interval
@@ -18,7 +18,7 @@ from ragtrace.stats.intervals import clustered_interval
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ragtrace.model import RagRecord, Score
+    from ragtrace.model import BadClaim, RagRecord, Score
     from ragtrace.stats.intervals import Interval
 
 TAG = "demo:"
@@ -147,7 +147,8 @@ class Tally:
                 if result.name == WATCHED:
                     number = question_number(record)
                     self._points.append((number, result.value))
-                    self._keep_if_worst(number, record, result.value, result.details)
+                    claim = standing_by(it.result for it in scores).claim
+                    self._keep_if_worst(number, record, result.value, claim)
                     if self._detector.add(result.value) == "alarm" and self.alarm is None:
                         self.alarm = self._explain_alarm(number)
 
@@ -186,9 +187,8 @@ class Tally:
         evidence = f"evidence of a drop {max(found.statistic, 0.0):.1f} of {found.threshold:.1f}"
         return f"{found.state}: {evidence}, baseline {found.baseline.mean:.3f}"
 
-    def _keep_if_worst(self, number: int, record: RagRecord, value: float, details: Mapping[str, object]) -> None:
-        claims = bad_claims(details)
-        sentence, reason = (claims[0].text, claims[0].reason) if claims else ("", "")
+    def _keep_if_worst(self, number: int, record: RagRecord, value: float, claim: BadClaim | None) -> None:
+        sentence, reason = (claim.text, claim.reason) if claim is not None else ("", "")
         unseen = _UNSEEN.search(reason)
         before = record.answer[: max(record.answer.find(sentence), 0)].strip() if sentence else ""
         worst = WorstAnswer(

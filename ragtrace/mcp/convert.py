@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST_METRICS, MOST_LISTED, MOST_PARTS = 60, 50, 60
 MOST_CHARS = {"question": 4_000, "answer": 8_000, "reference": 4_000, "passage": 1_500, "claim": 1_000}
 _REASONS = NA_REASONS | ERROR_REASONS | SKIP_REASONS
-_CLAIM_VERDICTS = {"supported", "not_supported", "contradicted"}
+_CLAIM_VERDICTS = {"supported", "not_supported", "contradicted", "invented"}
 _FACTS = {"workflow", "environment", "corpus", "corpus_version", "model", "selection_source", "tag"}
 _WORDS = {word for words in WORDS.values() for word in words} | {"yes", "no"}
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
@@ -74,6 +74,7 @@ class Converter:
             outcome=it.outcome,
             verdict=it.verdict,
             stage=it.stage,
+            standing=it.word,
             meaning=it.meaning,
             evidence={name: value for name, value in it.verdict_facts if self._leaves(value)},
             scores=[_score(score) for score in it.scores[:MOST_PARTS]],
@@ -120,6 +121,7 @@ class Converter:
             reason=reason(it.reason),
             verdict=it.verdict,
             stage=it.stage,
+            standing=it.word,
             people_rating=it.rating,
             question=self._text(it.query, "claim"),
             worst_claim=self._text(it.claim, "claim"),

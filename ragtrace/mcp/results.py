@@ -72,7 +72,10 @@ class Overview(BaseModel):
 
 
 class Line(BaseModel):
-    """One run of a list; question and claim only with contents on."""
+    """One run of a list; question and claim only with contents on.
+
+    `standing` is good, bad or unclear, and says more of the answer than `passed`, the value against its threshold.
+    """
 
     id: str
     at: datetime | None
@@ -84,6 +87,7 @@ class Line(BaseModel):
     reason: str | None
     verdict: str | None
     stage: str | None
+    standing: str | None
     people_rating: Number | None
     question: str | None = None
     worst_claim: str | None = None
@@ -116,7 +120,7 @@ class Passage(BaseModel):
 
 
 class Claim(BaseModel):
-    """One claim of the answer with the passages that decide it."""
+    """One claim of the answer with the passages that decide it; an invented one is a specific that none has."""
 
     number: int
     verdict: str
@@ -145,7 +149,7 @@ class Score(BaseModel):
 
 
 class Run(BaseModel):
-    """One run whole; texts only with contents on, and cut where they are long."""
+    """One run whole; texts only with contents on, and cut where they are long. `standing` is as in a list."""
 
     id: str
     trace_id: str
@@ -154,6 +158,7 @@ class Run(BaseModel):
     outcome: str
     verdict: str | None
     stage: str | None
+    standing: str | None
     meaning: str | None
     evidence: dict[str, str]
     scores: list[Score]

@@ -9,6 +9,9 @@ from urllib.parse import urlsplit
 
 from markupsafe import Markup, escape
 
+from ragtrace.model.diagnosis import VERDICTS
+from ragtrace.model.standing import word_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -34,6 +37,7 @@ FACTS = {
     "n_claims": "claims",
     "n_unsupported": "of them not supported",
     "n_contradicted": "of them contradicted",
+    "n_invented": "numbers, dates, names and quotes that no context has",
     "because": "why it is undetermined",
 }
 """Words for the facts of a diagnosis, see `ragtrace.metrics.diagnosis.table.DiagnosisFacts`."""
@@ -163,6 +167,16 @@ def words(name: str | None) -> str:
     return NONE if name is None else name.replace("_", " ")
 
 
+def verdict_word(name: str | None) -> str | None:
+    """Return good, bad or unclear for a verdict; None for none.
+
+    Example:
+        >>> verdict_word("cut_from_prompt"), verdict_word(None)
+        ('bad', None)
+    """
+    return next((word_of(verdict) for verdict in VERDICTS if verdict == name), None)
+
+
 def known_facts(found: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the facts of a diagnosis that have words, in the order of the words.
 
@@ -217,6 +231,7 @@ FILTERS: dict[str, Callable[..., object]] = {
     "plural": plural,
     "seconds": seconds,
     "signed": signed,
+    "verdict_word": verdict_word,
     "web_address": web_address,
     "words": words,
 }

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from ragtrace.model import bad_claims
 from ragtrace.model.diagnosis import verdict_of
 from ragtrace.model.printable import printable
+from ragtrace.model.standing import standing_by
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from ragtrace.model import BadClaim, MetricResult, RagRecord, Score
+    from ragtrace.model import MetricResult, RagRecord, Score
 
 _MOST_QUERY_CHARS = 60
 _MOST_CLAIM_CHARS = 100
@@ -55,16 +55,10 @@ def run_lines(
         f"trace {record.trace_id}" if record.trace_id else "",
     ]
     lines = [printable(f"ragtrace: {' | '.join(filter(None, parts))}")]
-    worst = worst_claim(results)
+    worst = standing_by(results).claim
     if worst is not None:
         lines.append(f"          {one_line(str(worst), _MOST_CLAIM_CHARS)}")
     return lines
-
-
-def worst_claim(results: Sequence[MetricResult]) -> BadClaim | None:
-    """Return the least supported claim among some results with a value; None where all are supported."""
-    valued = (result for result in results if result.value is not None)
-    return next((claim for result in valued for claim in bad_claims(result.details)), None)
 
 
 def one_line(text: str, most_chars: int) -> str:
@@ -88,7 +82,7 @@ def _scores(results: Sequence[MetricResult], lower_is_better: Collection[str]) -
         missed = "HIGH" if result.name in lower_is_better else "LOW"
         yield f"{result.key} {result.value:.2f}{f' {missed}' if result.passed is False else ''}"
     for result in results:
-        if result.state == "error" or (not valued and result.state != "ok"):
+        if result.value is None and (verdict := verdict_of(result)) is not None:
+            yield f"{result.key} {verdict} ({result.details.get('because')})"
+        elif result.state == "error" or (not valued and result.state != "ok"):
             yield f"{result.key} {result.state} ({result.reason})"
-        elif result.value is None and verdict_of(result) is not None:
-            yield f"{result.key} undetermined ({result.details.get('because')})"

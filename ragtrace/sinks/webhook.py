@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, get_args
 from ragtrace.capture.fork import after_fork_in_child
 from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.errors import ConfigError
+from ragtrace.model.standing import standing_by
 from ragtrace.settings import WebhookForm
 from ragtrace.sinks.annotation import check_limits, score_id
-from ragtrace.sinks.console import one_line, worst_claim
+from ragtrace.sinks.console import one_line
 from ragtrace.sinks.outbox import Attempt, Outbox
 from ragtrace.sinks.rest import Address, is_plain, iso_utc
 from ragtrace.telemetry.spans.evaluation import explanation
@@ -332,8 +333,8 @@ class _Digest:
 
 
 def _why(result: MetricResult) -> str:
-    """Return the worst claim of a score, or else its explanation; "" without either."""
-    claim = worst_claim([result])
+    """Return the worst claim or specific of a score, or else its explanation; "" without either."""
+    claim = standing_by([result]).claim
     return str(claim) if claim is not None else explanation(result) or ""
 
 

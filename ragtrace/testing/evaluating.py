@@ -291,11 +291,11 @@ class Evaluation:
         return f"{len(bad)} of {count_text(len(values), 'answer')} {side} {limit.value:g}" if bad else ""
 
     def _worst(self, limit: Limit) -> Iterator[str]:
-        """Yield the worst answers; those with the best possible value are left out."""
+        """Yield the worst answers; sound ones with the best possible value are left out."""
         found = Ranking[ScoredAnswer](limit.name, _MOST_SHOWN)
         for answer in self.answers:
             if (value := value_of(answer.scores.get(limit.name))) is not None:
-                found.add(value, answer)
+                found.add(value, answer, is_bad=answer.standing.word == "bad")
         for value, answer in found.worst():
             yield from _shown(value, answer)
 
@@ -342,7 +342,7 @@ def _figure(key: str, column: SummaryColumn) -> str:
 
 
 def _shown(value: float, answer: ScoredAnswer) -> Iterator[str]:
-    claims = answer.claims()
+    claims = answer.standing.claims
     yield f"\n{value:.2f}  {answer.place}  {_plain(answer.record.query)}"
     yield f"      answer   {_plain(marked(answer.record.answer, claims)) or '(empty)'}"
     if (verdict := verdict_line(answer.scores)) is not None:

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
+from ragtrace.pages.formats import words
 from ragtrace.settings import Settings
 from ragtrace.stores.base import FEEDBACK
 from ragtrace.ui.security import read_form
@@ -39,7 +40,9 @@ class RatingForm:
         metric: the rated metric; ``feedback`` is the answer as a whole.
         choices: what can be rated instead, with the address of the page for it.
         judged: the score that is agreed with; None for the answer as a whole.
-        agree: the rating that agrees with the judge: 1 where the score meets its threshold, else 0.
+        agree: the rating that agrees with the judge: 1 where the score meets its threshold, else 0. None for the
+            answer as a whole, and where the score meets its threshold and `against` forbids to call it good.
+        against: the worst claim against the answer, else a verdict that is not good; None where there is neither.
         own: this person's latest rating of the same.
         rater: name that was given last.
         back: the page after the rating.
@@ -52,6 +55,7 @@ class RatingForm:
     choices: tuple[tuple[str, str], ...]
     judged: ScoreRow | None
     agree: int | None
+    against: str | None
     own: RatingRow | None
     rater: str
     back: str
@@ -91,13 +95,15 @@ def rating_form(
     chosen = next(name for name in (request.query_params.get("rate"), metric, names[0]) if name in names)
     rater = unquote(request.cookies.get(RATER_COOKIE, ""))
     judged = scores.get(chosen)
+    against = run.claim or (None if run.word in {"good", None} else words(run.verdict))
     own = [it for it in run.ratings if it.metric == chosen and it.rater == rater]
     return RatingForm(
         action=f"/rate/{quote(run.id, safe='', errors='replace')}",
         metric=chosen,
         choices=tuple((name, _with(request, rate=name)) for name in names),
         judged=judged,
-        agree=None if judged is None else int(judged.passed or False),
+        agree=None if judged is None or (judged.passed and against) else int(judged.passed or False),
+        against=against,
         own=own[-1] if own else None,
         rater=rater,
         back=back or _with(request, rate=chosen),

@@ -104,8 +104,7 @@ def ordered(snapshot: Snapshot, which: RunFilter, found: Mask) -> NDArray[np.int
 
 
 def run_line(snapshot: Snapshot, row: int, metric: str | None, ratings: dict[int, list[float]]) -> RunLine:
-    """Return one line of a list, without its claim."""
-    verdict = snapshot.verdict_of(row)
+    """Return one line of a list, without the standing of its run."""
     at = float(snapshot.at[row])
     rated = ratings.get(row)
     return RunLine(
@@ -113,8 +112,6 @@ def run_line(snapshot: Snapshot, row: int, metric: str | None, ratings: dict[int
         at=at if np.isfinite(at) else 0.0,
         workflow=snapshot.text("workflow", row) or "",
         query=snapshot.queries[row],
-        verdict=verdict,
-        stage=STAGES.get(verdict),  # type: ignore[call-overload]
         model=snapshot.text("model", row),
         session=snapshot.text("session", row),
         rating=sum(rated) / len(rated) if rated else None,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
 from ragtrace.judges.scales import is_whole
 from ragtrace.model.claims import SUPPORTED
-from ragtrace.model.diagnosis import DIAGNOSIS, MEANINGS, STAGES, verdict_in
+from ragtrace.model.diagnosis import MEANINGS
 from ragtrace.views.figures import is_own_threshold, output_of, summary_of, threshold_of
 from ragtrace.views.pool import STAGES as POOL_STAGES
 from ragtrace.views.pool import pooled
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from ragtrace.model import RagRecord
     from ragtrace.model.codec import ScoreJson
+    from ragtrace.model.standing import Standing
     from ragtrace.stores.tables import Row
     from ragtrace.views.scored_answer import ScoredAnswer
 
@@ -59,8 +61,8 @@ def run_view(
         trace_url: address of its trace; None without one.
     """
     record = answer.record
-    claims, spans = placed_claims(record.answer, _claims(answer.scores), _context_ids(record))
-    verdict = verdict_in(_details(answer.scores.get(DIAGNOSIS)))
+    standing = answer.standing
+    claims, spans = placed_claims(record.answer, _claims(answer.scores, standing), _context_ids(record))
     usage = record.usage
     return RunView(
         id=run_id,
@@ -80,10 +82,12 @@ def run_view(
         ratings=tuple(
             RatingRow(metric=it.metric, value=it.value, rater=it.rater, comment=it.comment) for it in answer.ratings
         ),
-        verdict=verdict,
-        stage=None if verdict is None else STAGES[verdict],
-        meaning=None if verdict is None else MEANINGS[verdict],
-        verdict_facts=tuple(_verdict_facts(_details(answer.scores.get(DIAGNOSIS)))),
+        verdict=standing.verdict,
+        stage=standing.stage,
+        meaning=None if standing.verdict is None else MEANINGS[standing.verdict],
+        word=standing.word,
+        claim=None if standing.claim is None else str(standing.claim),
+        verdict_facts=tuple(_verdict_facts(standing.details)),
         duration_s=record.ended - record.started if record.ended > record.started > 0 else None,
         tokens=None if usage is None else (usage.input_tokens or 0, usage.output_tokens or 0),
         judge_calls=sum(row["llm_calls"] for row in rows),
@@ -98,15 +102,19 @@ def _details(score: ScoreJson | None) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _claims(scores: Mapping[str, ScoreJson]) -> Sequence[Mapping[str, Any]]:
-    """Return the claims of faithfulness, else of the first score that has some."""
-    named = sorted(scores, key=lambda name: name != "faithfulness")
-    for name in named:
-        given = _details(scores[name]).get("claims")
-        found = [it for it in given if isinstance(it, dict) and it.get("text")] if isinstance(given, list) else []
-        if found:
-            return found
-    return []
+def _claims(scores: Mapping[str, ScoreJson], standing: Standing) -> Sequence[Mapping[str, Any]]:
+    """Return the claims of faithfulness, else of the first score with some; then what else is against the run."""
+    named = sorted(scores, key=lambda name: (name != "faithfulness", name))
+    found = next((claims for name in named if (claims := _stated(scores[name]))), [])
+    said = {str(it["text"]) for it in found}
+    return [*found, *(asdict(it) for it in standing.claims if it.text not in said)]
+
+
+def _stated(score: ScoreJson) -> list[Mapping[str, Any]]:
+    """Return the claims of a score with a value: those of a refusal are none of the answer."""
+    details = _details(score)
+    given = details.get("claims") if details and score.get("value") is not None else None
+    return [it for it in given if isinstance(it, dict) and it.get("text")] if isinstance(given, list) else []
 
 
 def _context_ids(record: RagRecord) -> list[str]:

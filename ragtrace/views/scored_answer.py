@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.model.claims import bad_claims
+from ragtrace.model.standing import Standing, standing_of
 from ragtrace.stores.tables import record_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ragtrace.model import BadClaim, RagRecord
+    from ragtrace.model import RagRecord
     from ragtrace.model.codec import ScoreJson
     from ragtrace.stores.sqlite import SqliteStore
 
@@ -57,11 +57,10 @@ class ScoredAnswer:
     has_texts: bool = True
     ratings: tuple[Rating, ...] = ()
 
-    def claims(self) -> list[BadClaim]:
-        """Return the bad claims of the first score that has any, worst first."""
-        valued = (score for score in self.scores.values() if score.get("value") is not None)
-        found = (bad_claims(score.get("details") or {}) for score in valued)
-        return next((claims for claims in found if claims), [])
+    @property
+    def standing(self) -> Standing:
+        """Its verdict, and the claims against it."""
+        return standing_of(self.scores)
 
 
 def first_metric(metrics: Iterable[str]) -> str:
@@ -73,6 +72,18 @@ def first_metric(metrics: Iterable[str]) -> str:
     """
     names = set(metrics)
     return next((name for name in FIRST_METRICS if name in names), min(names, default=FIRST_METRICS[0]))
+
+
+def usual_order(metrics: Iterable[str]) -> list[str]:
+    """Return metrics with the default one first; that one alone where there is none.
+
+    Example:
+        >>> usual_order(["mrr", "faithfulness"]), usual_order([])
+        (['faithfulness', 'mrr'], ['faithfulness'])
+    """
+    names = [*metrics]
+    first = first_metric(names)
+    return [first, *(name for name in names if name != first)]
 
 
 def stored_answer(store: SqliteStore, trace_id: str) -> ScoredAnswer:

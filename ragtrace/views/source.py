@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ragtrace.views.columns import Snapshot
     from ragtrace.views.file_runs import Rows
     from ragtrace.views.scored_answer import ScoredAnswer
-    from ragtrace.views.types import ComparisonView, InvestigationView, LabelQueue, MetricView, RunView
+    from ragtrace.views.types import ComparisonView, InvestigationView, LabelQueue, MetricView, RunLine, RunView
 
 T = TypeVar("T")
 _LOOK_EVERY_S = 0.5
@@ -193,13 +193,18 @@ class Views:
         return RunPage(
             metric=metric,
             direction=listing.direction_of(metric),
-            lines=tuple(
-                replace(listing.run_line(it, row, metric, ratings), claim=self._claim(it, row)) for row in shown
-            ),
+            lines=tuple(self._line(it, row, metric, ratings) for row in shown),
             count=len(rows),
             page=page,
             size=size,
         )
+
+    def lines(self, ids: Iterable[str], metric: str | None) -> tuple[RunLine, ...]:
+        """Return some runs as lines of a list, with their values of a metric, in the order given."""
+        it = self._now()
+        rows = [row for name in ids if (row := self._row(it, name)) is not None]
+        ratings = it.ratings()
+        return tuple(self._line(it, row, metric, ratings) for row in rows)
 
     def neighbours(self, which: RunFilter, run_id: str) -> tuple[str | None, str | None]:
         """Return the ids of the runs before and after one, in the order of a filter."""
@@ -244,7 +249,8 @@ class Views:
 
         Args:
             which: runs to look at; its metric is investigated where `metric` is None.
-            metric: None = the one that fell most surely, or the usual first one where the time is estimated.
+            metric: None = the one that fell most surely; where the time is estimated, the usual first one if that
+                fell.
             since: begin of the window in Unix seconds; None = the most likely change.
             workflow: of this workflow alone.
         """
@@ -431,13 +437,20 @@ class Views:
             notes=(*it.notes, *_remarks(it, mask, times)),
         )
 
-    def _claim(self, it: Snapshot, row: int) -> str | None:
-        """Return the worst claim of a run."""
+    def _line(self, it: Snapshot, row: int, metric: str | None, ratings: dict[int, list[float]]) -> RunLine:
+        """Return one line of a list, with the standing of its run."""
+        line = listing.run_line(it, row, metric, ratings)
         try:
-            answer = self._source.answer(it.ids[row], int(it.place[row]))
+            found = self._source.answer(it.ids[row], int(it.place[row])).standing
         except LookupError:
-            return None
-        return next((str(claim) for claim in answer.claims()), None)
+            return line
+        return replace(
+            line,
+            verdict=found.verdict,
+            stage=found.stage,
+            word=found.word,
+            claim=None if found.claim is None else str(found.claim),
+        )
 
     def _texts(self, run_id: str) -> list[str]:
         it = self._now()
@@ -446,7 +459,7 @@ class Views:
             return []
         with suppress(LookupError):
             answer = self._source.answer(run_id, int(it.place[row]))
-            return example_texts(answer.record, answer.claims()) if answer.has_texts else []
+            return example_texts(answer.record, answer.standing.claims) if answer.has_texts else []
         return []
 
     def _url(self, trace_id: str) -> str | None:

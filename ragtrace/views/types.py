@@ -201,10 +201,11 @@ class RunLine:
     Attributes:
         id: names the run in this source: a trace id in a store, the row number in a file.
         query: the question; None where no texts were kept.
-        claim: the worst claim of the answer; None without one.
+        claim: the worst claim of the answer, or a specific that no context has; None without one.
         at: Unix seconds of its end, 0 where unknown.
         value: of the filter's metric; None with another state.
         passed: the value against its threshold.
+        word: good, bad or unclear, as `ragtrace.model.standing.Standing` has it; None where no score says so.
         rating: people's mean rating from 0 (bad) to 1 (good); None without one.
     """
 
@@ -219,6 +220,7 @@ class RunLine:
     reason: str | None = None
     verdict: str | None = None
     stage: str | None = None
+    word: str | None = None
     model: str | None = None
     session: str | None = None
     rating: float | None = None
@@ -276,7 +278,8 @@ class ClaimRow:
 
     Attributes:
         number: from 1.
-        verdict: supported, not_supported, contradicted, or another word of the judge.
+        verdict: supported, not_supported, contradicted, invented (a specific that no context has), or another word
+            of the judge.
         support: 0 to 1; None where the judge gave none.
         evidence: ids of passages that support or contradict it.
         reason: the judge's words.
@@ -349,7 +352,9 @@ class RunView:
         has_texts: False where the store kept no content; question, answer and passages are empty then.
         pieces: the answer with its claims marked.
         passages: retrieved ones by rank, then others; the pool's stages that were seen are `stages`.
-        verdict: of ``diagnosis``, with `stage`, `meaning` and `facts` (what decided).
+        verdict: of ``diagnosis``, with `stage`, `meaning` and `verdict_facts` (what decided).
+        word: good, bad or unclear, as `ragtrace.model.standing.Standing` has it; None where no score says so.
+        claim: the worst claim against the answer, as in `RunLine`.
         duration_s: from start to end; None where unknown.
         tokens: of the application's own model calls, as (input, output).
         facts: name and value of what the run is known by: workflow, session, model, tags and so on.
@@ -374,6 +379,8 @@ class RunView:
     verdict: str | None = None
     stage: str | None = None
     meaning: str | None = None
+    word: str | None = None
+    claim: str | None = None
     verdict_facts: tuple[tuple[str, str], ...] = ()
     duration_s: float | None = None
     tokens: tuple[int, int] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import http.server
 import json
@@ -14,12 +15,21 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 import pytest
 
+from ragtrace.demo.incident import Incident
+from ragtrace.demo.options import DemoOptions
+from ragtrace.judges.offline.judge import OverlapJudge
+from ragtrace.metrics.eval_context import EvalContext
+from ragtrace.metrics.evaluate import evaluate
+from ragtrace.metrics.registry import select
 from ragtrace.model.codec import record_from_json
+from ragtrace.model.diagnosis import FAILURES
+from ragtrace.model.standing import standing_by, standing_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,12 +127,36 @@ def test_the_drop_is_found_after_the_incident_and_the_records_can_be_used(tmp_pa
     assert all(line["scores"]["faithfulness"]["state"] in {"ok", "na"} for line in lines)
     record = record_from_json(lines[0], fallback_id="1")
     assert [len(pool.passages) for pool in record.pools] == [12, 4, 4]
+    asyncio.run(check_planted(lines))
     check_resume(out)
     picture = (tmp_path / "demo.svg").read_text(encoding="utf-8")
     assert "ALARM" in picture
     assert "unsupported" in picture
     assert "Examples" not in picture  # below them stands a command with a path of this machine
     assert "font-face" not in picture
+
+
+async def check_planted(lines: list[dict[str, Any]]) -> None:
+    """Every invented sentence that the judge marks makes its run `unsupported`.
+
+    Only labels may name an earlier stage instead, where the needed passages did not reach the prompt.
+    """
+    incident, count = Incident(first=DemoOptions().incident_at, seed=DemoOptions().seed), 0
+    for number, line in enumerate(lines, start=1):
+        planted, standing = incident.apply("", number).strip(), standing_of(line["scores"])
+        marks = [claim.text for claim in standing.claims]
+        if not any(mark in planted for mark in marks):
+            assert standing.word != "good" or not planted, line["answer"]
+            continue
+        count += 1
+        is_lost = standing.details.get("reached") is False
+        assert standing.verdict in FAILURES if is_lost else standing.verdict == "unsupported", line["answer"]
+        assert (standing.word, standing.details["supported"]) == ("bad", False)
+        record = replace(record_from_json(line, fallback_id=""), labels=None)
+        metrics = select(["faithfulness", "invented_specifics", "diagnosis"])
+        unlabelled = standing_by(await evaluate(metrics, EvalContext(record, judge=OverlapJudge())))
+        assert unlabelled.verdict == "unsupported", line["answer"]
+    assert count >= 50, "of about 60 that are planted"
 
 
 def check_resume(out: Path) -> None:

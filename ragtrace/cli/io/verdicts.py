@@ -7,7 +7,8 @@ from collections import Counter
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from ragtrace.model.diagnosis import DIAGNOSIS, MEANINGS, STAGES, VERDICTS, verdict_in
+from ragtrace.model.diagnosis import MEANINGS, STAGES, VERDICTS
+from ragtrace.model.standing import standing_of
 from ragtrace.scoring.offline.scored_row import clusters_of
 from ragtrace.stats.intervals import clustered_interval
 
@@ -46,11 +47,10 @@ def verdict_line(scores: Mapping[str, ScoreJson]) -> str | None:
         >>> verdict_line({"diagnosis": {"details": {"verdict": "lost_in_rerank"}}})
         'lost_in_rerank (rerank): a needed passage was retrieved, and worse ones were selected in its place'
     """
-    details = _details(scores)
-    verdict = verdict_in(details)
+    found = standing_of(scores)
+    verdict, because = found.verdict, found.details.get("because")
     if verdict is None:
         return None
-    because = details.get("because")
     stage = f" ({STAGES[verdict]})" if STAGES[verdict] != "none" else ""
     why = f", {because}" if isinstance(because, str) and verdict == "undetermined" else ""
     return f"{verdict}{stage}: {MEANINGS[verdict]}{why}"
@@ -63,13 +63,8 @@ def verdict_lines(scores: Mapping[str, ScoreJson], width: int) -> Iterator[str]:
         return
     yield ""
     yield "Verdict"
-    for text in (line, *_evidence(_details(scores))):
+    for text in (line, *_evidence(standing_of(scores).details)):
         yield from wrap(text, width, initial_indent="  ", subsequent_indent="    ")
-
-
-def _details(scores: Mapping[str, ScoreJson]) -> Mapping[str, object]:
-    found = scores.get(DIAGNOSIS, {}).get("details")
-    return found if isinstance(found, dict) else {}
 
 
 def _evidence(details: Mapping[str, object]) -> Iterator[str]:
@@ -92,6 +87,8 @@ def _evidence(details: Mapping[str, object]) -> Iterator[str]:
             f"claims: {details['n_claims']}, unsupported {details.get('n_unsupported')}, "
             f"contradicted {details.get('n_contradicted')}"
         )
+    if details.get("n_invented"):
+        yield f"numbers, dates, names and quotes that no context has: {details['n_invented']}"
     for name, label in _LEVELS.items():
         value, low = details.get(name), details.get(f"{name}_low")
         if isinstance(value, float | int):
@@ -120,7 +117,7 @@ class VerdictShares:
 
     def add(self, scores: Mapping[str, ScoreJson], unit: int) -> None:
         """Take the scores of one line, whose run is of a cluster."""
-        verdict = verdict_in(_details(scores))
+        verdict = standing_of(scores).verdict
         if verdict is not None:
             self.counts[verdict] += 1
             self._found.append(verdict)

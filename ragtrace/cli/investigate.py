@@ -19,7 +19,7 @@ from ragtrace.cli.io.label_ids import LabelIds
 from ragtrace.cli.io.say import say
 from ragtrace.cli.io.stored import MOMENT, moment, opened_store, store_path
 from ragtrace.errors import ConfigError
-from ragtrace.views.scored_answer import first_metric, stored_answer
+from ragtrace.views.scored_answer import stored_answer, usual_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -118,14 +118,14 @@ def _read(
 def _investigated(
     source: Scores, now: float, times: tuple[str, str | None, str], metric: str | None
 ) -> Investigation:
-    from ragtrace.scoring.investigation.search import investigate, period_of
+    from ragtrace.scoring.investigation.search import investigate, investigate_change
 
     since, until, before = times
     if since != CHANGE:
         return investigate(source, _period(since, until, before, now), metric=metric)
-    chosen = metric or first_metric(source.metrics())
     whole = _period("0s", until, before, now)
-    return investigate(source, period_of(source, chosen, before=whole.before, until=whole.until), metric=chosen)
+    names = [metric] if metric is not None else usual_order(source.metrics())
+    return investigate_change(source, names, before=whole.before, until=whole.until)
 
 
 def _period(since: str, until: str | None, before: str, now: float) -> Period:

@@ -43,6 +43,11 @@ def part_of(found: InvestigationView, culprit: Culprit | None = None, *, is_afte
     return RunFilter(metric=found.metric, **part, **times)  # type: ignore[arg-type] # fields of RunFilter
 
 
+def blamed(found: InvestigationView) -> RunFilter:
+    """Return the runs after a fall of the first part and with the verdict that grew, the worst first."""
+    return replace(part_of(found, *found.culprits[:1]), verdict=found.verdict)
+
+
 def is_listed(culprit: Culprit) -> bool:
     """Tell whether a list can be chosen by this part."""
     return culprit.dimension in _FIELDS

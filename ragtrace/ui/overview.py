@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import Route
 
 from ragtrace.model.diagnosis import MEANINGS
-from ragtrace.pages.choices import PERIODS, agreed, calm_sentence, is_worse, part_of, shown_metric, stages_of
+from ragtrace.pages.choices import PERIODS, agreed, calm_sentence, is_worse, shown_metric, stages_of
 from ragtrace.ui.site import filter_of, site_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ragtrace.views.source import Views
     from ragtrace.views.types import RunFilter
 
-_EXAMPLES = 5
 _MOST_BINS, _FEWEST_BINS, _BIN_RUNS = 48, 6, 20  # fewer runs in a bin have intervals as wide as the chart
 NEXT_STEPS = {
     "retrieval": "Look whether the needed documents are in the index, and whether its embedding or query changed.",
@@ -85,7 +84,7 @@ def show_investigation(request: Request) -> Response:
         metrics=site.views.choices().metrics,
         meanings=MEANINGS,
         steps=NEXT_STEPS,
-        examples=site.views.runs(part_of(found, *found.culprits[:1])).lines[:_EXAMPLES] if found.is_fallen else (),
+        examples=site.views.lines(found.example_ids, found.metric),
     )
 
 

@@ -12,10 +12,10 @@ from ragtrace.model.diagnosis import MEANINGS, VERDICTS
 from ragtrace.scoring.investigation.comparison import Period
 from ragtrace.scoring.investigation.lines import moment_text, report, rest_text, slice_name
 from ragtrace.scoring.investigation.runs import MOST_RUNS, RunScore, run_score
-from ragtrace.scoring.investigation.search import investigate, period_of
+from ragtrace.scoring.investigation.search import investigate, investigate_change
 from ragtrace.scoring.offline.scored_row import Maker
 from ragtrace.stats.intervals import Interval
-from ragtrace.views.scored_answer import first_metric
+from ragtrace.views.scored_answer import usual_order
 from ragtrace.views.types import Culprit, InvestigationView, ShareChange
 
 if TYPE_CHECKING:
@@ -102,7 +102,8 @@ def investigation_view(
     Args:
         snapshot: all runs.
         chosen: those to look at.
-        metric: its key; None = the one that fell most surely, or the first where the time is estimated.
+        metric: its key; None = the one that fell most surely; where the time is estimated, the usual first one if
+            that fell.
         since: begin of the window, Unix seconds.
         texts_of: gives the question and the worst claim of a run.
         show: the command that shows a run.
@@ -114,11 +115,11 @@ def investigation_view(
     first, last = float(times.min()), float(times.max()) + 1e-3
     try:
         if since is None:
-            metric = metric or first_metric(source.metrics())
-            period = period_of(source, metric, before=first, until=last)
+            names = [metric] if metric is not None else usual_order(source.metrics())
+            metric = names[0]
+            found = investigate_change(source, names, before=first, until=last)
         else:
-            period = Period(before=first, since=since, until=last)
-        found = investigate(source, period, metric=metric)
+            found = investigate(source, Period(before=first, since=since, until=last), metric=metric)
     except ConfigError as error:
         return _nothing(str(error), metric)
     return _view(found, tuple(report(found, texts_of, show)))

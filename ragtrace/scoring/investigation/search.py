@@ -92,7 +92,8 @@ class Investigation:
         shares: the share of each verdict in both periods; empty where the runs have none.
         replaced: facts whose value nearly all runs changed; empty where nothing fell.
         has_facts: whether the runs of both periods have the facts of schema version 3, such as tags.
-        examples: bad runs of the window, those of the first slice and of the verdict first.
+        examples: runs of the window that are worse than the mean of before, those of the first slice and of the
+            verdict first.
         also: other metrics that fell, by name; only where the metric was chosen here.
         others: judges, versions and K whose scores stand for the same traffic, and changed less surely.
     """
@@ -165,6 +166,37 @@ def investigate(
     else:
         found, is_fallen, also = _chosen(source, period)
     return _explained(found, period, is_fallen=is_fallen, changed_at=changed_at, also=also)
+
+
+def investigate_change(source: Source, metrics: Sequence[str], *, before: float, until: float) -> Investigation:
+    """Compare the times before and after the likeliest change for the worse.
+
+    Where the first metric did not fall, the one of the others that fell most surely is taken, by p-values that are
+    multiplied by the number of metrics.
+
+    Args:
+        source: where the scores stand.
+        metrics: at least one exported name; the first one need not be watched.
+        before: Unix seconds of the earliest run.
+        until: Unix seconds behind the last one.
+
+    Raises:
+        TooFewScores: of the first metric.
+        NoMetric: it has no score.
+    """
+    first, *others = metrics
+    found = investigate(source, period_of(source, first, before=before, until=until), metric=first)
+    if found.is_fallen:
+        return found
+    changes: list[tuple[float, str, Period]] = []
+    for name in filter(is_watched, others):
+        try:
+            period = period_of(source, name, before=before, until=until)
+            changes.append((compared(source, period, name).p * period.looks * len(metrics), name, period))
+        except (TooFewScores, NoMetric):  # it has no say
+            continue
+    p, name, period = min(changes, default=(1.0, first, found.period))
+    return investigate(source, period, metric=name) if p <= CERTAIN_P else found
 
 
 def period_of(source: Source, metric: str, *, before: float, until: float) -> Period:
@@ -254,7 +286,7 @@ def _explained(
         verdict=verdict,
         has_verdicts=has_verdicts,
         has_facts=has_facts,
-        examples=_examples(runs, scores, worse, first, verdict.verdict if verdict else None),
+        examples=_examples(found, first, verdict.verdict if verdict else None),
         also=also,
         others=found.others,
         shares=shares,
@@ -331,12 +363,15 @@ def _growth_p(runs: Sequence[RunScore], scores: TwoPeriods, verdict: Verdict) ->
     return mean_change(replace(scores, values=values, ends=UNIT), worse=1).p
 
 
-def _examples(
-    runs: Sequence[RunScore], scores: TwoPeriods, worse: Worse, first: Mask | None, verdict: str | None
-) -> tuple[Example, ...]:
-    """Return the worst runs of the window, one a session or question."""
+def _examples(found: MetricChange, first: Mask | None, verdict: str | None) -> tuple[Example, ...]:
+    """Return runs of the window that moved the mean, one a session or question.
+
+    Those of the first slice and of the verdict stand first, then those with the worst values.
+    """
+    runs, worse, before = found.runs, found.worse, found.change.before.mean or 0.0
+    moved = found.scores.is_window & (worse * (found.scores.values - before) > 0.0)
     ranked = sorted(
-        np.flatnonzero(scores.is_window).tolist(),
+        np.flatnonzero(moved).tolist(),
         key=lambda i: (
             first is not None and not first[i],
             verdict is not None and runs[i].verdict != verdict,

@@ -20,7 +20,9 @@ from ragtrace.model import Labels, Passage, Pool, Score, ScoreKey
 from ragtrace.model.codec import record_to_json, score_to_json
 from ragtrace.stores import Policy
 from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.views.source import Views
 from tests.scored import numbered, score_of
+from tests.ui.scored import client_of
 
 HOUR = 3_600.0
 LINES = 200
@@ -255,3 +257,68 @@ def test_a_file_whose_labels_match_no_passage_says_so(tmp_path, capsys, kind):
 def test_two_stores_are_refused(store, capsys):
     assert main(["investigate", str(store), "--store", str(store)]) == 2
     assert "give the store once" in capsys.readouterr().err
+
+
+def inventing_file(tmp_path):
+    """Half-way the app begins to invent numbers in every other answer; the mean of faithfulness stays as it is.
+
+    The lowest scores of faithfulness are those of another fault, which is as frequent before as after.
+    """
+    path, draw, lines = tmp_path / "scored.jsonl", random.Random(5), []
+    for n in range(2 * LINES):
+        tag = "app" if n % 2 else "web"
+        is_inventing, is_lost = tag == "app" and n >= LINES and n % 4 == 1, n % 10 == 4
+        value = 0.1 if is_lost else min(max(draw.gauss(0.85, 0.05), 0.0), 1.0)
+        verdict = "lost_in_rerank" if is_lost else "unsupported" if is_inventing else "ok"
+        details = {"verdict": verdict, "claims": [], "invented": [f"{n} euros"] if is_inventing else []}
+        scores = {
+            "faithfulness": (value, {}),
+            "invented_specifics": (float(is_inventing), {"invented": details["invented"]}),
+            "diagnosis": (float(verdict == "ok"), details),
+        }
+        lines.append({
+            "id": f"q{n}", "query": f"How do I cancel order {n}?", "answer": f"Pay {n} euros.", "tags": [tag],
+            "ended": 1_800_000_000.0 + 60 * n,
+            "scores": {
+                name: {"state": "ok", "value": it, "version": "v", "judge": "overlap", "details": more}
+                for name, (it, more) in scores.items()
+            },
+        })  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize("metric", [[], ["--metric", "invented_specifics"]])
+def test_a_rise_of_inventions_is_explained_by_the_runs_that_rose(tmp_path, capsys, metric):
+    path = inventing_file(tmp_path)
+    assert main(["investigate", str(path), *metric]) == 0
+    said = capsys.readouterr().out
+    assert "invented_specifics rose, and lower is better, by" in said
+    assert "the model: unsupported grew from" in said
+    assert "1. tag app: all of the change" in said
+    examples = said.partition("Examples")[2].partition("Next")[0].splitlines()
+    assert [line.split()[0] for line in examples[0::3]] == ["1.00"] * 3
+    assert [line.split()[-1] for line in examples[0::3]] == ["unsupported"] * 3
+    assert all(line.strip().startswith("invented: ") for line in examples[2::3])
+
+
+def test_the_page_shows_the_same_metric_and_the_same_examples(tmp_path, capsys):
+    path = inventing_file(tmp_path)
+    views = Views.of_file(path)
+    found = views.investigate()
+    assert (found.metric, found.verdict, found.is_fallen) == ("invented_specifics", "unsupported", True)
+    shown = views.lines(found.example_ids, found.metric)
+    assert [(it.value, it.verdict, it.claim.partition(":")[0]) for it in shown] == [
+        (1.0, "unsupported", "invented")
+    ] * 3
+    assert main(["investigate", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert all(it.query in said and it.claim in said for it in shown)
+    client = client_of(path)
+    html = client.get("/investigate").text
+    assert all(it.query in html for it in shown)
+    assert "verdict=unsupported" in client.get("/").text, "the worst of these runs are those of the verdict"
+
+
+def test_no_metric_that_stands_still_is_taken_for_another(tmp_path):
+    assert main(["investigate", str(scored_file(tmp_path, falls=False))]) == 3

@@ -22,7 +22,7 @@ _SPECIFICS = (DIAGNOSIS, "invented_specifics")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What the scores of one run say of its answer. Every page, command and message says no other.
+    """Verdict and claims of one run, which every page, command and message shows alike.
 
     Attributes:
         verdict: of the metric ``diagnosis``; None without it.

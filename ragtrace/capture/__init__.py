@@ -4,6 +4,7 @@ Owns: turning what an application reports into a `RagRecord` and its steps, with
 Imports: model and errors alone, and of third parties nothing.
 """
 
+from ragtrace.capture.answers import is_refused
 from ragtrace.capture.assembly import finished_run
 from ragtrace.capture.guard import (
     guarded,
@@ -91,6 +92,7 @@ __all__ = [
     "id_in",
     "internal_errors",
     "is_equal",
+    "is_refused",
     "number_of",
     "outcome_of",
     "prompt_text",

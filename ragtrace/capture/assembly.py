@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ragtrace.capture.attribution import count_unread, found_in, prompt_set, shown_texts
+from ragtrace.capture.answers import is_refusal_reason
+from ragtrace.capture.attribution import PassageFinder, count_unread, found_in, prompt_set, shown_texts
 from ragtrace.capture.fitting import fitted
-from ragtrace.capture.passages import ReadPassages, distinct, ranked, sourced_passage
+from ragtrace.capture.guard import record_internal_error
+from ragtrace.capture.passages import MOST_PASSAGES, ReadPassages, distinct, ranked, sourced_passage
 from ragtrace.capture.types import FinishedRun, Generation, Retrieval, WaitingRun
 from ragtrace.model import Pool, RagRecord
+from ragtrace.model.record import ANSWER_LOST, CONTEXTS_TRUNCATED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from ragtrace.capture.types import EndedRun, Step
     from ragtrace.model import AnswerPart, Passage
+
+_NO_ANSWER = (
+    "ragtrace: a run ended without an answer, and earlier runs of its workflow have one: its answer is missing. "
+    "Call run.answered(text) inside the block, also where the text is empty"
+)
+# What capture lost of a run before anybody looked for the contexts among it.
+_LOST_BEFORE = ("prompts", "step_passages", "texts")
 
 
 def finished_run(ended: EndedRun | WaitingRun) -> FinishedRun | None:
@@ -29,6 +40,9 @@ def finished_run(ended: EndedRun | WaitingRun) -> FinishedRun | None:
     if not pools and (unread := count_unread(run)):
         lossy["context_unread"] = unread
     facts = {name: value for name, value in run.attributes.items() if value is not None}
+    facts |= _answer_facts(run, lossy)
+    if lost := _lost_contexts(run, stages):
+        lossy[CONTEXTS_TRUNCATED] = lossy.get(CONTEXTS_TRUNCATED, 0) + lost
     if stages.k is not None:
         facts["k"] = stages.k
     if run.outcome == "answered" and "answer_parts" not in facts:
@@ -47,19 +61,62 @@ def finished_run(ended: EndedRun | WaitingRun) -> FinishedRun | None:
         **facts,
     )
     limits = run.limits
+    record = fitted(
+        record, text_chars=limits.text_chars, passage_chars=limits.record_chars, fact_chars=limits.fact_chars
+    )
+    if cut := record.truncated_contexts:
+        record = replace(record, lossy={**record.lossy, CONTEXTS_TRUNCATED: cut})
     return FinishedRun(
-        record=fitted(
-            record,
-            text_chars=limits.text_chars,
-            passage_chars=limits.record_chars,
-            fact_chars=limits.fact_chars,
-        ),
+        record=record,
         steps=run.steps,
         started_ns=run.started_ns,
         ended_ns=run.ended_ns,
         failure=run.failure,
         prompt_ids=stages.prompt_ids,
     )
+
+
+def _answer_facts(run: EndedRun, lossy: dict[str, int]) -> dict[str, Any]:
+    """Return what a whole run says of its answer: a refusal, one that is missing, or none in this workflow."""
+    if run.outcome != "answered":
+        return {}
+    given = run.attributes.get("answer")
+    if run.attributes.get("is_refused") or _has_refused(run, given or ""):
+        lossy.pop(ANSWER_LOST, None)
+        return {"is_refused": True, "is_answer_expected": True}
+    if given is not None or not run.attributes.get("is_answer_given", True):
+        return {}
+    if not run.attributes.get("is_answer_expected", True):
+        return {}
+    if ANSWER_LOST not in lossy and run.attributes.get("workflow") in run.answering:
+        lossy[ANSWER_LOST] = 1
+        record_internal_error("ragtrace.capture.assembly.answer", line=_NO_ANSWER)
+    return {"is_answer_given": False}
+
+
+def _has_refused(run: EndedRun, answer: str) -> bool:
+    """Tell whether the model call that made the answer ended in the provider's refusal; of none the last counts."""
+    calls = [
+        step
+        for step in run.steps
+        if isinstance(step, Generation) and step.operation != "embeddings" and step.failure is None
+    ]
+    if said := answer.strip():
+        calls = [call for call in calls if any(one.content.strip() == said for one in call.outputs)]
+    return bool(calls) and any(map(is_refusal_reason, calls[-1].finish_reasons))
+
+
+def _lost_contexts(run: EndedRun, seen: _Stages) -> int:
+    """Return how many contexts may have been delivered that capture left out, before the record's own limits."""
+    lost = seen.lost + run.truncated.get("passages_unread", 0)
+    if run.used_passages is None:
+        lost += sum(run.truncated.get(kind, 0) for kind in _LOST_BEFORE)
+    if not run.truncated.get("passages"):
+        return lost
+    given = run.used_passages if run.used_passages is not None else run.selection
+    given = given if given is not None else run.pool_order
+    lists = [given] if given is not None else [step.passages for step in run.steps if isinstance(step, Retrieval)]
+    return lost + (run.truncated["passages"] if any(len(one) >= MOST_PASSAGES for one in lists) else 0)
 
 
 def candidate_pool(
@@ -107,16 +164,17 @@ class _Stages(NamedTuple):
     prompt_ids: tuple[str, ...] | None
     source: str
     k: int | None
+    lost: int = 0  # passages that may stand where a prompt was cut
 
 
 def _stages(run: EndedRun, lossy: dict[str, int]) -> _Stages:
     retrieved = candidate_pool(run.steps, run.pool_order, run.fused_keys)
     selected = None if run.selection is None else _sourced(run.selection, retrieved)
-    used, prompt_ids = _used(run, selected if selected is not None else retrieved, lossy)
+    used, prompt_ids, lost = _used(run, selected if selected is not None else retrieved, lossy)
     source = run.selection_source or _implied_source(retrieved, used)
     if used is not None and selected is None and _has_parallel_results(run):
         retrieved = _as_shown(retrieved, used)
-    return _Stages(retrieved, selected, used, prompt_ids, source, run.attributes.get("k"))
+    return _Stages(retrieved, selected, used, prompt_ids, source, run.attributes.get("k"), lost)
 
 
 def _has_parallel_results(run: EndedRun) -> bool:
@@ -143,6 +201,8 @@ def _with_texts(run: EndedRun, seen: _Stages) -> _Stages:
         return seen
     is_searched = _has_searched(run)
     texts = shown_texts(run, seen.retrieved, is_searched=is_searched)
+    if "prompt_chars" in run.truncated:
+        seen = seen._replace(lost=max(seen.lost, len(run.texts) - sum(text in run.texts for text in texts)))
     if not texts:
         return seen
     ids = (*(seen.prompt_ids or ()), *(text.id for text in texts))
@@ -189,22 +249,38 @@ def _implied_source(retrieved: tuple[Passage, ...], used: tuple[Passage, ...] | 
 
 def _used(
     run: EndedRun, delivered: tuple[Passage, ...], lossy: dict[str, int]
-) -> tuple[tuple[Passage, ...] | None, tuple[str, ...] | None]:
-    """Return the passages that the answer was made of, and their ids; None where no prompt was seen."""
+) -> tuple[tuple[Passage, ...] | None, tuple[str, ...] | None, int]:
+    """Return the passages that the answer was made of, their ids, and how many may stand where a prompt was cut.
+
+    The first two are None where no prompt was seen.
+    """
+    sought = distinct(delivered)
     if run.used_passages is not None:
-        named = found_in(run.used_text, distinct(delivered)) if run.used_text is not None else ()
+        named = found_in(run.used_text, sought) if run.used_text is not None else ()
         used = named or run.used_passages
-        return used, tuple(p.id for p in used)
+        return used, tuple(p.id for p in used), _unfound(sought, named) if named and _is_cut(run) else 0
     if not run.prompts:
-        return None, None
+        return None, None, 0
     if not delivered:
-        return None, ()
-    found = prompt_set(run.prompts, run.steps, run.attributes.get("answer", ""), distinct(delivered))
+        return None, (), 0
+    finder = PassageFinder(sought)
+    found = prompt_set(run.prompts, run.steps, run.attributes.get("answer", ""), finder)
+    lost = _unfound(sought, found) if _is_cut(run) or finder.is_spent else 0
     if found:
-        return found, tuple(p.id for p in found)
+        return found, tuple(p.id for p in found), lost
     # The prompt shows none of them: a formatter rewrote them, so what was delivered stays what is scored.
     lossy["prompt_unmatched"] = len(delivered)
-    return None, ()
+    return None, (), lost
+
+
+def _is_cut(run: EndedRun) -> bool:
+    return "prompt_chars" in run.truncated
+
+
+def _unfound(sought: Sequence[Passage], found: Sequence[Passage]) -> int:
+    """Return how many passages a prompt does not show whole."""
+    whole = set(map(id, found))
+    return sum(id(passage) not in whole for passage in sought if passage.text.strip())
 
 
 def _pools(run: EndedRun, seen: _Stages) -> tuple[Pool, ...]:

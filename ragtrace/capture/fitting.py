@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ragtrace.model.record import CONTEXTS_TRUNCATED
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -138,6 +140,8 @@ def _with_facts(pools: tuple[Pool, ...], limit: int, lossy: dict[str, int]) -> t
     gone = len(passages) - sum(len(pool.passages) for pool in kept)
     if gone:
         lossy["passages"] = gone
+    if delivered := len(pools[-1].passages) - len(kept[-1].passages):
+        lossy[CONTEXTS_TRUNCATED] = delivered
     described = [p for pool in reversed(kept) for p in pool.passages if p.metadata]
     whole = set(map(id, first_within(described, _metadata_chars, limit)))
     if len(whole) < len(set(map(id, described))):

@@ -128,6 +128,8 @@ class IntegrationRun(Run):
         one = self._reader.make(text, 1, None, None, source, {"kind": kind})
         if one.text.strip() and len(self._texts) < MAX_STEPS:
             self._texts.setdefault(one.id, one)
+        elif one.text.strip() and one.id not in self._texts:
+            self._lose("texts")
 
     @guarded
     def set_candidates(self, passages: Iterable[object]) -> None:
@@ -156,9 +158,15 @@ class IntegrationRun(Run):
         return any(found_in(prompt, some) for prompt in self._prompts[since:])
 
     @guarded
-    def expects_no_answer(self) -> None:
-        """Mark a run in which no model speaks: a retrieval alone. Metrics over an answer are then ``na``."""
-        self._attributes["is_answer_expected"] = False
+    def expects_no_answer(self, *, is_of_application: bool = False) -> None:
+        """Mark a run in which no model speaks: a retrieval alone. Metrics over an answer are then ``na``.
+
+        Args:
+            is_of_application: the application opened the run, and may report an answer that nobody else sees. Where
+                its workflow has had answers, one is expected, and missing.
+        """
+        if not is_of_application or self._attributes.get("workflow") not in self._answering:
+            self._attributes["is_answer_expected"] = False
 
     @guarded
     def set_labels(self, given: object) -> None:

@@ -10,6 +10,8 @@ from math import isfinite
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ragtrace.capture.answers import said_in
+from ragtrace.capture.guard import record_internal_error
 from ragtrace.capture.sanitize import clean_metadata, clean_score, clean_text, shown
 from ragtrace.model import Passage, content_id
 
@@ -70,11 +72,24 @@ RERANK_SCORE_KEYS = (
     *SCORE_KEYS,
 )
 # Mappings inside a search result that hold its text or further facts, such as Qdrant's payload.
-_INNER_KEYS = ("metadata", "payload", "_source", "fields", "properties", "node", "document", "entity", "kwargs")
+_INNER_KEYS = (
+    "metadata", "payload", "_source", "fields", "properties", "node", "document", "entity", "kwargs",
+    "text_resource",
+)  # fmt: skip
+_MOST_INNER = 2  # of objects: a node in its result, and LlamaIndex's text in the node
 _FIELDS = frozenset({*TEXT_KEYS, *ID_KEYS, *SCORE_KEYS, *_INNER_KEYS})
 _ITEMS = (str, bytes, Mapping, Passage)
+# Names under which results of stores, chains and engines hold their passages; they are tried in this order.
+_POOLS = (
+    "documents", "source_nodes", "source_documents", "context", "nodes", "matches", "points", "hits", "results",
+)  # fmt: skip
 _SALT = token_bytes(32)
 _LISTS = (list, tuple)
+_MOST_POOLS = 3  # one inside the other, as Elasticsearch's hits
+_UNREAD = (
+    "ragtrace: a {0} is no passage, and is left out: hand over texts, documents, or mappings with a text. Metrics "
+    "over the contexts of such a run are na contexts_truncated"
+)
 T = TypeVar("T")
 _new = object.__new__
 _set_id, _set_text, _set_rank, _set_score, _set_source, _set_metadata, _set_truncated = (
@@ -311,14 +326,45 @@ def are_joined(ids: Iterable[str], lists: Iterable[Sequence[str]]) -> bool:
 
 def _object_fields(item: object) -> dict[str, object]:
     """Return the named fields of an object, and those of the objects in it; empty where they hold no text."""
-    named = {key: value for key, value in getattr(item, "__dict__", {}).items() if key in _FIELDS}
-    inner = {key: getattr(value, "__dict__", {}) for key, value in named.items() if key in _INNER_KEYS}
-    found = named | {
-        key: {name: value for name, value in fields.items() if name in _FIELDS}
-        for key, fields in inner.items()
-        if fields
-    }
+    found = _named_fields(item, _MOST_INNER)
     return {} if read_mapping(found)[0] is None else found
+
+
+def _named_fields(item: object, depth: int) -> dict[str, object]:
+    named = {key: value for key, value in getattr(item, "__dict__", {}).items() if key in _FIELDS}
+    for key, value in named.items():
+        if depth and key in _INNER_KEYS and getattr(value, "__dict__", None):
+            named[key] = _named_fields(value, depth - 1)
+    return named
+
+
+def _pool_in(value: object) -> object:
+    """Return the list of passages that the result of a store, a chain or an engine holds; the value without one."""
+    for _ in range(_MOST_POOLS):
+        if isinstance(value, _ITEMS[:2]) or type(value) in _LISTS:
+            break
+        fields = value if isinstance(value, Mapping) else getattr(value, "__dict__", None) or {}
+        if text_key(fields) is not None:
+            break
+        inner = next((fields[name] for name in _POOLS if fields.get(name) is not None), None)
+        if inner is None:
+            break
+        value = inner
+    return value
+
+
+def _text_of(value: object) -> str | None:
+    """Return the text that a field of a passage stands for; None for an object that has only a repr."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if value is None or isinstance(value, str | int | float):
+        return shown(value)
+    said = said_in(value)
+    if said is not None:
+        return said.text
+    is_text = type(value).__str__ is not object.__str__ and not isinstance(value, (*_LISTS, Mapping))
+    is_data = any(hasattr(type(value), name) for name in ("model_fields", "__dataclass_fields__", "__array__"))
+    return shown(value) if is_text and not is_data else None
 
 
 class PassageReader:
@@ -332,9 +378,10 @@ class PassageReader:
 
     Attributes:
         left_out: passages that were not looked at, of lists that are too long.
+        unread: values that hold no passage.
     """
 
-    __slots__ = ("_cleaned", "_limit", "_redact", "_sources", "left_out")
+    __slots__ = ("_cleaned", "_limit", "_redact", "_sources", "left_out", "unread")
 
     def __init__(self, redact: Callable[[str], str] | None, limit: int) -> None:
         self._redact = redact
@@ -342,6 +389,7 @@ class PassageReader:
         self._cleaned: dict[str, tuple[str, int]] = {}
         self._sources: dict[str, str] = {}
         self.left_out = 0
+        self.unread = 0
 
     def first(self, items: Iterable[T]) -> Sequence[T]:
         """Return at most 10,000 items, and count the others.
@@ -355,14 +403,16 @@ class PassageReader:
         self.left_out += left_out
         return found
 
-    def read(self, items: Iterable[object] | None, source: str | None = None) -> ReadPassages:
+    def read(self, items: object, source: str | None = None) -> ReadPassages:
         """Return passages ranked from 1 in the order given.
 
         An item is a `Passage`, a text, or a mapping with a text and optionally an id, a score and metadata, under
         the names in `TEXT_KEYS`, `ID_KEYS` and `SCORE_KEYS` (see `read_mapping`). An object with such fields, such
-        as a document of LangChain or a node of LlamaIndex, is read like a mapping. Anything else is shown as text.
-        One item without a list around it is a list of one. None is an empty pool. What stands behind the first
-        10,000 is left out. What a reader of the same run has read already comes back as it is.
+        as a document of LangChain or a node of LlamaIndex, is read like a mapping; so is the first part of a pair
+        with a score. One item without a list around it is a list of one. The result of a store, a chain or an
+        engine is the list in it. None is an empty pool. Anything else is left out and counted in `unread`, with one
+        warning a process. What stands behind the first 10,000 is left out too. What a reader of the same run has
+        read already comes back as it is.
 
         Example:
             >>> [p.id for p in PassageReader(None, 100).read([{"id": 7, "text": "a"}, "b"])]
@@ -370,10 +420,28 @@ class PassageReader:
         """
         if type(items) is ReadPassages:
             return items
+        items = _pool_in(items)
         if isinstance(items, _ITEMS) or (type(items) not in _LISTS and _object_fields(items)):
             items = (items,)
-        found = self.first(items) if items is not None else ()
-        return ReadPassages(self._one(item, rank, source) for rank, item in enumerate(found, start=1))
+        found = self._listed(items)
+        read = [self._one(item, rank, source) for rank, item in enumerate(found, start=1)]
+        kept = [passage for passage in read if passage is not None]
+        if len(kept) == len(read):
+            return ReadPassages(kept)
+        self.unread += len(read) - len(kept)
+        odd = next(item for item, passage in zip(found, read, strict=True) if passage is None)
+        record_internal_error("ragtrace.capture.passages.unread", line=_UNREAD.format(type(odd).__name__))
+        return ranked(kept)
+
+    def _listed(self, items: Iterable[object] | object) -> Sequence[object]:
+        """Return the items of a list or an iterator; anything else, also a model of pydantic, is one odd item."""
+        if items is None:
+            return ()
+        if type(items) not in _LISTS and (
+            not hasattr(type(items), "__iter__") or hasattr(type(items), "model_fields")
+        ):
+            return (items,)
+        return self.first(items)  # type: ignore[arg-type]
 
     def columns(
         self,
@@ -435,22 +503,27 @@ class PassageReader:
             clean = self._sources[raw] = clean_text(clean, _MAX_SOURCE_CHARS)[0]
         return clean
 
-    def _one(self, item: object, rank: int, source: str | None) -> Passage:
+    def _one(self, item: object, rank: int, source: str | None) -> Passage | None:
         if isinstance(item, Passage):  # a person's: nothing says that it is clean
             return self.make(item.text, rank, item.id, item.score, item.source or source, item.metadata)
         if isinstance(item, Mapping):
             return self._of_mapping(item, rank, source)
-        fields = {} if type(item) is str else _object_fields(item)
-        if fields:
-            return self._of_mapping(fields, rank, source)
-        return self.make(item, rank, None, None, source, None)
+        if isinstance(item, str | bytes):
+            return self.make(_text_of(item), rank, None, None, source, None)
+        if type(item) is tuple and len(item) == 2 and (score := number_of(item[1])) is not None:
+            whole = self._one(item[0], rank, source)
+            return None if whole is None else reranked_passage(whole, rank, score)
+        fields = _object_fields(item)
+        return self._of_mapping(fields, rank, source) if fields else None
 
-    def _of_mapping(self, item: Mapping[Any, Any], rank: int, source: str | None) -> Passage:
+    def _of_mapping(self, item: Mapping[Any, Any], rank: int, source: str | None) -> Passage | None:
         if type(item.get("text")) is str and "id" in item and "score" in item:  # the plain form costs no search
             return self.make(item["text"], rank, item["id"], item["score"], source, item.get("metadata"))
         text, facts = read_mapping(item)
         if text is None:
-            text = item.get("text", item.get("content"))
+            text = _text_of(item.get("text", item.get("content")))
+            if text is None or not (text or "text" in item or "content" in item or id_in(facts)):
+                return None
         id_key = next((key for key in ID_KEYS if shown(facts.get(key))), None)
         score_key = next((key for key in SCORE_KEYS if number_of(facts.get(key)) is not None), None)
         rest = {key: value for key, value in facts.items() if key not in {id_key, score_key}}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.capture.guard import guarded, record_internal_error
 from ragtrace.capture.integration_run import IntegrationRun
+from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.capture.sanitize import safe_redact
 from ragtrace.capture.suppression import is_own_work
 from ragtrace.capture.types import Limits, RunConfig
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ragtrace.capture.types import RunProcessor
+
+
+MOST_WORKFLOWS = 1_024  # names that are remembered; of twice as many the oldest are forgotten
 
 
 class Recorder:
@@ -59,6 +63,7 @@ class Recorder:
             span_metadata=tuple(span_metadata),
         )
         self.limits = limits or Limits()
+        self._answering = RecentIds(MOST_WORKFLOWS)
         self._open: dict[int, IntegrationRun] = {}  # no lock: each use is one operation of the interpreter
 
     @property
@@ -92,7 +97,7 @@ class Recorder:
             k: cut-off of @K metrics; default the number of contexts delivered.
             started_ns: Unix ns; default now.
         """
-        run = IntegrationRun(self.config, self.limits, started_ns or time.time_ns(), self._open)
+        run = IntegrationRun(self.config, self.limits, started_ns or time.time_ns(), self._open, self._answering)
         self._begin(run, workflow)
         if query is not None:
             run.set_query(query)

@@ -10,10 +10,12 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
+from ragtrace.capture.answers import said_in
 from ragtrace.capture.assembly import candidate_pool
 from ragtrace.capture.guard import guarded, record_internal_error
 from ragtrace.capture.model_calls import clean_usage, read_usage
 from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader
+from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.capture.sanitize import (
     MAX_METADATA_ITEMS,
     clean_count,
@@ -25,6 +27,7 @@ from ragtrace.capture.sanitize import (
 )
 from ragtrace.capture.types import EndedRun, Failure, Generation, Rerank, Retrieval, ToolCall, WaitingRun
 from ragtrace.model import AnswerPart, Feedback, Labels, Message, Usage
+from ragtrace.model.record import ANSWER_LOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, MutableMapping
@@ -32,12 +35,13 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from ragtrace.capture.passages import ReadPassages
     from ragtrace.capture.types import Limits, Operation, RunConfig, RunProcessor, Step, TraceRef
     from ragtrace.model import LabelScale, LabelScope, Outcome, Passage
 
 MAX_STEPS = 256  # of an agent that loops; what comes behind is counted in `truncated`
 MAX_NAME_CHARS = 256
-MAX_TURNS = 32
+MAX_TURNS = 256
 MAX_ITEMS = 10_000  # of any other list; an application's iterator may have no end
 MAX_REASONS = 64  # why a call ended, one for each of its outputs
 
@@ -58,12 +62,18 @@ class Run:
     """
 
     def __init__(
-        self, config: RunConfig, limits: Limits, started_ns: int, open_runs: MutableMapping[int, Any]
+        self,
+        config: RunConfig,
+        limits: Limits,
+        started_ns: int,
+        open_runs: MutableMapping[int, Any],
+        answering: RecentIds | None = None,
     ) -> None:
         self._config = config  # the one it began with: settings may change while it is open
         self._limits = limits
         self._started_ns = started_ns
         self._open_runs = open_runs
+        self._answering = RecentIds(1) if answering is None else answering
         self._lock = threading.RLock()
         self.last_activity = time.monotonic()
         self._reader = PassageReader(config.redact, limits.passage_chars)
@@ -90,6 +100,7 @@ class Run:
         self._later_chars = 0
         self._entered: list[Token[Run | None]] = []
         self._is_discarded = False
+        self._reporter: int | None = None  # the thread that ends the run, while it makes the calls that were left
         self.is_finished = False
 
     @property
@@ -167,7 +178,7 @@ class Run:
     @guarded
     def retrieved(
         self,
-        passages: Iterable[object] | None,
+        passages: object,
         *,
         source: str | None = None,
         query: str | None = None,
@@ -182,8 +193,9 @@ class Run:
         """Report one retriever call and the candidates it returned, best first.
 
         Args:
-            passages: `Passage`s, texts, mappings or objects with text, id, score, metadata; None or empty is an
-                empty pool.
+            passages: `Passage`s, texts, mappings or objects with text, id, score, metadata, such as documents of
+                LangChain and nodes of LlamaIndex, or a result that holds them; None or empty is an empty pool. What
+                holds no passage is refused with one warning, and is no empty pool.
             source: name of the index or data source.
             query: what was searched for, where it is not the question.
             top_k: how many were asked for.
@@ -195,7 +207,9 @@ class Run:
             is_fused: the output of a composite retriever whose order is the order of the pool.
         """
         now = time.time_ns()
-        read = self._reader.read(passages, source)
+        read = self._read(passages, source)
+        if read is None:
+            return
         if is_fused and key is None:
             self._pool_order = read
         elif is_fused and key is not None:
@@ -217,9 +231,9 @@ class Run:
     @guarded
     def reranked(
         self,
-        passages: Iterable[object] | None,
+        passages: object,
         *,
-        candidates: Iterable[object] | None = None,
+        candidates: object = None,
         model: str | None = None,
         top_n: int | None = None,
         started_ns: int | None = None,
@@ -244,7 +258,9 @@ class Run:
             selection_source: explicit, framework, retriever or chain: how it became known.
         """
         now = time.time_ns()
-        chosen = self._reader.read(passages)
+        chosen = self._read(passages)
+        if chosen is None:
+            return
         came_in = self._candidates() if candidates is None else self._reader.read(candidates)
         self._add(
             Rerank(
@@ -263,14 +279,14 @@ class Run:
             self._selection, self._selection_source = chosen, selection_source
 
     @guarded
-    def used(self, passages: Iterable[object]) -> None:
+    def used(self, passages: object) -> None:
         """Report the passages that really went into the prompt, in its order.
 
         A text is all that went into it: the passages that stand there are found when the run ends, and where none
         does, the text itself is what was used.
         """
-        self._used_text = self._text(passages, self._limits.record_chars) if isinstance(passages, str) else None
-        self._used_passages = self._reader.read(passages)
+        self._used_text = self._prompt(passages) if isinstance(passages, str) else None
+        self._used_passages = self._read(passages)
 
     @guarded
     def label_passages(self, labels: Mapping[str, str]) -> None:
@@ -284,7 +300,9 @@ class Run:
     def add_prompt(self, prompt: str) -> None:
         """Report a rendered prompt; the passages that stand in it are found when the run ends."""
         if len(self._prompts) < MAX_STEPS:
-            self._prompts.append(self._text(prompt, self._limits.record_chars))
+            self._prompts.append(self._prompt(prompt))
+        else:  # the last one may be the one that was answered
+            self._lose("prompts")
 
     @guarded
     def generated(
@@ -334,22 +352,41 @@ class Run:
     @guarded
     def answered(
         self,
-        text: str,
+        text: object,
         *,
         model: str | None = None,
         usage: Usage | Mapping[str, object] | None = None,
         parts: Iterable[object] | None = None,
+        is_refused: bool = False,
     ) -> None:
-        """Set the answer.
+        """Set the answer; once the run has ended it is too late.
+
+        A value that holds no text is refused with one warning. The run then has a lost answer, as one has whose
+        workflow has had answers and that got none: metrics over an answer are ``na answer_missing``.
 
         Args:
-            text: the whole answer.
+            text: the whole answer, as a text or as LangChain, LlamaIndex, OpenAI, Anthropic, Gemini or Bedrock
+                return it: a message, a result, a response, or its dict. A stream is not read.
             model: the model that wrote it.
             usage: its tokens, as `Usage`, or a mapping with the names of a provider: see `read_usage`.
             parts: sentences with citations: `AnswerPart`s, or mappings with text and citations (passage ids).
+            is_refused: the provider declined, or its filter stopped the answer; a reply that says so itself needs
+                no such word.
         """
-        self._put("answer", text, self._limits.text_chars)
+        if self.is_finished and self._reporter != threading.get_ident():
+            self._answering.add(self._attributes.get("workflow"))
+            record_internal_error("ragtrace.capture.run.answered_late", line=_TOO_LATE)
+            return
+        said = said_in(text)
         self._attributes.pop("is_answer_expected", None)  # another integration in the same run found none
+        if said is None:
+            self._truncated[ANSWER_LOST] = 1
+            self._answering.add(self._attributes.get("workflow"))
+            record_internal_error("ragtrace.capture.run.answered", line=_NO_TEXT.format(type(text).__name__))
+            return
+        self._truncated.pop(ANSWER_LOST, None)
+        self._put("answer", said.text, self._limits.text_chars)
+        self._attributes["is_refused"] = said.is_refused or is_refused
         if model is not None:
             self._put("model", model, MAX_NAME_CHARS)
         if usage is not None:
@@ -474,8 +511,10 @@ class Run:
                 return
             self.is_finished = True
             reports, self._before_finish = self._before_finish, {}
+        self._reporter = threading.get_ident()
         for report in reports.values():
             _report(report)
+        self._reporter = None
         # The wall clock may have been set back meanwhile: a run takes no negative time.
         until_ns = max(ended_ns or time.time_ns(), self._started_ns)
         complete = partial(self._complete, outcome, until_ns)
@@ -493,12 +532,18 @@ class Run:
 
     def _complete(self, outcome: Outcome | None, ended_ns: int) -> EndedRun | None:
         """Make the calls that wait, and copy everything that was reported; later reports change nothing in it."""
+        self._reporter = threading.get_ident()
         self._make_calls()
+        self._reporter = None
         if self._is_discarded:
             return None
         truncated = self._truncated.copy()
         if self._reader.left_out:
             truncated["passages"] = self._reader.left_out
+        if self._reader.unread:
+            truncated["passages_unread"] = self._reader.unread
+        if "answer" in self._attributes:
+            self._answering.add(self._attributes.get("workflow"))
         return EndedRun(
             trace_id=self.trace_id,
             span_id=self.span_id,
@@ -520,6 +565,7 @@ class Run:
             truncated=truncated,
             failure=self._failure,
             limits=self._limits,
+            answering=self._answering,
         )
 
     def _make_calls(self) -> None:
@@ -563,8 +609,13 @@ class Run:
         self.last_activity = time.monotonic()
         if len(self._steps) < MAX_STEPS:
             self._steps.append(step)
-        else:
-            self._truncated["steps"] = self._truncated.get("steps", 0) + 1
+            return
+        self._lose("steps")
+        if isinstance(step, Retrieval | Rerank):
+            self._lose("step_passages", len(step.passages))
+
+    def _lose(self, kind: str, count: int = 1) -> None:
+        self._truncated[kind] = self._truncated.get(kind, 0) + count
 
     def _put(self, name: str, value: object, limit: int) -> None:
         self.last_activity = time.monotonic()
@@ -572,6 +623,21 @@ class Run:
         self._attributes[name] = text
         if original:
             self._truncated[f"{name}_chars"] = original
+        else:
+            self._truncated.pop(f"{name}_chars", None)
+
+    def _read(self, passages: object, source: str | None = None) -> ReadPassages | None:
+        """Return passages; None for a value that holds none, which says nothing of what was found."""
+        unread = self._reader.unread
+        found = self._reader.read(passages, source)
+        return None if not found and self._reader.unread > unread else found
+
+    def _prompt(self, value: object) -> str:
+        """Return a prompt as it is kept; passages that stand behind its end are not found in it."""
+        text, original = clean_text(self._redacted(value), self._limits.record_chars)
+        if original:
+            self._truncated["prompt_chars"] = max(original, self._truncated.get("prompt_chars", 0))
+        return text
 
     def _redacted(self, value: object) -> str:
         text = value if type(value) is str else clean_text(value, self._limits.record_chars)[0]
@@ -605,6 +671,14 @@ class Run:
             message=self._text(error, 1024),
         )
 
+
+_TOO_LATE = (
+    "ragtrace: an answer came after its run had ended, and is missing there: call run.answered(text) inside the "
+    "block"
+)
+_NO_TEXT = (
+    "ragtrace: run.answered() cannot read a {0}, and the answer is missing: hand over its text. Read a stream first"
+)
 
 _current: ContextVar[Run | None] = ContextVar("ragtrace_current_run", default=None)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ragtrace.capture.recent_ids import RecentIds
     from ragtrace.model import Feedback, Message, Outcome, Passage, RagRecord, Usage
 
 Operation = Literal["chat", "text_completion", "embeddings"]
@@ -99,10 +100,10 @@ class Limits:
     Sizes are in characters, so that a text in any language is cut at the same length.
     """
 
-    passage_chars: int = 65_536
-    record_chars: int = 262_144  # of all passages' texts
+    passage_chars: int = 1_048_576
+    record_chars: int = 1_048_576  # of all passages' texts, and of a prompt
     fact_chars: int = 1_048_576  # of all passages' ids, sources and metadata
-    text_chars: int = 65_536  # of an answer, a query, a reference, a message, and of the whole history
+    text_chars: int = 262_144  # of an answer, a query, a reference, a message, and of the whole history
     open_runs: int = 4_096
     run_idle_s: float = 600.0
 
@@ -112,6 +113,9 @@ class EndedRun:
     """Everything that was reported of a run, as it stood when the run ended.
 
     Texts are redacted and clean. The containers are copies: a step that is reported late changes none of them.
+
+    Attributes:
+        answering: names of the recorder's workflows that have had an answer, as it stands now.
     """
 
     trace_id: str
@@ -134,6 +138,7 @@ class EndedRun:
     truncated: Mapping[str, int]
     failure: Failure | None
     limits: Limits
+    answering: RecentIds
 
     @property
     def size_chars(self) -> int:

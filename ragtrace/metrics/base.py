@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from ragtrace.errors import JudgeError
 from ragtrace.judges.offline.reading import is_blank
 from ragtrace.model import ERROR_REASONS, MetricResult, Scale
+from ragtrace.model.record import ANSWER_LOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -157,17 +158,22 @@ def result(name: str, outcome: Outcome, details: Mapping[str, object] | None = N
 def answer_lacking(record: RagRecord) -> str | None:
     """Return why an answer cannot be evaluated; None where it can.
 
-    LlamaIndex's "Empty Response" is no answer, as a blank one.
+    LlamaIndex's "Empty Response" is no answer, as a blank one. One that was cut for size is missing in part.
 
     Example:
         >>> from ragtrace.model import RagRecord
         >>> answer_lacking(RagRecord(id="1", answer=" ")), answer_lacking(RagRecord(id="1", is_answer_given=False))
         ('no_answer', 'missing_input:answer')
     """
-    if not record.is_answer_expected:
+    is_lost = not record.lossy.keys().isdisjoint((ANSWER_LOST, "answer_chars"))
+    if not record.is_answer_expected and not is_lost:
         return "no_answer_expected"
     if record.outcome != "answered":
         return "partial_run"
+    if is_lost:
+        return "answer_missing"
+    if record.is_refused:
+        return "abstained"
     if not record.is_answer_given:
         return "missing_input:answer"
     return "no_answer" if is_blank(record.answer) else None

@@ -10,9 +10,12 @@ from ragtrace.judges.base import JudgePanel, PromptJudge
 from ragtrace.judges.nli.checking import identity
 from ragtrace.metrics.base import answer_lacking, compute_safely
 from ragtrace.metrics.eval_context import EvalContext
+from ragtrace.metrics.graded import candidates
 from ragtrace.metrics.panel import compute_by_panel
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord
+from ragtrace.model.diagnosis import DIAGNOSIS
 from ragtrace.model.passage import content_hash
+from ragtrace.model.record import CONTEXTS_TRUNCATED
 from ragtrace.prompts.loader import plain_forms
 
 if TYPE_CHECKING:
@@ -80,12 +83,30 @@ def _missing(spec: MetricSpec, ctx: EvalContext) -> str | None:
         "pairs": None if ctx.pairs is not None else "unsupported_by_judge",
         "embedder": None if ctx.embedder is not None else "unsupported_by_judge",
     }
+    if spec.name == DIAGNOSIS and record.truncated_contexts:  # it says so as its verdict
+        return None
+    is_cut = spec.name != DIAGNOSIS and _is_cut(spec, record)
     required = spec.needs if spec.required is None else spec.required
+    if is_cut:
+        required = tuple(need for need in required if need not in {"contexts", "pool"})
     found = next((reason for need in required if (reason := lacking[need]) is not None), None)
+    if found is None and is_cut:
+        return CONTEXTS_TRUNCATED
     if found is None and is_textless and {"contexts", "pool"} & {*spec.needs}:
         is_by_id = "labels" in spec.needs and record.labels is not None
         return None if is_by_id else _NO_TEXT
     return found
+
+
+def _is_cut(spec: MetricSpec, record: RagRecord) -> bool:
+    """Return whether a metric needs texts that size cut: of the contexts, or of the pool that a judge grades."""
+    needs = {*spec.needs}
+    if "labels" in needs and record.labels is not None:  # ids alone count
+        return False
+    if "contexts" in needs and record.truncated_contexts:
+        return True
+    reads_pool = "pool" in needs or {"labels", "judge"} <= needs
+    return reads_pool and any(passage.truncated for passage in candidates(record))
 
 
 def _is_textless(record: RagRecord) -> bool:

@@ -57,6 +57,8 @@ def record_to_json(record: RagRecord) -> dict[str, object]:
         shown["answer"] = record.answer
     if not record.is_answer_expected:
         shown["is_answer_expected"] = False
+    if record.is_refused:
+        shown["is_refused"] = True
     shown |= {names[pool.stage]: [_passage_to_json(p) for p in pool.passages] for pool in record.pools}
     if record.history:
         shown["history"] = [{"role": turn.role, "content": turn.content} for turn in record.history]
@@ -118,6 +120,7 @@ def record_from_json(value: object, *, fallback_id: str) -> RagRecord:
         answer=_text(value, "answer") or "",
         is_answer_given=value.get(_given_name(value, "answer")) is not None,
         is_answer_expected=_flag(value, "is_answer_expected", default=True),
+        is_refused=_flag(value, "is_refused", default=False),
         reference=_text(value, "reference"),
         pools=_pools(value),
         history=tuple(_turn(turn) for turn in _list(value, "history")),

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 Outcome = Literal["answered", "partial", "cancelled", "interrupted", "error"]
 LabelScope = Literal["gold", "cache", "pool", "shadow", "stratified", "sample"]
 LabelScale = Literal["direct5", "umbrela_mapped", "umbrela_mapped_strict"]
+CONTEXTS_TRUNCATED = "contexts_truncated"
+"""What `RagRecord.lossy` calls delivered contexts that are not whole, and the reason of scores that need them."""
+
+ANSWER_LOST = "answer"
+"""What `RagRecord.lossy` calls an answer that was never reported, came too late, or could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,13 +118,15 @@ class RagRecord:
             that answered nothing.
         is_answer_expected: False for a run in which no model spoke, such as a retrieval alone; metrics over an
             answer are then ``na no_answer_expected``.
+        is_refused: the provider declined to answer, or its filter stopped the answer; `answer` is what came.
         answer_parts: sentences of the answer with citations, as the application gave them or as its markers say.
         k: the cut-off of this record's @K metrics; None means the number of contexts delivered.
         head_probability: probability with which the trace reached us; None = unknown (outside weighted series).
         interrupt: what an ``interrupted`` run waits for, as text; None otherwise.
         metadata: what the request said of itself, as far as the setting `span_metadata` names it.
         revision: counts late changes of the same trace.
-        lossy: what was cut or lost on the way, by kind.
+        lossy: what was cut or lost on the way, by kind. ``contexts_truncated`` are delivered contexts that are not
+            whole; ``answer`` is an answer that was never reported, or could not be read.
 
     Example:
         >>> from ragtrace import Passage, RagRecord
@@ -145,6 +152,7 @@ class RagRecord:
     answer: str = ""
     is_answer_given: bool = True
     is_answer_expected: bool = True
+    is_refused: bool = False
     answer_parts: tuple[AnswerPart, ...] = ()
     reference: str | None = None
     labels: Labels | None = None
@@ -173,3 +181,27 @@ class RagRecord:
     def contexts(self) -> tuple[Passage, ...]:
         """The passages that were delivered to the model: those of the last stage seen."""
         return self.pools[-1].passages if self.pools else ()
+
+    @property
+    def truncated_contexts(self) -> int:
+        """Delivered contexts that size cut or left out, so that nobody can read all that the model was shown.
+
+        A passage of which the prompt itself held the beginning alone is whole: the model was shown no more.
+
+        Example:
+            >>> from ragtrace.model import Passage, Pool
+            >>> cut = Pool(stage="used", passages=(Passage(id="a", text="Os", rank=1, truncated=5),))
+            >>> RagRecord(id="1", pools=(cut,)).truncated_contexts
+            1
+            >>> found = Pool(stage="retrieved", passages=(Passage(id="a", text="Oslo.", rank=1),))
+            >>> RagRecord(id="1", pools=(found, cut)).truncated_contexts
+            0
+        """
+        counted = self.lossy.get(CONTEXTS_TRUNCATED, 0)
+        cut = [passage for passage in self.contexts if passage.truncated]
+        if counted or not cut:
+            return counted
+        known: dict[str, set[str]] = {}
+        for passage in (passage for pool in self.pools[:-1] for passage in pool.passages):
+            known.setdefault(passage.id, set()).add(passage.text)
+        return sum(passage.text in known.get(passage.id, (passage.text,)) for passage in cut)

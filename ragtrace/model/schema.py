@@ -78,6 +78,10 @@ SCHEMA: dict[str, Any] = {
             "type": "boolean",
             "description": "False for a retrieval alone, where no model spoke; default true.",
         },
+        "is_refused": {
+            "type": "boolean",
+            "description": "True where the provider declined to answer, or its filter stopped the answer.",
+        },
         "contexts": _passages("What the model was given, in its order."),
         "pool": _passages("The candidates that were retrieved, best first."),
         "selection": _passages("What a reranker chose of them, best first."),

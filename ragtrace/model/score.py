@@ -20,7 +20,7 @@ NA_REASONS = frozenset(
         "no_answer", "no_answer_expected", "abstained", "no_contexts", "no_claims", "no_entities", "no_labels",
         "unlabelled_topk", "zero_oracle", "zero_pool", "k_not_positive", "insufficient_runs", "no_samples",
         "no_tokens", "no_citations", "no_parts", "unsupported_by_judge", "partial_run",
-        "insufficient_ratings", "unsupported_language", "undetermined",
+        "insufficient_ratings", "unsupported_language", "undetermined", "contexts_truncated", "answer_missing",
     }
 )  # fmt: skip
 ERROR_REASONS = frozenset(

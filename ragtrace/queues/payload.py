@@ -8,8 +8,9 @@ import uuid
 from ragtrace.model.codec import record_from_json, record_to_json
 from ragtrace.queues.base import Unit
 
-# A record that capture made stays below it in every script: control characters take six bytes each in JSON.
-MOST_BYTES = 16_777_216
+# A record that capture made stays below it in every script: control characters take six bytes each in JSON, and a
+# text stands in each of three pools.
+MOST_BYTES = 50_331_648
 PRIORITIES = {"random": 0, "forced": 1}
 _NAMESPACE = uuid.UUID("6f1e0d5c-6a8b-5d0f-9b7e-2f1f6f3b8a11")
 

@@ -81,10 +81,14 @@ class PassageFinder:
 
     Args:
         passages: the passages to find.
+
+    Attributes:
+        is_spent: the search by letters has ended, so that a passage may stand in a prompt and not be found.
     """
 
     def __init__(self, passages: Sequence[Passage]) -> None:
-        self._passages = passages
+        self.passages = passages
+        self.is_spent = False
         self._heads: dict[int, bytes] = {}
         self._room = _SEARCHED_BYTES
 
@@ -102,7 +106,7 @@ class PassageFinder:
         missing: list[int] = []
         near = 0
         is_ordered = True
-        for number, passage in enumerate(self._passages):
+        for number, passage in enumerate(self.passages):
             text = passage.text
             if not text or text.isspace():
                 continue
@@ -126,6 +130,7 @@ class PassageFinder:
     def _loose(self, prompt: str, missing: Sequence[int], exact: Sequence[_Found]) -> list[_Found]:
         """Return those of the missing that stand in a prompt in another notation, or cut."""
         if self._room < 0:
+            self.is_spent = True
             return []
         shown = _PromptText(prompt)
         self._room -= len(shown.letters) * len(missing)
@@ -144,7 +149,7 @@ class PassageFinder:
         return whole
 
     def _found_or_cut(self, number: int, shown: _PromptText) -> _Found | _Cut | None:
-        passage, head = self._passages[number], self._head(number)
+        passage, head = self.passages[number], self._head(number)
         if len(head) < _SHORTEST_HEAD_BYTES:
             at = shown.place_of_short(passage.text)
             return _Found(at, number, passage) if at >= 0 else None
@@ -158,7 +163,7 @@ class PassageFinder:
 
     def _found_joined(self, number: int, shown: _PromptText) -> _Found | None:
         """Return a passage that stands in a prompt without its line breaks, one of which splits an escape."""
-        passage = self._passages[number]
+        passage = self.passages[number]
         if not _SPLIT_ESCAPE.search(passage.text):
             return None
         text = letters(passage.text.replace("\n", ""))
@@ -169,7 +174,7 @@ class PassageFinder:
         """Return the letters of a passage's first 40 characters, and of more where these are mostly punctuation."""
         head = self._heads.get(number)
         if head is None:
-            text = self._passages[number].text
+            text = self.passages[number].text
             head = letters(text[:_HEAD_CHARS])
             if len(head) < _SHORTEST_HEAD_BYTES and len(text) > _HEAD_CHARS:
                 head = letters(text)

@@ -44,7 +44,7 @@ class _Call(NamedTuple):
 
 
 def prompt_set(
-    prompts: Sequence[str], steps: Sequence[Step], answer: str, delivered: Sequence[Passage]
+    prompts: Sequence[str], steps: Sequence[Step], answer: str, finder: PassageFinder
 ) -> tuple[Passage, ...]:
     """Return the delivered passages that the model had before it when it made the answer.
 
@@ -54,12 +54,12 @@ def prompt_set(
     Example:
         >>> from ragtrace.model import Passage
         >>> pool = [Passage(id="a", text="Oslo.", rank=1), Passage(id="b", text="Bergen.", rank=2)]
-        >>> [p.id for p in prompt_set(["Context: Bergen."], (), "In Bergen.", pool)]
+        >>> [p.id for p in prompt_set(["Context: Bergen."], (), "In Bergen.", PassageFinder(pool))]
         ['b']
     """
     calls = list(_calls(prompts, steps)) if len(prompts) > 1 else []
     last = _answering(calls, answer.strip())
-    return _shown_behind(calls, last, delivered) if last else _shown(prompts, delivered)
+    return _shown_behind(calls, last, finder) if last else _shown(prompts, finder)
 
 
 def answered_prompt(prompts: Sequence[str], steps: Sequence[Step], answer: str) -> str:
@@ -122,11 +122,11 @@ def _answering(calls: Sequence[_Call], answer: str) -> list[int]:
     return [place for place, part in enumerate(pieces) if len(part) >= SHORTEST_PART_CHARS and part in answer]
 
 
-def _shown_behind(calls: Sequence[_Call], last: Sequence[int], delivered: Sequence[Passage]) -> tuple[Passage, ...]:
+def _shown_behind(calls: Sequence[_Call], last: Sequence[int], finder: PassageFinder) -> tuple[Passage, ...]:
     """Return the passages of the prompts of the last calls, and of those that these go back to."""
     taken: list[str] = []
     best: dict[int, Passage] = {}
-    finder = PassageFinder(delivered)
+    delivered = finder.passages
     for call in _going_back(calls, last, delivered):
         taken.append(call.prompt)
         found = dict(finder.places_in(call.prompt))
@@ -209,7 +209,7 @@ def _is_whole(text: str, start: int, end: int) -> bool:
     return (before == ": " or before[-1:] in {"", "\n", '"'}) and behind in {"", "\n", '"'}
 
 
-def _shown(prompts: Sequence[str], delivered: Sequence[Passage]) -> tuple[Passage, ...]:
+def _shown(prompts: Sequence[str], finder: PassageFinder) -> tuple[Passage, ...]:
     """Return the passages of the last prompt that shows them all, else of the last that shows several.
 
     The last prompt of a run may be a check of the answer, or make a title for it. Where each prompt shows one
@@ -217,10 +217,9 @@ def _shown(prompts: Sequence[str], delivered: Sequence[Passage]) -> tuple[Passag
     """
     singles: dict[int, Passage] = {}
     several: tuple[Passage, ...] = ()
-    finder = PassageFinder(delivered)
     for prompt in reversed(prompts):
         found = finder.places_in(prompt)
-        if len(found) == len(delivered):
+        if len(found) == len(finder.passages):
             return tuple(passage for _, passage in found)
         if len(found) > 1:
             several = several or tuple(passage for _, passage in found)
@@ -239,7 +238,7 @@ def shown_texts(run: EndedRun, pool: Sequence[Passage], *, is_searched: bool) ->
         return ()
     texts = (text for text in run.texts if not (is_searched and _kind(text) == "context_text"))
     own = tuple(text for text in texts if not (pool and found_in(text.text, pool)))
-    return prompt_set(run.prompts, run.steps, run.attributes.get("answer", ""), own) if own else ()
+    return prompt_set(run.prompts, run.steps, run.attributes.get("answer", ""), PassageFinder(own)) if own else ()
 
 
 def count_unread(run: EndedRun) -> int:

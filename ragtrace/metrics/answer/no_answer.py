@@ -17,11 +17,11 @@ _EDGES = " .!?\"'\u3002\uff01\u0964"
 
 
 async def no_answer(ctx: EvalContext) -> list[MetricResult]:
-    """1.0 for an attempt, right or wrong; 0.0 for an answer that declines or is blank.
+    """1.0 for an attempt, right or wrong; 0.0 for an answer that declines or is blank, and a provider's refusal.
 
     Higher is better. A blank answer, LlamaIndex's "Empty Response" and a known phrase, in any of 28 languages, are
-    decided without a call. A run that did not end as ``answered`` is ``na partial_run``, a line of a record file
-    without an answer ``na missing_input:answer``.
+    decided without a call. A run that did not end as ``answered`` is ``na partial_run``, one whose answer was lost
+    ``na answer_missing``, and one without an answer, as a line of a file may be, ``na missing_input:answer``.
 
     Example:
         >>> import asyncio
@@ -32,7 +32,7 @@ async def no_answer(ctx: EvalContext) -> list[MetricResult]:
         0.0
     """
     lacking = answer_lacking(ctx.record)
-    if lacking is not None and lacking != "no_answer":
+    if lacking is not None and lacking not in {"no_answer", "abstained"}:
         return METRIC.spec.every(lacking)
     bare = ctx.record.answer.strip().strip(_EDGES).replace("’", "'").lower()
     if lacking or not bare or bare in table("refusals.txt")[WHOLE]:

@@ -63,9 +63,11 @@ def test_a_search_result_is_read(name):
     assert metadata is None or dict(passage.metadata) == metadata
 
 
-def test_a_mapping_without_a_text_is_an_empty_passage():
-    (passage,) = PassageReader(None, 1_000).read([{"status": "shipped"}])
-    assert (passage.text, passage.score) == ("", None)
+def test_a_mapping_without_a_text_or_an_id_is_no_passage():
+    reader = PassageReader(None, 1_000)
+    assert (reader.read([{"status": "shipped"}]), reader.unread) == ((), 1)
+    (passage,) = reader.read([{"id": "a", "status": "shipped"}])
+    assert (passage.id, passage.text, passage.score) == ("a", "", None)
 
 
 class Held:
@@ -94,6 +96,6 @@ def test_an_object_with_a_text_is_read_like_a_mapping(name):
         assert (passage.id, passage.text, passage.score, passage.metadata) == ("c", TEXT, score, metadata)
 
 
-def test_an_object_without_a_text_is_shown():
-    (passage,) = PassageReader(None, 100).read([Held(node=Held(score=1.0))])
-    assert "Held object" in passage.text
+def test_an_object_without_a_text_is_no_passage():
+    reader = PassageReader(None, 100)
+    assert (reader.read([Held(node=Held(score=1.0))]), reader.unread) == ((), 1)

@@ -35,7 +35,14 @@ CUT = "contexts_truncated"
 FACT = "The refund takes nine days, and the fee is 40 euros."
 ANSWER = "The refund takes nine days, and the fee is 40 euros."
 FILLER = "Another page of the handbook tells of the weather in the harbour. "
-OF_CONTEXTS = ("faithfulness", "invented_specifics", "context_sufficiency", "contradictions", "nuggets", "citations")
+OF_CONTEXTS = (
+    "faithfulness",
+    "invented_specifics",
+    "context_sufficiency",
+    "contradictions",
+    "nuggets",
+    "citations",
+)
 
 
 def results(record: RagRecord, *names: str, judge: Judge | None = None, **parts: Any) -> dict[str, MetricResult]:
@@ -169,7 +176,10 @@ def test_a_passage_that_the_applications_own_prompt_cut_is_read_as_the_model_was
 
 def test_a_record_of_a_file_says_it_by_its_passages() -> None:
     line = RagRecord(
-        id="1", query="?", answer=ANSWER, pools=(Pool(stage="used", passages=(Passage(id="a", text="The", rank=1, truncated=99),)),)
+        id="1",
+        query="?",
+        answer=ANSWER,
+        pools=(Pool(stage="used", passages=(Passage(id="a", text="The", rank=1, truncated=99),)),),
     )
     assert reasons(line, "faithfulness", "diagnosis") == {"faithfulness": CUT, "diagnosis": CUT}
 
@@ -208,7 +218,11 @@ def test_the_offline_judge_says_where_its_reading_ends() -> None:
 REFUSALS = [
     (400, "This model's maximum context length is 8192 tokens.", {"code": "context_length_exceeded"}),
     (400, "This model's maximum context length is 4096 tokens. However, you requested 9000 tokens.", {}),
-    (400, "the request exceeds the available context size. try increasing it", {"type": "exceed_context_size_error"}),
+    (
+        400,
+        "the request exceeds the available context size. try increasing it",
+        {"type": "exceed_context_size_error"},
+    ),
     (400, "prompt is too long: 210000 tokens > 200000 maximum", {"type": "invalid_request_error"}),
     (400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", {}),
     (413, "Request too large", {}),
@@ -283,7 +297,10 @@ def test_a_received_document_without_the_text_that_others_have() -> None:
 
 def test_received_values_that_a_length_limit_of_the_sdk_cut() -> None:
     """OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT cuts every value at one length, without a word."""
-    prompt = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": ("Q " + long(300))[:256]}
+    prompt = {
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": ("Q " + long(300))[:256],
+    }
     model = {"openinference.span.kind": "LLM", "output.value": ANSWER, **prompt}
     spans = (
         span(1, root()),
@@ -296,7 +313,10 @@ def test_received_values_that_a_length_limit_of_the_sdk_cut() -> None:
 def test_received_passages_of_one_length_are_whole() -> None:
     """A splitter makes chunks of one length; the prompt that holds them is longer."""
     chunks = [(f"Chunk {n}. " + long(300))[:256] for n in range(3)]
-    prompt = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "\n".join(chunks)}
+    prompt = {
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": "\n".join(chunks),
+    }
     model = {"openinference.span.kind": "LLM", "output.value": ANSWER, **prompt}
     spans = (span(1, root()), span(2, search(**documents(*chunks)), under=1), span(3, model, under=1, at=(2, 3)))
     assert reasons(read(*spans), "faithfulness")["faithfulness"] != CUT

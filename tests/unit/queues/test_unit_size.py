@@ -24,7 +24,7 @@ SCRIPTS = {
     "quotes and backslashes": '\\"\'\\\\""\\',
     "control characters": "\x00\x01\x07\x1b\x1f\x7f\x85",
 }
-PASSAGES, CHARS = 50, 8_000  # 400,000 characters, of which 262,144 are kept
+PASSAGES, CHARS = 50, 32_000  # 1,600,000 characters, of which 1,048,576 are kept
 
 
 def text_of(script: str, number: int) -> str:
@@ -140,8 +140,8 @@ def test_the_oldest_turns_of_a_long_conversation_go_first():
     with Recorder(keeper).start(query="q") as run:
         run.set_history([Message(role="user", content=f"{n:02d}" + "x" * 9_998) for n in range(40)])
     record = keeper.runs[0].record
-    assert [turn.content[:2] for turn in record.history] == [f"{n:02d}" for n in range(34, 40)]
-    assert record.lossy == {"history": 34}
+    assert [turn.content[:2] for turn in record.history] == [f"{n:02d}" for n in range(14, 40)]
+    assert record.lossy == {"history": 14}
 
 
 GRADES = [2.5, "3", None, float("nan"), -1, 10**5_000, True, b"1", object(), {"a": {}}, [[[]]]]

@@ -582,8 +582,8 @@ def test_a_run_cut_short_is_no_error(spans, outcome):
 
 
 def test_what_capture_cut_is_said(spans):
-    finish(lambda run: run.answered("x" * 70_000), spans, content="full")
-    assert json.loads(spans.one("invoke_workflow").attributes["ragtrace.run.lossy"]) == {"answer_chars": 70_000}
+    finish(lambda run: run.answered("x" * 300_000), spans, content="full")
+    assert json.loads(spans.one("invoke_workflow").attributes["ragtrace.run.lossy"]) == {"answer_chars": 300_000}
 
 
 def test_selection_known_from_the_prompt(spans):

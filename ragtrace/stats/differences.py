@@ -10,9 +10,11 @@ from ragtrace.stats.intervals import (
     LEAST_FREEDOM,
     UNIT,
     Estimate,
+    Range,
     bounds,
     cluster_sums,
     estimate,
+    has_labels,
     moments,
     root_mean_square,
     widened,
@@ -106,7 +108,7 @@ def paired_difference(
     mean, n, squares = moments(sums)
     found = (
         without_ends(mean, n, squares, root_mean_square(sums))
-        if ends is None
+        if ends is None or isinstance(ends, Range)
         else widened(mean, n, squares, middle=0.0, half=(ends[1] - ends[0]) / 2.0)
     )
     n_units = len(changes) if clusters is None else len(set(clusters))
@@ -170,8 +172,10 @@ def difference_of_sums(
 def _ends_of(
     found: Estimate, ends: Ends | None, freedom: float, n_units: int
 ) -> tuple[float, float] | tuple[None, None]:
+    if n_units < 2 and not has_labels(ends):
+        return None, None
     if ends is None:
-        return bounds(found, None, freedom) if n_units > 1 else (None, None)
+        return bounds(found, None, freedom)
     width = ends[1] - ends[0]
     return bounds(found, (-width, width), freedom)
 

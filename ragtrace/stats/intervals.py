@@ -38,6 +38,20 @@ class Interval(NamedTuple):
     high: float | None
 
 
+class Range(NamedTuple):
+    """The range of scores that seldom come near its ends, such as cosines.
+
+    An interval stays inside it, and no labels are added at its ends.
+
+    Example:
+        >>> clustered_interval([0.9, 1.0], ends=Range(-1.0, 1.0)).high
+        1.0
+    """
+
+    low: float
+    high: float
+
+
 class Sums(NamedTuple):
     """Sums over clusters of weights W and weighted scores WX, as the counters ``ragtrace.score`` hold them.
 
@@ -86,7 +100,8 @@ def mean_interval(sums: Sums, ends: Ends | None = UNIT) -> Interval:
 
     Args:
         sums: over clusters, each with its sums of weights and of weighted scores.
-        ends: lowest and highest score, at which the added labels lie; None where a score has no such ends.
+        ends: lowest and highest score, at which the added labels lie; a `Range` where scores seldom come near them,
+            None where a score has no such ends.
 
     Returns:
         No weight: three None. One cluster: both ends, or no bounds without them.
@@ -100,7 +115,7 @@ def mean_interval(sums: Sums, ends: Ends | None = UNIT) -> Interval:
     if sums.w <= 0.0:
         return Interval(None, None, None)
     found = estimate(sums, ends)
-    if ends is None and found.n < _ONE:
+    if not has_labels(ends) and found.n < _ONE:
         return Interval(found.mean, None, None)
     return Interval(found.mean, *bounds(found, ends))
 
@@ -172,9 +187,14 @@ def cluster_sums(
 def estimate(sums: Sums, ends: Ends | None = UNIT) -> Estimate:
     """Return the mean with the middle and variance of its interval; `sums` hold some weight."""
     mean, n, squares = moments(sums)
-    if ends is None:
+    if ends is None or isinstance(ends, Range):
         return without_ends(mean, n, squares, root_mean_square(sums))
     return widened(mean, n, squares, middle=(ends[0] + ends[1]) / 2.0, half=(ends[1] - ends[0]) / 2.0)
+
+
+def has_labels(ends: Ends | None) -> bool:
+    """Return whether labels are added at the ends of a scale."""
+    return ends is not None and not isinstance(ends, Range)
 
 
 def moments(sums: Sums) -> tuple[float, float, float]:

@@ -13,7 +13,7 @@ from ragtrace.metrics.consistency.runs import answers_of, query_key
 from ragtrace.metrics.registry import output
 from ragtrace.model.codec import record_from_json
 from ragtrace.model.score import Scale, State
-from ragtrace.stats.intervals import UNIT
+from ragtrace.stats.intervals import UNIT, Range
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -129,21 +129,20 @@ def clusters_of(units: Sequence[Hashable]) -> Sequence[Hashable] | None:
 
 
 def ends_of(name: str, values: Collection[float]) -> Ends | None:
-    """Return the lowest and highest score of a metric, None for one without such ends.
+    """Return the lowest and highest score of a metric; None where some of its scores lie outside.
 
-    A share or grade has ends, a length or a cosine has none. Of a metric that is not installed here the values
-    decide: all of them in [0, 1] are shares.
+    A share or grade has ends. A length or a cosine has a `Range`, at whose ends no labels are added. Of a metric that
+    is not installed here the values decide: all of them in [0, 1] are shares.
 
     Example:
         >>> ends_of("faithfulness", [1.0]), ends_of("answer_similarity", [0.7]), ends_of("my_metric", [0.0, 0.7])
-        ((0.0, 1.0), None, (0.0, 1.0))
+        ((0.0, 1.0), Range(low=-1.0, high=1.0), (0.0, 1.0))
     """
     ends = _declared(name)
-    low, high = ends or (0.0, 0.0)
-    return ends if ends and all(low <= value <= high for value in values) else None
+    return ends if all(ends[0] <= value <= ends[1] for value in values) else None
 
 
-def _declared(name: str) -> Ends | None:
+def _declared(name: str) -> Ends:
     try:
         found = output(name.partition("(")[0])
     except ConfigError:
@@ -151,7 +150,7 @@ def _declared(name: str) -> Ends | None:
     scale = Scale(low=found.low, high=found.high)
     if scale.is_five_point:
         return found.low, found.high
-    return UNIT if scale.is_unit else None
+    return UNIT if scale.is_unit else Range(found.low, found.high)
 
 
 def read_score(name: str, score: object) -> Scored:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ragtrace import semconv
 from ragtrace.capture import record_internal_error
-from ragtrace.stats.intervals import UNIT, Sums, mean_interval
+from ragtrace.stats.intervals import UNIT, Range, Sums, mean_interval
 from ragtrace.telemetry.wire import clean_attributes, clean_value
 
 if TYPE_CHECKING:
@@ -157,12 +157,11 @@ class Window:
         True
     """
 
-    __slots__ = ("_high", "_low", "_slot_s", "_slots")
+    __slots__ = ("_ends", "_slot_s", "_slots")
 
     def __init__(self, length_s: float, low: float, high: float) -> None:
         self._slot_s = length_s / _SLOTS
-        self._low = low
-        self._high = high
+        self._ends = UNIT if (low, high) == UNIT else Range(low, high)
         # Each: slot number, w, wx, w2, w2x, w2x2, w with a threshold, w that pass.
         self._slots: deque[list[float]] = deque(maxlen=_SLOTS)
 
@@ -191,13 +190,13 @@ class Window:
         if not self._slots:
             return None
         *sums, w_rated, w_passed = (sum(column) for column in list(zip(*self._slots, strict=True))[1:])
-        found = mean_interval(Sums(*sums), UNIT if (self._low, self._high) == UNIT else None)
+        found = mean_interval(Sums(*sums), self._ends)
         if found.mean is None:
             return None
         return WindowMean(
             mean=found.mean,
-            low=None if found.low is None else max(found.low, self._low),
-            high=None if found.high is None else min(found.high, self._high),
+            low=found.low,
+            high=found.high,
             passed=w_passed / w_rated if w_rated else None,
         )
 

@@ -73,6 +73,8 @@ Because = Literal[
     "partial_run",
     "no_answer_expected",
     "no_answer_given",
+    "answer_missing",
+    "contexts_truncated",
     "no_contexts",
     "no_query",
     "judge_failed",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Final
 
-from ragtrace.errors import JudgeError, JudgeUnsupported
+from ragtrace.errors import JudgeContextsTruncated, JudgeError, JudgeUnsupported
 from ragtrace.judges.base import Audit, Grades
 from ragtrace.judges.offline.reading import is_blank, version
 from ragtrace.judges.scales import are_grades
@@ -16,6 +16,7 @@ from ragtrace.metrics.diagnosis.table import DecisionRow, DiagnosisFacts, decide
 from ragtrace.metrics.graded import are_of
 from ragtrace.model.claims import INVENTED, SUPPORTED
 from ragtrace.model.diagnosis import DIAGNOSIS, FAILURES, STAGES
+from ragtrace.model.record import CONTEXTS_TRUNCATED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +35,8 @@ _LACKING: Mapping[str, Because] = {
     "no_answer_expected": "no_answer_expected",
     "partial_run": "partial_run",
     "missing_input:answer": "no_answer_given",
+    "answer_missing": "answer_missing",
+    "contexts_truncated": "contexts_truncated",
     "missing_input:query": "no_query",
     "no_contexts": "no_contexts",
 }
@@ -50,10 +53,10 @@ async def diagnosis(ctx: EvalContext) -> list[MetricResult]:
     on contradictions, which it cannot see.
 
     It reads what other metrics asked for, such as the specifics of `invented_specifics`. Selected alone it asks for
-    the audit, and without labels it then knows no grades. ``na``: no_answer_expected, partial_run,
-    missing_input:answer, missing_input:query, no_contexts where no stage was seen, and undetermined where the facts
-    do not decide. The verdict is then ``undetermined``, and ``details.because`` says why. ``error``: the facts do
-    not decide because the judge failed. Source: ragtrace.
+    the audit, and without labels it then knows no grades. ``na``: no_answer_expected, partial_run, answer_missing,
+    missing_input:answer, missing_input:query, contexts_truncated, no_contexts where no stage was seen, and
+    undetermined where the facts do not decide. The verdict is then ``undetermined``, and ``details.because`` says
+    why. ``error``: the facts do not decide because the judge failed. Source: ragtrace.
 
     Example:
         >>> import asyncio
@@ -75,6 +78,8 @@ async def diagnosis(ctx: EvalContext) -> list[MetricResult]:
         return [_undetermined(_LACKING[lacking], {}, lacking)]
     needed = followed(ctx.record, _relevance(ctx))
     verdicts = await _JudgeVerdicts.of(ctx)
+    if verdicts.is_cut:
+        return [_undetermined("contexts_truncated", _evidence(needed), CONTEXTS_TRUNCATED)]
     facts = verdicts.facts(ctx, needed)
     row = decide(facts)
     details = {**_known(facts), **_evidence(needed), **verdicts.evidence(ctx)}
@@ -91,6 +96,8 @@ def _lacking(record: RagRecord) -> str | None:
         return lacking
     if not record.query.strip():
         return "missing_input:query"
+    if record.truncated_contexts:
+        return CONTEXTS_TRUNCATED
     return None if record.pools else "no_contexts"
 
 
@@ -121,6 +128,12 @@ class _JudgeVerdicts:
         self.failure: JudgeError | None = None
         self.responsiveness = Responsiveness()
         self.invented: tuple[str, ...] = ()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the judge could not hold all contexts."""
+        has_unread = self.audit is not None and self.audit.unscorable == CONTEXTS_TRUNCATED
+        return has_unread or isinstance(self.failure, JudgeContextsTruncated)
 
     @classmethod
     async def of(cls, ctx: EvalContext) -> _JudgeVerdicts:
@@ -178,7 +191,8 @@ class _JudgeVerdicts:
 
     def _read(self, ctx: EvalContext) -> Audit | None:
         """Return the audit of an attempt whose contexts the judge could read."""
-        return self.audit if self.audit is not None and self.audit.attempted and ctx.contexts() else None
+        is_read = self.audit is not None and self.audit.attempted and ctx.contexts() and not ctx.record.is_refused
+        return self.audit if is_read else None
 
     def _claims(self, ctx: EvalContext) -> tuple[Claim, ...]:
         audit = self._read(ctx)
@@ -194,7 +208,7 @@ class _JudgeVerdicts:
         return _tri(self.is_sufficient)
 
     def _attempted(self, ctx: EvalContext) -> Known:
-        if is_blank(ctx.record.answer):
+        if is_blank(ctx.record.answer) or ctx.record.is_refused:
             return "no"
         if self.audit is not None:
             return _tri(self.audit.attempted)

@@ -13,12 +13,14 @@
         ├── JudgeRefused       the model declined
         ├── JudgeFiltered      a content filter stopped the reply
         ├── JudgeTruncated     the reply hit the output limit
+        ├── JudgeContextsTruncated  the judge cannot hold all contexts (a score of state ``na``)
         ├── JudgeInvalidOutput the reply was not of the asked form, also after one repair
         ├── JudgeIncomplete    verdicts are missing, doubled or unknown, also after one repair
         ├── JudgeTimeout       no reply in time
         ├── JudgeRateLimited   the server said 429 for longer than we wait
         ├── JudgeOverBudget    today's budget has nothing left for the call
         └── JudgeUnavailable   the server cannot be reached or is broken
+            └── JudgePromptTooLong  the prompt is longer than the model can read
 
 None of them is ever raised into the user's application from a capture call: see ``ragtrace.capture.guard``.
 """
@@ -103,6 +105,12 @@ class JudgeTruncated(JudgeError):
     reason = "judge_truncated"
 
 
+class JudgeContextsTruncated(JudgeError):
+    """The judge cannot hold all contexts of the record: the metric is ``na``, not an error."""
+
+    reason = "contexts_truncated"
+
+
 class JudgeInvalidOutput(JudgeError):
     """The reply was not of the asked form, also after the one repair."""
 
@@ -137,6 +145,10 @@ class JudgeUnavailable(JudgeError):
     """The server cannot be reached, or answers with an error of its own."""
 
     reason = "judge_unavailable"
+
+
+class JudgePromptTooLong(JudgeUnavailable):
+    """The server refuses a prompt that is longer than its model can read."""
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

@@ -6,7 +6,13 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ragtrace.errors import JudgeError, JudgeIncomplete, JudgeInvalidOutput
+from ragtrace.errors import (
+    JudgeContextsTruncated,
+    JudgeError,
+    JudgeIncomplete,
+    JudgeInvalidOutput,
+    JudgePromptTooLong,
+)
 from ragtrace.judges.llm.replies import FormT, read
 from ragtrace.model import JudgeUsage
 from ragtrace.prompts.fence import fenced
@@ -18,6 +24,10 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.llm.chat import ChatModel
     from ragtrace.prompts.loader import Prompt
+
+
+_PASSAGES = frozenset({"contexts", "passages"})  # names of data that grow with what was retrieved
+_LEAST_CUT_CHARS, _LEAST_TOKENS, _MOST_TOKEN_CHARS = 20_000, 512, 10
 
 
 @dataclass(slots=True)
@@ -122,10 +132,11 @@ class JudgeSession:
     async def _call(self, data: Mapping[str, object], extra: str) -> str:
         prompt = self._prompt
         tail = f"{prompt.reminder} {extra}".strip()
+        user = f"{prompt.task}\n{fenced(data)}\n{tail}"
         try:
             reply = await self._model.complete(
                 system=prompt.system,
-                user=f"{prompt.task}\n{fenced(data)}\n{tail}",
+                user=user,
                 schema_name=prompt.id,
                 schema=prompt.schema,
                 max_output_tokens=self._max_output_tokens,
@@ -133,10 +144,24 @@ class JudgeSession:
             )
         except JudgeError as error:
             self._sum.usage += error.usage or JudgeUsage(llm_calls=1)
+            if isinstance(error, JudgePromptTooLong) and not _PASSAGES.isdisjoint(data):
+                raise JudgeContextsTruncated(str(error)) from error
             raise
         except Exception as error:
             self._sum.usage += JudgeUsage(llm_calls=1)
             raise JudgeError(f"the chat model failed with {type(error).__name__}") from error
         tokens = JudgeUsage(llm_calls=1, input_tokens=reply.input_tokens, output_tokens=reply.output_tokens)
         self._sum.usage += tokens
+        if not _PASSAGES.isdisjoint(data) and _is_cut(user, reply.input_tokens):
+            raise JudgeContextsTruncated(f"the server read {reply.input_tokens} tokens of {len(user)} characters")
         return reply.text
+
+
+def _is_cut(prompt: str, tokens: int) -> bool:
+    """Tell whether a server has read far fewer tokens than a prompt has, as one does that cuts without a word.
+
+    Ollama cuts at its window, 4,096 tokens by default. No tokenizer makes tokens of 10 letters on average.
+    """
+    if len(prompt) < _LEAST_CUT_CHARS or tokens < _LEAST_TOKENS:  # fewer tokens are no honest count
+        return False
+    return sum(map(len, prompt.split())) > _MOST_TOKEN_CHARS * tokens

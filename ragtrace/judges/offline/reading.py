@@ -13,6 +13,7 @@ from ragtrace.judges.offline.markup import claim_in, plain, spelled_tables
 from ragtrace.judges.offline.specifics import invented_in, known_in
 from ragtrace.judges.offline.tables import table
 from ragtrace.judges.offline.words import is_readable, normalise, sentences, stems
+from ragtrace.model.record import CONTEXTS_TRUNCATED
 
 if TYPE_CHECKING:
     from ragtrace.judges.offline.specifics import Known
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 REVISION = "3"  # raised when other attempts, claims or specifics are found
 MAX_SENTENCES = 200
-MAX_CONTEXT_CHARS = 400_000
+MAX_CONTEXT_CHARS = 1_048_576  # as many as capture keeps of a run
 SHORTEST_CLAIM_TERMS = 2  # "1.", "Sure!", "Yes." claim nothing; counting them cost .04 AUROC on MTRAG
 WHOLE = "whole answers"  # the heading of refusals that need no expression
 EMPTY_RESPONSE = "Empty Response"  # LlamaIndex's text where nothing was retrieved, or the model said nothing
@@ -41,7 +42,8 @@ class ReadAnswer:
 
     Attributes:
         is_attempt: whether it tries to answer.
-        unscorable: the reason of ``na`` for which its claims have no verdict; "" where they have.
+        unscorable: the reason of ``na`` for which its claims have no verdict; "" where they have. Texts that they
+            may rest on, and that were cut for size, are such a reason.
         claims: its sentences that claim something; empty where it is unscorable.
         is_truncated: whether sentences beyond the first 200 were left out.
     """
@@ -67,6 +69,8 @@ def read_answer(record: RagRecord) -> ReadAnswer:
     attempted = is_attempt(answer)
     if not is_readable(answer, [passage.text for passage in record.contexts]):
         return ReadAnswer(attempted, unscorable="unsupported_language")
+    if _is_cut(record):
+        return ReadAnswer(attempted, unscorable=CONTEXTS_TRUNCATED)
     parts = sentences(answer)
     read: list[ReadClaim] = []
     for part in parts[:MAX_SENTENCES]:
@@ -76,6 +80,13 @@ def read_answer(record: RagRecord) -> ReadAnswer:
     claims = [claim for claim in read if len(claim.terms) >= SHORTEST_CLAIM_TERMS]
     claims = claims or [claim for claim in read if claim.terms]
     return ReadAnswer(attempted, "", tuple(claims), len(parts) > MAX_SENTENCES)
+
+
+def _is_cut(record: RagRecord) -> bool:
+    """Tell whether contexts, question or earlier turns, on which a claim may rest, are cut, or more than is read."""
+    n_chars = sum(len(passage.text) for passage in record.contexts)
+    is_asked = record.lossy.keys().isdisjoint(("query_chars", "history"))
+    return n_chars > MAX_CONTEXT_CHARS or not is_asked
 
 
 def is_blank(answer: str) -> bool:
@@ -126,16 +137,13 @@ def _turn() -> re.Pattern[str]:
 
 
 def read_contexts(record: RagRecord) -> tuple[list[list[tuple[str, str]]], Known]:
-    """Read the first 400,000 characters of the contexts of a record.
+    """Read the contexts of a record.
 
     Returns:
         For each context its sentences as written and in one notation, table rows with their columns' heads; and the
         specifics that an answer may take over, which the question and earlier turns hold too.
     """
-    room, texts = MAX_CONTEXT_CHARS, []
-    for passage in record.contexts:
-        texts.append(passage.text[:room])
-        room -= len(texts[-1])
+    texts = [passage.text for passage in record.contexts]
     contexts = [
         [(part, normalise(part)) for part in sentences(spelled_tables(text) if "|" in text else text)]
         for text in texts

@@ -11,6 +11,7 @@ from ragtrace.errors import (
     JudgeError,
     JudgeFiltered,
     JudgeInvalidOutput,
+    JudgePromptTooLong,
     JudgeRefused,
     JudgeTruncated,
     JudgeUnavailable,
@@ -119,7 +120,7 @@ class OpenAIChat:
                 self._ladder.settle(dialect)
                 return _reply(answer)
             error = answer.error
-            is_refusal = error.status in {400, 422} and not isinstance(error, JudgeFiltered)
+            is_refusal = error.status in {400, 422} and not isinstance(error, JudgeFiltered | JudgePromptTooLong)
             if not is_refusal or not self._ladder.adapt(dialect, answer.complaint, answer.param):
                 break
         self._ladder.reset()

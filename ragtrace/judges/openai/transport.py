@@ -11,6 +11,7 @@ import asyncio
 import importlib.util
 import json
 import random
+import re
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from itertools import count
@@ -23,6 +24,7 @@ from ragtrace.errors import (
     JudgeError,
     JudgeFiltered,
     JudgeInvalidOutput,
+    JudgePromptTooLong,
     JudgeRateLimited,
     JudgeTimeout,
     JudgeUnavailable,
@@ -43,6 +45,15 @@ if TYPE_CHECKING:
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 Endpoint = Literal["chat", "embeddings"]
+_TOO_LONG_STATUS = frozenset({400, 413, 422})
+# Of OpenAI, Azure, vLLM, llama.cpp, LM Studio, Anthropic, Gemini, Mistral, Bedrock and text-generation-inference.
+_TOO_LONG = re.compile(
+    r"context[ _]length|context[ _]size|context[ _]window|maximum context|prompt is too long|prompt too long"
+    r"|input is too long|input token count|input_tokens_exceeded|too many (?:input |total )?tokens"
+    r"|string_above_max_length|tokens \+ .max_new_tokens|exceeds? the (?:model's |maximum )?(?:token limit|number of tokens)"
+    r"|too large for model|longer than the model|max_model_len|max_prompt_tokens",
+    re.IGNORECASE,
+)
 _REFUSALS = frozenset({401, 402, 403, 404})
 _MOST_VALUES = 300_000  # in JSON; one takes 64 bytes of memory, and of an answer of 1 MB some 500,000 could be made
 _MOST_HEADER = 64
@@ -325,6 +336,10 @@ class Transport:
             filtered = JudgeFiltered(f"{self.where} filtered the prompt ({status})")
             filtered.status = status
             return Fault(error=filtered, result=AttemptResult(fate="answered", input_tokens=0, output_tokens=0))
+        if status in _TOO_LONG_STATUS and (status == 413 or _TOO_LONG.search(complaint)):
+            overlong = JudgePromptTooLong(f"{self.where} answered {status}{self._said(body)}")
+            overlong.status = status
+            return Fault(error=overlong, result=AttemptResult(fate="answered", input_tokens=0, output_tokens=0))
         param = body.get("param")
         fault = self._refused(status, _ADVICE.get(status) or f"answered {status}{self._said(body)}")
         return replace(fault, complaint=complaint, param=param if isinstance(param, str) else None)

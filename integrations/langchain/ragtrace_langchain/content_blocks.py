@@ -23,7 +23,7 @@ _SERVER_TOOLS = frozenset(
 )
 _DOCUMENTS = frozenset(("document", "search_result", "text-plain", "file", "input_file", "file_search_call"))
 _RESULTS = frozenset(("tool_result", "custom_tool_call_output", "json"))
-_LONGEST_DECODED_CHARS = 2_000_000
+_LONGEST_DECODED_CHARS = 6_000_000  # in fours; more text than capture keeps, so that it sees a longer one as cut
 _DEPTH = 3
 
 
@@ -157,14 +157,14 @@ def _inner_text(content: object, depth: int) -> str:
 
 def _unpacked(data: object, kind: object) -> str:
     """Return the text in a base64 file, "" where its type is no text."""
-    if not isinstance(data, str) or len(data) > _LONGEST_DECODED_CHARS:
+    if not isinstance(data, str):
         return ""
     head, _, rest = data.rpartition(",")
     kind = head.removeprefix("data:") if head else kind
     if not isinstance(kind, str) or not kind.startswith("text/"):
         return ""
     try:
-        return _decoded(base64.b64decode(rest))
+        return _decoded(base64.b64decode(rest[:_LONGEST_DECODED_CHARS]))
     except ValueError:
         return ""
 

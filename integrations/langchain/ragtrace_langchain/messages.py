@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 from langchain_core.load import Serializable
 from langchain_core.messages import BaseMessage
 
-from ragtrace.capture import before_question, provider_in, provider_named, read_usage, shown, spoken
+from ragtrace.capture import before_question, is_refused, provider_in, provider_named, read_usage, shown, spoken
 from ragtrace.model import Message
 from ragtrace_langchain.content_blocks import block_text, is_text_block, prompt_block_text
 from ragtrace_langchain.documents import fields_of
@@ -283,6 +283,7 @@ def _last_said(parts: Iterable[object]) -> str | None:
     return content_text(said[-1].content) if said else None
 
 
+_REASON_KEYS = ("finish_reason", "stop_reason", "stopReason", "done_reason")
 _MODEL_KEYS = ("model", "model_name", "model_id", "deployment_name", "azure_deployment", "repo_id")
 _IN_PROCESS = ("fake", "llamacpp", "huggingface_pipeline", "huggingfacepipeline", "gpt4all", "ctransformers")
 
@@ -298,10 +299,14 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """Reply of a model call: `text` of the first choice, and `called`, the arguments of its first tool call."""
+    """Reply of a model call: `text` of the first choice, and `called`, the arguments of its first tool call.
+
+    `is_refused` says that the provider declined, or that its filter stopped the reply.
+    """
 
     text: str = ""
     called: Mapping[str, object] | None = None
+    is_refused: bool = False
     outputs: tuple[Message, ...] = ()
     usage: Usage | None = None
     finish_reasons: tuple[str, ...] = ()
@@ -409,10 +414,11 @@ def reply_of(response: LLMResult | ResultCopy | None) -> Reply:
         name = None
     whole = getattr(response, "llm_output", None) or {}
     first = facts[0] if facts else {}
-    reasons = (fact.get("finish_reason") or fact.get("stop_reason") or fact.get("done_reason") for fact in facts)
+    reasons = (next((fact[key] for key in _REASON_KEYS if fact.get(key)), None) for fact in facts)
     return Reply(
         text=texts[0] if texts else "",
         called=calls[0]["args"] if calls else None,
+        is_refused=bool(messages) and (is_refused(messages[0]) or is_refused(first)),
         outputs=tuple(
             turn_of(message) or Message(role="assistant", content=text)
             for message, text in zip(messages, texts, strict=True)

@@ -43,7 +43,8 @@ def record_model_call(span: ModelCall, response: ResultCopy | None, failure: Fai
     state = span.state
     if span.within is None:
         state.spoken_ns = ended_ns
-        state.last_text = text or state.last_text
+        state.last_text = text or ("" if reply.is_refused else state.last_text)
+        state.refused_text = text if reply.is_refused else None
         state.last_called = reply.called
         state.last_model = span.facts.model if span.facts else span.name
         state.usage = added_usage(state.usage, reply.usage)
@@ -194,12 +195,21 @@ def _conclude(root: OpenSpan, outcome: Outcome | None, failure: Failure | None) 
     if not is_question(root, text, outcome):
         state.run.discard()
         return
-    if text and (outcome != "error" or answer is not None):
-        state.run.answered(text, model=state.last_model, usage=state.usage)
+    has_refused = is_refusal(state, text)
+    if (text or has_refused) and (outcome != "error" or answer is not None):
+        state.run.answered(text, model=state.last_model, usage=state.usage, is_refused=has_refused)
     elif outcome is None and (state.is_retrieval_only or not state.has_model):
         state.run.expects_no_answer()
+    elif outcome is None:  # a model spoke, and said nothing
+        state.run.answered("", model=state.last_model, usage=state.usage)
     if failure is not None and outcome in {"error", None}:
         state.run.failed(failure)
+
+
+def is_refusal(state: RunState, answer: str) -> bool:
+    """Tell whether an answer is what the last model said when its provider declined, or is blank for that."""
+    said = state.refused_text
+    return said is not None and answer.strip() in {"", said.strip()}
 
 
 def _text_of(state: RunState, answer: str | None, outcome: Outcome | None) -> str:
@@ -229,12 +239,14 @@ def _conclude_block(state: RunState) -> None:
     """Fill in the answer of an application's own run where the application has given none."""
     run = state.run
     if "answer" in run.attributes:
+        run.attributes["is_refused"] |= is_refusal(state, run.attributes["answer"])
         return
     text = state.chain_answer if state.chain_answer is not None else _text_of(state, None, None)
-    if text:
-        run.answered(text, model=state.last_model, usage=state.usage)
+    has_refused = is_refusal(state, text)
+    if text or has_refused or state.spoken_ns > state.searched_ns:  # a model that said nothing
+        run.answered(text, model=state.last_model, usage=state.usage, is_refused=has_refused)
     elif state.has_retriever and not run.has_generations():
-        run.expects_no_answer()
+        run.expects_no_answer(is_of_application=True)
 
 
 # The reply of a grader or a router, compared in lower case without punctuation at its edges.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["chain", "tool", "retriever", "model"]
 
-MAX_STREAMED_CHARS = 65_536
+MAX_STREAMED_CHARS = 262_144  # and the piece that passes it, so that capture sees that the text goes on
 
 
 class Delivered(NamedTuple):
@@ -88,6 +88,7 @@ class RunState:
     taken_back: dict[str, Hit] = field(default_factory=dict)  # results of chains that failed later
     waiting: Choice | None = None  # counts as a choice if a prompt follows, else as citations
     last_text: str = ""
+    refused_text: str | None = None  # what the last model said, where its provider declined
     last_called: Mapping[str, object] | None = None  # arguments of the last model's first tool call
     last_model: str | None = None
     usage: Usage | None = None
@@ -221,10 +222,10 @@ class ModelCall(OpenSpan):
     streamed_chars: int = 0
 
     def streams(self, token: str, now_ns: int) -> None:
-        """Add a streamed piece; text beyond 65,536 characters is dropped."""
+        """Add a streamed piece; those behind 262,144 characters are dropped."""
         if not self.first_chunk_ns:
             self.first_chunk_ns = now_ns
-        if token and self.streamed_chars < MAX_STREAMED_CHARS:
+        if token and self.streamed_chars <= MAX_STREAMED_CHARS:
             self.streamed.append(token)
             self.streamed_chars += len(token)
 

@@ -54,7 +54,7 @@ def test_a_blank_answer_is_no_refusal(keeper, config):
     assert (keeper.only.record.is_refused, answer_lacking(keeper.only.record)) == (False, "no_answer")
 
 
-def test_an_answer_by_hand_that_never_came_beside_a_retriever(keeper, recorder, config):
+def test_an_answer_by_hand_that_never_came_beside_a_retriever(keeper, recorder, config, loses):
     """A workflow whose model is called without LangChain: the retriever alone is traced."""
     for answer in ("In Oslo.", None):
         with recorder.start(query="Where?", workflow="support") as run:

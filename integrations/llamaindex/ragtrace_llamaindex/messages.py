@@ -364,6 +364,9 @@ def _field(value: object, name: str) -> object:
     return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
 
 
+_REASON_KEYS = ("stop_reason", "finish_reason", "stopReason", "done_reason")
+
+
 def facts_in(response: object) -> tuple[str | None, str | None, tuple[str, ...]]:
     """Return the model that answered, the response's id, and why it stopped, as far as the raw response says.
 
@@ -375,9 +378,10 @@ def facts_in(response: object) -> tuple[str | None, str | None, tuple[str, ...]]
     raw = getattr(response, "raw", None)
     if raw is None:
         return None, None, ()
-    choices = _field(raw, "choices")
-    reasons = [_field(choice, "finish_reason") for choice in choices] if isinstance(choices, list) else []
-    reasons = reasons or [_field(raw, "stop_reason"), _field(raw, "finish_reason"), _field(raw, "done_reason")]
+    lists = (_field(raw, name) for name in ("choices", "candidates"))
+    choices = next((one for one in lists if isinstance(one, list) and one), [])
+    reasons = [_field(choice, "finish_reason") for choice in choices]
+    reasons = reasons or [_field(raw, name) for name in _REASON_KEYS]
     return (
         _text(_field(raw, "model")),
         _text(_field(raw, "id")),

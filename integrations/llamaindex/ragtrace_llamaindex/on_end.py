@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import guarded, record_internal_error
+from ragtrace.capture import guarded, is_refused, record_internal_error
 from ragtrace.capture.attribution import found_in
 from ragtrace.model import Message, added_usage
 from ragtrace_llamaindex.messages import ReplyFacts, answer_in, facts_in, facts_of, reply_in, usage_in
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ragtrace.model import Outcome
     from ragtrace_llamaindex.run_state import OpenSpan, RunState
 
+_EMPTY = "Empty Response"  # LlamaIndex's text for a model that said nothing
 _CONTEXT_SHARE = 0.9  # of a text that consists of passages
 
 
@@ -57,8 +58,8 @@ def conclude(
         return
     if outcome is None and not state.is_model_asked and (not text or is_context(run, text)):
         run.expects_no_answer()
-    elif text and root.kind != "retriever" and (outcome != "error" or answer is not None):
-        run.answered(text, model=state.last_model, usage=state.usage)
+    elif root.kind != "retriever" and (outcome is None or (text and (outcome != "error" or answer is not None))):
+        run.answered(text, model=state.last_model, usage=state.usage, is_refused=is_refusal(state, text))
     if outcome == "interrupted":
         run.interrupted(asked)
     if failure is not None and outcome in {"error", None}:
@@ -74,10 +75,17 @@ def conclude_joined(root: OpenSpan, run: IntegrationRun) -> None:
     settle(root, run, given or text)
     if given is not None:
         run.attributes.setdefault("usage", state.usage)
-    elif text and run.failure is None and not (is_context(run, text) and not state.is_model_asked):
-        run.answered(text, model=state.last_model, usage=state.usage)
+        run.attributes["is_refused"] |= is_refusal(state, given)
+    elif run.failure is None and (state.is_model_asked or (text and not is_context(run, text))):
+        run.answered(text, model=state.last_model, usage=state.usage, is_refused=is_refusal(state, text))
     elif not state.is_model_asked:
-        run.expects_no_answer()
+        run.expects_no_answer(is_of_application=True)
+
+
+def is_refusal(state: RunState, answer: str) -> bool:
+    """Tell whether an answer is what the last model said when its provider declined, or is blank for that."""
+    said = state.refused_text
+    return said is not None and answer.strip() in {"", _EMPTY, said.strip()}
 
 
 @guarded
@@ -169,7 +177,10 @@ def record_model_call(
     state = span.state
     usage = usage_in(facts)
     if not span.is_inner and span.kind == "model":
-        state.last_text = (reply.content if reply is not None else "") or state.last_text
+        said = reply.content if reply is not None else ""
+        has_refused = is_refused(facts.raw) or is_refused(facts._asdict())
+        state.last_text = said or ("" if has_refused else state.last_text)
+        state.refused_text = said if has_refused else None
         state.last_model = span.model
         state.usage = added_usage(state.usage, usage)
     response_model, response_id, reasons = facts_in(facts)

@@ -62,6 +62,7 @@ class RunState:
     last: ReadPassages | None = None  # the list delivered or chosen last, in any scope
     answer: str | None = None
     last_text: str = ""
+    refused_text: str | None = None  # what the last model said, where its provider declined
     last_model: str | None = None
     usage: Usage | None = None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from llama_index.core.schema import BaseNode, NodeWithScore
 
 from ragtrace.capture import are_joined, guarded, is_equal
-from ragtrace.capture.attribution import answered_prompt, found_in, prompt_set
+from ragtrace.capture.attribution import PassageFinder, answered_prompt, found_in, prompt_set
 from ragtrace.capture.passages import ReadPassages, ranked, reranked_passage
 from ragtrace_llamaindex.citation_pieces import note_pieces, record_used_pieces
 from ragtrace_llamaindex.nodes import NodeColumns
@@ -201,7 +201,7 @@ def settle(root: OpenSpan, run: IntegrationRun, answer: str) -> None:
         if last is not None and run.selection is not None:
             run.selected(last, selection_source="framework")
         elif last is not None and run.used_passages is None:
-            run.used(ranked(prompt_set(run.prompts, run.steps, answer, last)))
+            run.used(ranked(prompt_set(run.prompts, run.steps, answer, PassageFinder(last))))
         record_used_pieces(state, run)
 
 

@@ -104,7 +104,10 @@ def test_a_selection_without_an_end_is_marked_up_to_10000(keeper, recorder):
     with recorder.start(query="Where?"):
         mark_selected({"id": f"d{n}", "text": f"Passage {n}."} for n in itertools.count())
     run = keeper.only
-    assert (len(run.record.pool("reranked")), run.record.lossy) == (10_000, {"passages": 1})
+    assert (len(run.record.pool("reranked")), run.record.lossy) == (
+        10_000,
+        {"passages": 1, "contexts_truncated": 1},
+    )
 
 
 def test_a_search_alone_expects_no_answer(keeper, recorder):

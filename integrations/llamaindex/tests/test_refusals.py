@@ -23,7 +23,7 @@ RAW = {
 
 
 class Refusing(Llm):
-    raw: dict = {}
+    raw: dict | None = None
     said: str = ""
 
     @llm_completion_callback()
@@ -62,7 +62,7 @@ def test_a_blank_reply_is_no_refusal(keeper):
     assert (keeper.only.record.is_refused, answer_lacking(keeper.only.record)) == (False, "no_answer")
 
 
-def test_an_answer_by_hand_that_never_came_beside_a_retriever(keeper, recorder):
+def test_an_answer_by_hand_that_never_came_beside_a_retriever(keeper, recorder, loses):
     for answer in ("In Oslo.", None):
         with recorder.start(query="Where?", workflow="support") as run:
             Faq().retrieve("Where?")

@@ -117,6 +117,7 @@ KIND_EVALUATOR: Final = "EVALUATOR"
 
 RUN_OUTCOME: Final = "ragtrace.run.outcome"
 RUN_INTERRUPT: Final = "ragtrace.run.interrupt"  # the question that an interrupted run asks (content)
+RUN_REFUSED: Final = "ragtrace.run.refused"  # true where the provider declined to answer
 RUN_LOSSY: Final = "ragtrace.run.lossy"  # JSON of the sizes before capture cut them, by kind
 SPAN_CUT: Final = "ragtrace.span.cut"  # attributes of this span that are cut to its byte budget
 RUN_TAGS: Final = "ragtrace.run.tags"

@@ -12,6 +12,7 @@ from ragtrace.ingest.dialects.registry import all_dialects
 from ragtrace.ingest.replay import replayed
 from ragtrace.ingest.spans import received_span
 from ragtrace.ingest.tree import Node, runs_of, walk
+from ragtrace.model.record import CONTEXTS_TRUNCATED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from ragtrace.model import RagRecord
 
 _ENVIRONMENTS = ("deployment.environment.name", "deployment.environment")
+_LEAST_LIMIT = 64  # a shorter one leaves no text that a judge could read
+_PLACE = re.compile(r"\d+")
 _THRESHOLD = re.compile(r"(?:^|;)th:([0-9a-f]{1,14})(?:;|$)")
 LACKS: Mapping[str, str] = {
     "question": "No span carries the question, so metrics that read it are na missing_input:query.",
@@ -106,7 +109,9 @@ def read_trace(
     """
     by_id = {(raw.span.trace_id, raw.span.span_id): raw for raw in spans}
     found = []
-    for nodes in runs_of([_node(received_span(raw)) for raw in by_id.values()]):
+    received = [received_span(raw) for raw in by_id.values()]
+    limit_chars = limit_in(received)
+    for nodes in runs_of(list(map(_node, received))):
         resource = nodes.root.resource
         finished = replayed(
             nodes,
@@ -118,8 +123,31 @@ def read_trace(
         if finished is not None:
             probability = probability_in(nodes.root.trace_state)
             known = (head_probability or None) if probability is None else probability
-            found.append(_run(nodes, _changed(finished, head_probability=known, revision=revision)))
+            found.append(_run(nodes, _changed(finished, head_probability=known, revision=revision), limit_chars))
     return found
+
+
+def limit_in(spans: Sequence[ReceivedSpan]) -> int | None:
+    """Return the length at which the sender's SDK cut texts (``OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT``).
+
+    The SDK leaves no note, but two texts under different names are then both the longest of the trace, to the
+    character. None where they are not: of passages alone, a splitter may make each as long as the next.
+
+    Example:
+        >>> def told(**given):
+        ...     return ReceivedSpan(trace_id="", span_id="", attributes=given)
+        >>> limit_in([told(a="x" * 64, b="y" * 64)]), limit_in([told(a="x" * 64, b="y" * 63)])
+        (64, None)
+    """
+    texts = [
+        (name, value)
+        for span in spans
+        for name, value in span.attributes.items()
+        if isinstance(value, str) and len(value) >= _LEAST_LIMIT
+    ]
+    longest = max((len(text) for _, text in texts), default=0)
+    cut = {_PLACE.sub("#", name): text for name, text in texts if len(text) == longest}
+    return longest if len(set(cut.values())) > 1 else None
 
 
 def probability_in(trace_state: str) -> float | None:
@@ -150,7 +178,7 @@ def _node(span: ReceivedSpan) -> Node:
     return Node(span, merged(list(found.values())) if found else None, tuple(found))
 
 
-def _run(nodes: RunNodes, finished: FinishedRun) -> ReadRun:
+def _run(nodes: RunNodes, finished: FinishedRun, limit_chars: int | None) -> ReadRun:
     told = [node for node, _ in walk(nodes.tops) if node.facts is not None]
     facts = [node.facts for node in told if node.facts is not None]
     dialects = tuple(sorted({name for node in told for name in node.dialects}))
@@ -161,14 +189,32 @@ def _run(nodes: RunNodes, finished: FinishedRun) -> ReadRun:
     changes: dict[str, object] = {"lossy": lossy}
     if summary is not None:
         lossy |= summary.truncated
+        changes["is_refused"] = summary.is_refused or finished.record.is_refused
         if summary.k != len(finished.record.contexts):
             changes["k"] = summary.k
+    if lost := _lost_contexts(finished.record, facts, limit_chars):
+        lossy[CONTEXTS_TRUNCATED] = max(lost, lossy.get(CONTEXTS_TRUNCATED, 0))
     return ReadRun(
         finished=_changed(finished, **changes),
         dialects=dialects,
         lacks=_lacks(finished.record, facts, dialects),
         decision=summary.decision if summary is not None else None,
     )
+
+
+def _lost_contexts(record: RagRecord, facts: Sequence[SpanFacts], limit_chars: int | None) -> int:
+    """Return how many contexts came cut, in a list that is broken, or without a text where others have theirs."""
+    searches = [one for one in facts if one.role in {"retrieval", "rerank"}]
+    blank = {document.id for one in searches for document in one.documents or () if document.text == ""}
+    textless = [passage for passage in record.contexts if not passage.text and passage.id not in blank]
+    is_wanted = len(textless) < len(record.contexts) or any(one.cut for one in searches)
+    cut = {passage.id for pool in record.pools for passage in pool.passages if len(passage.text) == limit_chars}
+    lost = (len(textless) if is_wanted else 0) + sum(one.malformed for one in searches)
+    lost += sum(passage.id in cut for passage in record.contexts)
+    if any(len(turn.content) == limit_chars for one in facts for turn in one.messages):  # a prompt shows no more
+        shown = {passage.id for passage in record.contexts}
+        lost += sum(passage.id not in shown for pool in record.pools[-2:-1] for passage in pool.passages)
+    return lost
 
 
 def _changed(finished: FinishedRun, **changes: object) -> FinishedRun:

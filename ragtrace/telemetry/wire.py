@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, overload
 
@@ -25,6 +26,7 @@ _INT64 = 1 << 63
 _LONG_CHARS = 256
 _MOST_CHARACTER_BYTES = 4  # in UTF-8
 _NUMBER_BYTES = 8
+_MOST_CUT_MARK = 32  # characters
 _MOST_MARK_BYTES = 512  # of the names of what was cut
 _MARK_SHARE = 16  # of the budget, where that is less
 # JSON arrays, best rank first; those of one line are cut at the same rank.
@@ -181,6 +183,20 @@ def size_bytes(text: str) -> int:
         4
     """
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+_CUT = re.compile(r"…\[cut, (\d{1,12}) characters\]\Z")
+
+
+def length_before_cut(text: str) -> int:
+    """Return how long a text was that `cut_text` cut; 0 for one that is whole.
+
+    Example:
+        >>> length_before_cut(cut_text("a" * 100, 40)), length_before_cut("short")
+        (100, 0)
+    """
+    found = _CUT.search(text[-_MOST_CUT_MARK:])
+    return int(found[1]) if found else 0
 
 
 def cut_text(text: str, budget_bytes: int) -> str:

@@ -34,7 +34,8 @@ class RunSummary:
         used: the passages in the prompt, None where no prompt was seen.
         selection_source: how the selection became known.
         k: cut-off of the @K metrics as the span has it, also where it is the number of contexts.
-        truncated: sizes before capture cut them, by kind.
+        truncated: sizes before capture or the span cut them, by kind.
+        is_refused: whether the provider declined to answer.
         decision: of the draw in the sending process: ``random`` and ``forced`` are scored there.
     """
 
@@ -49,6 +50,7 @@ class RunSummary:
     interrupt: str | None = None
     truncated: Mapping[str, int] = field(default_factory=dict)
     decision: str | None = None
+    is_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,7 @@ class SpanFacts:
         output: of a generation or a root, the answer as text.
         tool_output: of a tool, its result as text.
         malformed: documents, and lists of documents, that could not be read.
+        cut: documents whose text was wanted, and is cut or left out for size.
         summary: of a run that ragtrace itself captured.
         lacks: names of facts that this span cannot carry, beside those that the reader sees by itself.
     """
@@ -90,6 +93,7 @@ class SpanFacts:
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
     malformed: int = 0
+    cut: int = 0
     summary: RunSummary | None = None
     lacks: tuple[str, ...] = ()
 

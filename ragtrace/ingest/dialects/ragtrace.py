@@ -10,6 +10,7 @@ from ragtrace.ingest.dialects import genai, openinference
 from ragtrace.ingest.dialects.base import RunSummary, SpanDocument, merged
 from ragtrace.ingest.dialects.values import count_in, documents_in, loaded, mapping_in, text_in, texts_in
 from ragtrace.model import Outcome
+from ragtrace.telemetry.wire import length_before_cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +45,7 @@ class Ragtrace:
         """Return the facts of one span."""
         given = span.attributes
         facts = merged([genai.DIALECT.facts(span), openinference.DIALECT.facts(span)])
+        facts = replace(facts, cut=count_in(given.get(semconv.RETRIEVAL_DOCUMENT_TRUNCATED)) or 0)
         if facts.role == "rerank":
             chosen, malformed = documents_in(given.get(semconv.RERANK_DOCUMENTS))
             documents = facts.documents if facts.documents is not None else chosen
@@ -78,13 +80,20 @@ def _summary(given: Mapping[str, object]) -> RunSummary:
         corpus_version=text_in(given.get(semconv.CORPUS_VERSION)),
         outcome=cast("Outcome", outcome) if outcome in get_args(Outcome) else None,
         interrupt=text_in(given.get(semconv.RUN_INTERRUPT)),
-        truncated={
-            name: count
-            for name, value in mapping_in(given.get(semconv.RUN_LOSSY)).items()
-            if (count := count_in(value)) is not None
-        },
+        truncated=_truncated(given),
+        is_refused=given.get(semconv.RUN_REFUSED) is True,
         decision=text_in(given.get(semconv.SAMPLING_DECISION)),
     )
+
+
+def _truncated(given: Mapping[str, object]) -> dict[str, int]:
+    """Return what capture cut, and the question and the answer where the span had no room for all of them."""
+    noted = mapping_in(given.get(semconv.RUN_LOSSY))
+    found = {name: count for name, value in noted.items() if (count := count_in(value)) is not None}
+    for name, key in (("query_chars", semconv.INPUT_VALUE), ("answer_chars", semconv.OUTPUT_VALUE)):
+        if length := length_before_cut(text_in(given.get(key)) or ""):
+            found.setdefault(name, length)
+    return found
 
 
 def _scored(given: Mapping[str, object], ids: str, scored: str) -> tuple[SpanDocument, ...] | None:

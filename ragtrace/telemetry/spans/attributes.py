@@ -217,6 +217,7 @@ def root_attributes(captured: FinishedRun, room: Room, *, has_content: bool, dia
         semconv.GEN_AI_WORKFLOW_NAME: record.workflow,
         semconv.USER_ID: record.user,
         semconv.RUN_OUTCOME: record.outcome,
+        semconv.RUN_REFUSED: record.is_refused or None,
         semconv.RUN_LOSSY: to_json(dict(record.lossy)) if record.lossy else None,
         semconv.SELECTION_SOURCE: record.selection_source,
         semconv.K: record.k or len(record.contexts) or None,

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 MADE = "<!-- made by `python -m docs.build --reference` -->\n"
 
 NA = {
-    "no_answer": "The application gave no answer, or a blank one.",
+    "no_answer": "The application gave a blank answer.",
+    "answer_missing": "An answer was not captured whole: it never came, came late, was no text, or was cut.",
+    "contexts_truncated": "A delivered context was cut or left out for size, by us, a span or the judge's window.",
     "no_answer_expected": "The record is of a search alone, and an answer was never asked for.",
-    "abstained": "The answer is a refusal, which states nothing that could be judged.",
+    "abstained": "The answer is a refusal, by its words or by the provider's, and states nothing to judge.",
     "no_contexts": "Nothing was retrieved, or no passage reached the prompt.",
     "no_claims": "The answer states no fact, for example a greeting or a question back.",
     "no_entities": "The reference names no person, place, date or number.",
@@ -78,6 +80,7 @@ ADVICE: dict[str, str] = {
     "StoreError": "Give the store a file that can be written, or update ragtrace where a newer one wrote it.",
     "JudgeError": "The score is `error` with this reason. The other metrics of the run go on.",
     "JudgeUnsupported": "Choose a judge that can do the task, or leave the metric out.",
+    "JudgeContextsTruncated": "Choose a judge with a larger window, or hand the model fewer contexts.",
 }
 
 

@@ -83,7 +83,7 @@ def read_answer(record: RagRecord) -> ReadAnswer:
 
 
 def _is_cut(record: RagRecord) -> bool:
-    """Tell whether contexts, question or earlier turns, on which a claim may rest, are cut, or more than is read."""
+    """Tell whether contexts, question or earlier turns, on which a claim may rest, are cut or more than is read."""
     n_chars = sum(len(passage.text) for passage in record.contexts)
     is_asked = record.lossy.keys().isdisjoint(("query_chars", "history"))
     return n_chars > MAX_CONTEXT_CHARS or not is_asked

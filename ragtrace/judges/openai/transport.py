@@ -50,7 +50,8 @@ _TOO_LONG_STATUS = frozenset({400, 413, 422})
 _TOO_LONG = re.compile(
     r"context[ _]length|context[ _]size|context[ _]window|maximum context|prompt is too long|prompt too long"
     r"|input is too long|input token count|input_tokens_exceeded|too many (?:input |total )?tokens"
-    r"|string_above_max_length|tokens \+ .max_new_tokens|exceeds? the (?:model's |maximum )?(?:token limit|number of tokens)"
+    r"|string_above_max_length|tokens \+ .max_new_tokens|exceeds? the (?:model's |maximum )?token limit"
+    r"|exceeds? the maximum number of tokens"
     r"|too large for model|longer than the model|max_model_len|max_prompt_tokens",
     re.IGNORECASE,
 )

@@ -131,8 +131,8 @@ def clusters_of(units: Sequence[Hashable]) -> Sequence[Hashable] | None:
 def ends_of(name: str, values: Collection[float]) -> Ends | None:
     """Return the lowest and highest score of a metric; None where some of its scores lie outside.
 
-    A share or grade has ends. A length or a cosine has a `Range`, at whose ends no labels are added. Of a metric that
-    is not installed here the values decide: all of them in [0, 1] are shares.
+    A share or grade has ends. A length or a cosine has a `Range`, at whose ends no labels are added. Of a metric
+    that is not installed here the values decide: all of them in [0, 1] are shares.
 
     Example:
         >>> ends_of("faithfulness", [1.0]), ends_of("answer_similarity", [0.7]), ends_of("my_metric", [0.0, 0.7])

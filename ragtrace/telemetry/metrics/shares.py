@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     Add = Callable[[str, float, Mapping[str, AttributeValue]], None]
 
-_FREQUENT: Final = ("abstained", "no_answer", "no_claims", "no_contexts", "partial_run")
+_FREQUENT: Final = (
+    "abstained", "answer_missing", "contexts_truncated", "no_answer", "no_claims", "no_contexts", "partial_run",
+)  # fmt: skip
 """Reasons that exist at 0 before the first such run, since ``increase()`` loses the first increment of a series."""
 
 _VERDICT_SUMS: Final = (semconv.DIAGNOSIS_N, semconv.DIAGNOSIS_W, semconv.DIAGNOSIS_W2)
@@ -52,7 +54,7 @@ class Shares:
     def precreate(self, metric: str, workflow: str) -> None:
         """Create with add(0) the label sets of a metric in a workflow, once."""
         key = (metric, workflow)
-        if key in self._created or len(self._created) * len(_FREQUENT) >= _MOST_PRECREATED:
+        if key in self._created or (len(self._created) + 1) * len(_FREQUENT) > _MOST_PRECREATED:
             return
         self._created.add(key)  # no lock: adding 0 twice changes nothing
         about = _about(metric, workflow)

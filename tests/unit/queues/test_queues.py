@@ -51,7 +51,7 @@ def test_a_full_buffer_evicts_units_and_says_so(tmp_path, ends):
 
 def test_a_unit_over_the_size_cap_ends_as_too_large_and_the_next_goes_on(tmp_path, ends):
     queue = SqliteQueue(tmp_path / "s", ended=ends)
-    for name, text in (("a", "Oslo."), ("b", "x" * MOST_BYTES), ("c", "Oslo.")):
+    for name, text in (("a", "Oslo."), ("b", "\x01" * (MOST_BYTES // 5)), ("c", "Oslo.")):
         assert queue.put(unit(name, text)) == []
     assert queue.flush(10)
     assert names(queue.lease(9)) == ["a", "c"]

@@ -13,6 +13,7 @@ from ragtrace.ingest.replay import replayed
 from ragtrace.ingest.spans import received_span
 from ragtrace.ingest.tree import Node, runs_of, walk
 from ragtrace.model.record import CONTEXTS_TRUNCATED
+from ragtrace.telemetry.wire import length_before_cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -134,6 +135,7 @@ def limit_in(spans: Sequence[ReceivedSpan]) -> int | None:
     character. None where they are not: of passages alone, a splitter may make each as long as the next.
 
     Example:
+        >>> from ragtrace.ingest.spans import ReceivedSpan
         >>> def told(**given):
         ...     return ReceivedSpan(trace_id="", span_id="", attributes=given)
         >>> limit_in([told(a="x" * 64, b="y" * 64)]), limit_in([told(a="x" * 64, b="y" * 63)])
@@ -208,7 +210,12 @@ def _lost_contexts(record: RagRecord, facts: Sequence[SpanFacts], limit_chars: i
     blank = {document.id for one in searches for document in one.documents or () if document.text == ""}
     textless = [passage for passage in record.contexts if not passage.text and passage.id not in blank]
     is_wanted = len(textless) < len(record.contexts) or any(one.cut for one in searches)
-    cut = {passage.id for pool in record.pools for passage in pool.passages if len(passage.text) == limit_chars}
+    cut = {
+        passage.id
+        for pool in record.pools
+        for passage in pool.passages
+        if len(passage.text) == limit_chars or length_before_cut(passage.text)
+    }
     lost = (len(textless) if is_wanted else 0) + sum(one.malformed for one in searches)
     lost += sum(passage.id in cut for passage in record.contexts)
     if any(len(turn.content) == limit_chars for one in facts for turn in one.messages):  # a prompt shows no more

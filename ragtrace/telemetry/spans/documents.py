@@ -6,13 +6,13 @@ Over budget, texts go before ids, and those of the lowest ranks first.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ragtrace import semconv
 from ragtrace.capture.sanitize import clean_score
 from ragtrace.model.passage import content_hash
-from ragtrace.telemetry.wire import clean_value, is_plain, quoted, scalars_json, size_bytes
+from ragtrace.telemetry.wire import clean_value, cut_text, is_plain, quoted, scalars_json, size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 RESERVED_ATTRIBUTES = 24  # for our own names, and a few that the application's span processors add
 DEFAULT_ATTRIBUTES = 128  # the SDK's own default
 MAX_ATTRIBUTES = 512  # where the SDK has no limit
+_LONG_BYTES = 65_536  # to which the text of a document is cut where it does not fit
+_WHOLE, _CUT = 1, 2
 _MOST_CHARACTER_BYTES = 4  # in UTF-8
 _NAME_BYTES = 32  # of a place, a field's name and a number
 
@@ -112,16 +114,19 @@ def documents_json(passages: Sequence[Passage], room: Room, *, has_content: bool
     wanted = _first_times(passages, room.sent)
     full = _rows(passages, wanted, room)
     budget = room.document_bytes if room.limit_chars is None else min(room.document_bytes, room.limit_chars)
-    kept = len(full)
-    chars = sum(map(len, full)) + kept + 1
+    chars = sum(map(len, full)) + len(full) + 1
     # A character takes four bytes at most: to count bytes is needed only near the limit.
     if chars > budget or (chars * _MOST_CHARACTER_BYTES > budget and _size(full) > budget):
-        bare = _rows(passages, nothing, room)
-        kept = _ranks_that_fit(full, bare, budget)
-        full[kept:] = bare[kept:]
-    sent = [p for p, is_wanted in zip(passages[:kept], wanted, strict=False) if is_wanted]
+        short = [replace(p, text=cut_text(p.text, _LONG_BYTES)) for p in passages]
+        rows = (full, _rows(short, wanted, room), _rows(passages, nothing, room))
+        room.shown.pop(id(short), None)  # it is gone with this call, and another list may take its place
+        kept, full = _rows_that_fit(*rows, budget)
+    else:
+        kept = list(map(int, wanted))
+    sent = [p for p, is_sent in zip(passages, kept, strict=True) if is_sent]
     room.sent.update([p.text for p in sent])
-    return _fitted(full, room, sum(wanted[kept:]) + sum([p.truncated > 0 for p in sent]))
+    cut = sum(p.truncated > 0 or is_sent == _CUT for p, is_sent in zip(passages, kept, strict=True) if is_sent)
+    return _fitted(full, room, sum(wanted) - len(sent) + cut)
 
 
 def _first_times(passages: Sequence[Passage], sent: set[str]) -> list[bool]:
@@ -137,14 +142,21 @@ def _first_times(passages: Sequence[Passage], sent: set[str]) -> list[bool]:
     return wanted
 
 
-def _ranks_that_fit(full: Sequence[str], bare: Sequence[str], budget: int) -> int:
-    """Return how many top ranks may keep their text, when the rest leaves its hash."""
+def _rows_that_fit(
+    full: Sequence[str], short: Sequence[str], bare: Sequence[str], budget: int
+) -> tuple[list[int], list[str]]:
+    """Return which rows keep their text, and the rows; a long text may be cut, and behind a gap all rows are bare."""
     left = budget - _size(bare)
-    for place, (row, short) in enumerate(zip(full, bare, strict=True)):
-        left -= size_bytes(row) - size_bytes(short)
-        if left < 0 and row != short:
-            return place
-    return len(full)
+    kept, rows = [0] * len(bare), list(bare)
+    for place, (whole, cut, without) in enumerate(zip(full, short, bare, strict=True)):
+        sizes = (size_bytes(whole) - size_bytes(without), size_bytes(cut) - size_bytes(without))
+        form = next((form for form, size in zip((_WHOLE, _CUT), sizes, strict=True) if size <= left), 0)
+        if not form:
+            break
+        if whole != without:
+            kept[place], rows[place] = form, (whole, cut)[form - 1]
+            left -= sizes[form - 1]
+    return kept, rows
 
 
 def _size(rows: Sequence[str]) -> int:

@@ -4,7 +4,6 @@ Owns: turning what an application reports into a `RagRecord` and its steps, with
 Imports: model and errors alone, and of third parties nothing.
 """
 
-from ragtrace.capture.answers import is_refused
 from ragtrace.capture.assembly import finished_run
 from ragtrace.capture.guard import (
     guarded,
@@ -15,7 +14,7 @@ from ragtrace.capture.guard import (
 from ragtrace.capture.instrumentor import Instrumentor
 from ragtrace.capture.integration_run import IntegrationRun, current_run
 from ragtrace.capture.messages import before_question, prompt_text, spoken
-from ragtrace.capture.model_calls import provider_in, provider_named, read_usage
+from ragtrace.capture.model_calls import is_refused, provider_in, provider_named, read_usage
 from ragtrace.capture.passages import (
     ID_KEYS,
     MOST_PASSAGES,

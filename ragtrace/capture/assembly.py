@@ -6,10 +6,10 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ragtrace.capture.answers import is_refusal_reason
 from ragtrace.capture.attribution import PassageFinder, count_unread, found_in, prompt_set, shown_texts
 from ragtrace.capture.fitting import fitted
 from ragtrace.capture.guard import record_internal_error
+from ragtrace.capture.model_calls import is_refusal_reason
 from ragtrace.capture.passages import MOST_PASSAGES, ReadPassages, distinct, ranked, sourced_passage
 from ragtrace.capture.types import FinishedRun, Generation, Retrieval, WaitingRun
 from ragtrace.model import Pool, RagRecord

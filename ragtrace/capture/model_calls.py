@@ -1,11 +1,16 @@
-"""Read token counts and the provider of a model call, by the names that frameworks use."""
+"""Read answer, token counts and provider of a model call, by the names that frameworks use."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.capture.sanitize import clean_count
 from ragtrace.model import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # These providers count cached tokens apart from the input; every other name includes them.
 _INPUT_WITHOUT_CACHE = ("input_tokens", "inputTokens")
@@ -56,6 +61,25 @@ _IN_NAMES = {  # a word in the name of a class or module, the more particular fi
     "ollama": "ollama",
     "huggingface": "huggingface",
 }
+
+_DEPTH = 8
+_MISSING = object()
+_LISTS = (list, tuple)
+_TEXT_BLOCKS = frozenset({"text", "output_text", "input_text"})
+_OTHERS = frozenset({"user", "human", "system", "developer", "tool", "function"})  # who speaks, and is no model
+# Names under which a reply, or the part of one that holds the text, stands; they are tried in this order.
+_FIRST_OF = ("choices", "candidates", "generations")
+_WITHIN = ("message", "content", "text", "response", "response_txt", "answer", "output", "result")
+_STREAMS = ("response_gen", "chat_stream", "achat_stream")
+
+_REASONS = ("finish_reason", "finishReason", "stop_reason", "stopReason")
+_NOTES = ("response_metadata", "generation_info", "additional_kwargs", "raw", "message", "value", *_FIRST_OF)
+_REFUSALS = frozenset(
+    {
+        "refusal", "content_filter", "content_filtered", "guardrail_intervened", "safety", "recitation",
+        "blocklist", "prohibited_content", "spii", "image_safety", "model_armor", "error_toxic",
+    }
+)  # fmt: skip
 
 
 def read_usage(counts: object) -> Usage | None:
@@ -132,10 +156,6 @@ def _first(counts: object, names: tuple[str, ...]) -> int | None:
     return None
 
 
-def _field(value: object, name: str) -> object:
-    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
-
-
 def provider_named(name: str) -> str:
     """Return the conventional name of a provider that a framework names; one that is not known as it is.
 
@@ -155,3 +175,190 @@ def provider_in(*names: str) -> str | None:
     """
     text = " ".join(names).lower()
     return next((provider for word, provider in _IN_NAMES.items() if word in text), None)
+
+
+class SaidAnswer(NamedTuple):
+    """The text of an answer, and whether the provider declined or a filter stopped it."""
+
+    text: str
+    is_refused: bool = False
+
+
+def said_in(value: object) -> SaidAnswer | None:
+    """Return the answer in a text or in a reply of a framework; None for what holds no text.
+
+    Messages, model results, query responses and their dicts are read: of LangChain, LlamaIndex, OpenAI, Anthropic,
+    Gemini and Bedrock. Of several messages the model's last counts, and of content blocks the text. A stream is
+    never read, since its pieces are the application's. None is a blank answer, as providers give it.
+
+    Example:
+        >>> said_in({"role": "assistant", "content": [{"type": "text", "text": "In Oslo."}]})
+        SaidAnswer(text='In Oslo.', is_refused=False)
+        >>> said_in({"choices": [{"finish_reason": "content_filter", "message": {"content": None}}]})
+        SaidAnswer(text='', is_refused=True)
+        >>> said_in(object()) is None
+        True
+    """
+    if isinstance(value, str):
+        return SaidAnswer(str(value))
+    if value is None:
+        return SaidAnswer("")
+    if isinstance(value, bytes):
+        return SaidAnswer(value.decode("utf-8", "replace"))
+    text, has_refused = _text_in(value, 0), is_refused(value)
+    if text is None:
+        return SaidAnswer("", is_refused=True) if has_refused else None
+    return SaidAnswer(text, has_refused)
+
+
+def is_refused(value: object, depth: int = 0) -> bool:
+    """Tell whether a reply, its message or the provider's raw response says that the provider declined.
+
+    Example:
+        >>> is_refused({"stop_reason": "refusal"}), is_refused({"stop_reason": "end_turn"})
+        (True, False)
+    """
+    if depth > _DEPTH or value is None or isinstance(value, str | bytes | bool | int | float):
+        return False
+    if isinstance(value, _LISTS):  # of choices the first counts
+        return bool(value) and is_refused(value[0], depth + 1)
+    if any(is_refusal_reason(_field(value, name)) for name in _REASONS):
+        return True
+    refusal = _field(value, "refusal")
+    if isinstance(refusal, str) and refusal.strip():
+        return True
+    if is_refusal_reason(_field(_field(value, "incomplete_details"), "reason")):
+        return True
+    if any(_is_blocked(_field(value, name)) for name in ("prompt_feedback", "promptFeedback")):
+        return True
+    blocks = [block for name in ("content", "output") for block in _listed(_field(value, name))]
+    if any(
+        _kind(block) in {"refusal", "non_standard", "message"} and is_refused(block, depth + 1) for block in blocks
+    ):
+        return True
+    return any(is_refused(_field(value, name), depth + 1) for name in _NOTES)
+
+
+def is_refusal_reason(reason: object) -> bool:
+    """Tell whether a provider's reason for the end of a reply is its own refusal or a filter's.
+
+    Example:
+        >>> is_refusal_reason("content_filter"), is_refusal_reason("FinishReason.SAFETY"), is_refusal_reason("stop")
+        (True, True, False)
+    """
+    name = reason if isinstance(reason, str) else getattr(reason, "name", None)
+    return isinstance(name, str) and name.rpartition(".")[2].lower() in _REFUSALS
+
+
+def _is_blocked(feedback: object) -> bool:
+    reason = _field(feedback, "block_reason") or _field(feedback, "blockReason")
+    return bool(reason) and not str(reason).upper().endswith("UNSPECIFIED")
+
+
+def _text_in(value: object, depth: int) -> str | None:
+    """Return the text of a reply or of a part of one; None where there is none, "" for a blank one."""
+    if isinstance(value, str):
+        return value
+    if depth > _DEPTH or isinstance(value, bytes | bool | int | float | type | BaseException):
+        return None
+    if isinstance(value, _LISTS):
+        return _of_list(value, depth)
+    if _is_said_by_others(value):
+        return None
+    for name in _FIRST_OF:
+        if choices := _listed(_field(value, name)):
+            # LangChain's results hold a list of choices for each prompt.
+            first = choices[0] if not _listed(choices[0]) else _listed(choices[0])[0]
+            return _text_in(first, depth + 1)
+    if isinstance(said := _field(value, "output_text"), str) and said:
+        return said
+    for name in _WITHIN:
+        part = _field(value, name, _MISSING)
+        if part is not _MISSING and (found := _of_part(value, name, part, depth)) is not None:
+            return found
+    return _last_said(_listed(_field(value, "messages")), depth)
+
+
+def _of_part(value: object, name: str, part: object, depth: int) -> str | None:
+    """Return what a field of a reply says; None where the text stands elsewhere, or nowhere."""
+    if not part and _is_stream(value):  # not read yet
+        return None
+    if part is None:  # what providers give beside a refusal and beside calls of tools
+        is_message = name == "content" and _role(value) is not None
+        is_response = name == "response" and _field(value, "source_nodes") is not None  # of LlamaIndex
+        return "" if is_message or is_response else None
+    if name != "content" or isinstance(part, str):
+        return _text_in(part, depth + 1)
+    blocks = part if isinstance(part, _LISTS) else _field(part, "parts")  # of Gemini
+    return "".join(map(_said_by_block, blocks)) if isinstance(blocks, _LISTS) else None
+
+
+def _of_list(value: Sequence[object], depth: int) -> str | None:
+    """Return what a list says: the last message of a model, else content blocks of which one at least is text."""
+    if any(_role(item) is not None for item in value):
+        return _last_said(value, depth)
+    return "".join(map(_said_by_block, value)) if any(map(_is_reply_block, value)) else None
+
+
+def _last_said(messages: Sequence[object], depth: int) -> str | None:
+    for message in reversed(messages):
+        if not _is_said_by_others(message) and (found := _text_in(message, depth + 1)) is not None:
+            return found
+    return None
+
+
+def _is_said_by_others(value: object) -> bool:
+    return _role(value) in _OTHERS
+
+
+def _role(value: object) -> str | None:
+    """Return who speaks in a message, by its role, or by its type in LangChain's; None for what is no message."""
+    role = _field(value, "role")
+    role = getattr(role, "value", role)
+    if isinstance(role, str):
+        return role.lower()
+    kind = _kind(value)
+    is_message = kind in {"human", "ai", "AIMessageChunk", "system", "tool", "function"}
+    return kind if is_message and _field(value, "content", _MISSING) is not _MISSING else None
+
+
+def _is_stream(value: object) -> bool:
+    return any(_field(value, name) is not None for name in _STREAMS)
+
+
+def _is_reply_block(block: object) -> bool:
+    return _kind(block) in {*_TEXT_BLOCKS, "refusal"}
+
+
+def _said_by_block(block: object) -> str:
+    if isinstance(block, str):
+        return block
+    if _field(block, "thought") is True:  # Gemini's
+        return ""
+    kind = _kind(block)
+    text = _field(block, "refusal" if kind == "refusal" else "text")
+    is_said = kind is None or kind == "refusal" or kind in _TEXT_BLOCKS
+    if kind == "message":  # an item of OpenAI's Responses API
+        return "".join(map(_said_by_block, _listed(_field(block, "content"))))
+    return text if is_said and isinstance(text, str) else ""
+
+
+def _kind(value: object) -> str | None:
+    kind = _field(value, "type")
+    return kind if isinstance(kind, str) else None
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, _LISTS) else ()
+
+
+def _field(value: object, name: str, default: object = None) -> object:
+    """Return a field of a mapping or an object; an application's object may raise anything when it is looked at."""
+    if isinstance(value, Mapping):
+        return value.get(name, default)
+    if value is None or isinstance(value, str):
+        return default
+    try:
+        return getattr(value, name, default)
+    except Exception:
+        return default

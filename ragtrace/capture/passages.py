@@ -10,8 +10,8 @@ from math import isfinite
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragtrace.capture.answers import said_in
 from ragtrace.capture.guard import record_internal_error
+from ragtrace.capture.model_calls import said_in
 from ragtrace.capture.sanitize import clean_metadata, clean_score, clean_text, shown
 from ragtrace.model import Passage, content_id
 

@@ -10,10 +10,9 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
-from ragtrace.capture.answers import said_in
 from ragtrace.capture.assembly import candidate_pool
 from ragtrace.capture.guard import guarded, record_internal_error
-from ragtrace.capture.model_calls import clean_usage, read_usage
+from ragtrace.capture.model_calls import clean_usage, read_usage, said_in
 from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader
 from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.capture.sanitize import (
@@ -100,6 +99,7 @@ class Run:
         self._later_chars = 0
         self._entered: list[Token[Run | None]] = []
         self._is_discarded = False
+        self._is_whole = False  # it has ended, and was neither cut short nor failed
         self._reporter: int | None = None  # the thread that ends the run, while it makes the calls that were left
         self.is_finished = False
 
@@ -374,8 +374,9 @@ class Run:
                 no such word.
         """
         if self.is_finished and self._reporter != threading.get_ident():
-            self._answering.add(self._attributes.get("workflow"))
-            record_internal_error("ragtrace.capture.run.answered_late", line=_TOO_LATE)
+            if self._is_whole:
+                self._answering.add(self._attributes.get("workflow"))
+                record_internal_error("ragtrace.capture.run.answered_late", line=_TOO_LATE)
             return
         said = said_in(text)
         self._attributes.pop("is_answer_expected", None)  # another integration in the same run found none
@@ -510,6 +511,7 @@ class Run:
             if self.is_finished:
                 return
             self.is_finished = True
+            self._is_whole = self._failure is None and outcome in {None, "answered"}
             reports, self._before_finish = self._before_finish, {}
         self._reporter = threading.get_ident()
         for report in reports.values():

@@ -145,7 +145,7 @@ def _first_times(passages: Sequence[Passage], sent: set[str]) -> list[bool]:
 def _rows_that_fit(
     full: Sequence[str], short: Sequence[str], bare: Sequence[str], budget: int
 ) -> tuple[list[int], list[str]]:
-    """Return which rows keep their text, and the rows; a long text may be cut, and behind a gap all rows are bare."""
+    """Return which rows keep their text, and the rows; a long text may be cut, and behind a gap none is kept."""
     left = budget - _size(bare)
     kept, rows = [0] * len(bare), list(bare)
     for place, (whole, cut, without) in enumerate(zip(full, short, bare, strict=True)):

@@ -1,0 +1,148 @@
+"""Answers that say a fact of the context in other words, each beside one that gets the same fact wrong. Hand-made."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    """One context, an answer that it supports, and one with an invented specific ("" for none)."""
+
+    kind: str
+    context: str
+    right: str
+    wrong: str = ""
+
+
+ROWS: tuple[Row, ...] = (
+    # Units
+    Row("unit", "The trail is 5 km long.", "The trail is 5,000 metres long.", "The trail is 500 metres long."),
+    Row("unit", "The bag weighs 2.5 kg.", "The bag weighs 2500 g.", "The bag weighs 250 g."),
+    Row("unit", "The warranty is 24 months.", "The warranty lasts 2 years.", "The warranty lasts 3 years."),
+    Row("unit", "The job takes 90 minutes.", "The job takes an hour and a half.", "The job takes two and a half hours."),
+    Row("unit", "The job takes 30 minutes.", "The job takes half an hour.", "The job takes 1.5 hours."),
+    Row("unit", "The trial lasts two weeks.", "The trial lasts 14 days.", "The trial lasts 21 days."),
+    Row("unit", "The walk is 3 miles.", "The walk is about 4.8 km.", "The walk is about 6 km."),
+    Row("unit", "The table is 6 feet long.", "The table is 183 cm long.", "The table is 200 cm long."),
+    Row("unit", "The parcel weighs 10 pounds.", "The parcel weighs 4.5 kg.", "The parcel weighs 5.4 kg."),
+    Row("unit", "The tank holds 1.5 litres.", "The tank holds 1500 ml.", "The tank holds 150 ml."),
+    Row("unit", "The file may have 2 GB.", "The file may have 2048 MB.", "The file may have 4096 MB."),
+    Row("unit", "It is 25 °C in the room.", "It is 77 °F in the room.", "It is 70 °F in the room."),
+    Row("unit", "The fee is 50 cents a day.", "The fee is 0.50 euros a day.", "The fee is 5 euros a day."),
+    Row("unit", "It drives at 100 km/h.", "It drives at 62 mph.", "It drives at 75 mph."),
+    Row("unit", "The site has 2 hectares.", "The site has 20,000 square metres.", "The site has 2,000 square metres."),
+    # Rounding
+    Row("rounding", "The city has 1,204,567 inhabitants.", "The city has about 1.2 million inhabitants.",
+        "The city has about 1.3 million inhabitants."),
+    Row("rounding", "The share rose to 33.3 %.", "The share rose to about 33 %.", "The share rose to about 34 %."),
+    Row("rounding", "The price is 19.99 euros.", "The price is about 20 euros.", "The price is about 21 euros."),
+    Row("rounding", "It was measured at 7.98 seconds.", "It took roughly 8 seconds.", "It took roughly 9 seconds."),
+    Row("rounding", "The budget is 4.96 billion dollars.", "The budget is nearly 5 billion dollars.",
+        "The budget is nearly 6 billion dollars."),
+    Row("rounding", "The hall seats 1,043 people.", "The hall seats over 1,000 people.",
+        "The hall seats over 1,100 people."),
+    Row("rounding", "The stadium has 54,321 seats.", "The stadium has 54,000 seats.", "The stadium has 55,000 seats."),
+    Row("rounding", "The company made $8.2 million.", "The company made $8.2m.", "The company made $9.2m."),
+    # Dates
+    Row("date", "The museum opened on 2019-03-05.", "The museum opened on 5 March 2019.",
+        "The museum opened on 3 May 2019."),
+    Row("date", "The offer ends on 31/12/2025.", "The offer ends on 31 December 2025.",
+        "The offer ends on 30 December 2025."),
+    Row("date", "The offer ends on 12/31/2025.", "The offer ends on December 31.", "The offer ends on December 30."),
+    Row("date", "The meeting is on 03/02/2025.", "The meeting is on 3 February 2025.",
+        "The meeting is on 5 February 2025."),
+    Row("date", "The meeting is on Mon, 3 Feb.", "The meeting is on Monday, February 3.",
+        "The meeting is on Tuesday, February 3."),
+    Row("date", "It is open Mon-Fri.", "It is open from Monday to Friday.", "It is open from Monday to Saturday."),
+    Row("date", "The fair is in Sept. and Oct.", "The fair is in September and October.",
+        "The fair is in September and November."),
+    Row("date", "It opened on 5 March 2018 and was rebuilt in 2019.", "It opened on March 5, 2018.",
+        "It opened on March 5, 2019."),
+    Row("date", "It was founded in 1998.", "It was founded in the late 1990s.", "It was founded in the 1980s."),
+    Row("date", "The treaty was signed in 1848.", "The treaty was signed in the 19th century.",
+        "The treaty was signed in the 18th century."),
+    Row("date", "The church was built in the 12th century.", "The church was built in the twelfth century.",
+        "The church was built in the fourteenth century."),
+    # Clock times
+    Row("time", "Doors open at 17:30.", "Doors open at 5:30 pm.", "Doors open at 5:30 am."),
+    Row("time", "Doors open at 5:30 p.m.", "Doors open at 17:30.", "Doors open at 18:30."),
+    Row("time", "The office is open from 9 to 17.", "The office is open from 9 am to 5 pm.",
+        "The office is open from 9 am to 6 pm."),
+    Row("time", "The train leaves at noon.", "The train leaves at 12:00.", "The train leaves at 13:00."),
+    Row("time", "The shop closes at midnight.", "The shop closes at 12 am.", "The shop closes at 11 pm."),
+    Row("time", "The class begins at half past nine.", "The class begins at 9:30.", "The class begins at 9:15."),
+    # Sums, differences, products, shares
+    Row("sum", "Adults pay 12 euros and children 5 euros.", "An adult and a child pay 17 euros together.",
+        "An adult and a child pay 18 euros together."),
+    Row("sum", "The choir has 14 women and 9 men.", "The choir has 23 members.", "The choir has 25 members."),
+    Row("sum", "Plan A costs 30 euros. Plan B costs 45 euros.", "Plan B costs 15 euros more than plan A.",
+        "Plan B costs 20 euros more than plan A."),
+    Row("sum", "She was born in 1950 and died in 2010.", "She lived for 60 years.", "She lived for 65 years."),
+    Row("sum", "The war began in 1939 and ended in 1945.", "The war lasted six years.", "The war lasted eight years."),
+    Row("sum", "Each box has 12 bottles.", "Two boxes have 24 bottles.", "Two boxes have 26 bottles."),
+    Row("sum", "A night costs 80 euros.", "Three nights cost 240 euros.", "Three nights cost 260 euros."),
+    Row("sum", "40 of 200 people said yes.", "20 % of the people said yes.", "25 % of the people said yes."),
+    Row("sum", "The survey asked 50 people. 10 of them smoke.", "20 percent of them smoke.",
+        "30 percent of them smoke."),
+    Row("sum", "The film starts at 19:15 and ends at 21:45.", "The film takes 2.5 hours.", "The film takes 3.5 hours."),
+    # Counts of lists
+    Row("count", "The kit has a hammer, a saw and a drill.", "The kit has three tools: a hammer, a saw and a drill.",
+        "The kit has seven tools: a hammer, a saw and a drill."),
+    Row("count", "We ship to Norway, Sweden, Denmark and Finland.", "We ship to 4 countries.",
+        "We ship to 6 countries."),
+    Row("count", "Steve meets Carly at Kings.", "Two friends, Steve and Carly, meet at Kings.",
+        "Five friends, Steve and Carly among them, meet at Kings."),
+    Row("count", "You need:\n- a passport\n- a photo\n- a form", "You need 3 things.", "You need 5 things."),
+    Row("count", "Open Settings. Choose Billing. Press Cancel.",
+        "There are three steps:\n1. Open Settings.\n2. Choose Billing.\n3. Press Cancel."),
+    # Ordinals
+    Row("ordinal", "Armstrong walked on the moon first, then Aldrin.",
+        "Armstrong was the 1st person on the moon, and Aldrin the 2nd."),
+    Row("ordinal", "The 3rd floor has the lab.", "The lab is on the third floor.", "The lab is on the fourth floor."),
+    Row("ordinal", "The lab is on the fifth floor.", "The lab is on the 5th floor.", "The lab is on the 6th floor."),
+    Row("ordinal", "The album reached number one.", "The album reached number 1.", "The album reached number 7."),
+    Row("ordinal", "It is the second-most populous island.", "It is the 2nd most populous island.",
+        "It is the 4th most populous island."),
+    # Number words
+    Row("words", "A dozen eggs are in the box.", "There are 12 eggs in the box.", "There are 10 eggs in the box."),
+    Row("words", "Half of the users agreed.", "50 % of the users agreed.", "60 % of the users agreed."),
+    Row("words", "A quarter of the users agreed.", "25 percent of the users agreed.",
+        "35 percent of the users agreed."),
+    Row("words", "Two thirds of the users agreed.", "67 % of the users agreed.", "77 % of the users agreed."),
+    Row("words", "Twice a week the shop is closed.", "The shop is closed 2 times a week.",
+        "The shop is closed 4 times a week."),
+    Row("words", "The island seceded with five-sixths of the land.", "Five sixths of the land seceded.",),
+    Row("words", "It is a three-day course.", "The course takes 3 days.", "The course takes 5 days."),
+    # Abbreviations and titles
+    Row("abbreviation", "The World Health Organization sets the rule.", "The WHO sets the rule.",
+        "The WTO sets the rule."),
+    Row("abbreviation", "The WHO sets the rule.", "The World Health Organization sets the rule.",
+        "The World Trade Organization sets the rule."),
+    Row("abbreviation", "The U.S. and the UK signed it.", "The United States and the United Kingdom signed it.",
+        "The United States and Japan signed it."),
+    Row("abbreviation", "The Department of Defense paid.", "The DoD paid.", "The DoE paid."),
+    Row("abbreviation", "Prof. Berg leads the team.", "Professor Berg leads the team.",
+        "Professor Dahl leads the team."),
+    Row("abbreviation", "You pay a mortgage insurance premium.", "You pay a mortgage insurance premium (MIP).",
+        "You pay a mortgage insurance premium to the XKB."),
+    Row("abbreviation", "Report it to the Internet Crime Complaint Center.",
+        "Report it to the Internet Crime Complaint Center (IC3).", "Report it to the Crime Center and IC5."),
+    # Spellings and inflections of names
+    Row("name", "the nova x2 was made by BRIGHTLINE.", "The Nova X2 was made by Brightline.",
+        "The Nova X2 was made by Darkline."),
+    Row("name", "Beyoncé sang in São Paulo.", "Beyonce sang in Sao Paulo.", "Beyonce sang in Sao Luis."),
+    Row("name", "The report is by Jürgen Müller.", "The report is by Juergen Mueller.",
+        "The report is by Juergen Maier."),
+    Row("name", "The Norwegian team came from Oslo.", "The team came from Oslo, Norway.",
+        "The team came from Oslo, Sweden."),
+    Row("name", "Germany signed the treaty with Poland.", "The German and the Polish side signed the treaty.",
+        "The German and the Danish side signed the treaty."),
+    Row("name", "A Californian firm built it.", "A firm in California built it.", "A firm in Colorado built it."),
+    Row("name", "The Labour Party won.", "The party that won is the Labor Party.",
+        "The party that won is the Green Party."),
+    Row("name", "The site runs on Word Press.", "The site runs on WordPress.", "The site runs on WordStar."),
+    Row("name", "Citizens of other countries report it.", "Non-U.S. citizens report it."),
+    Row("name", "We sell AI tools driven by data.", "We sell AI-driven tools."),
+    Row("name", 'Hoffman was filming "Mockingjay - Part 2" of the Hunger Games.',
+        'Hoffman was filming "The Hunger Games: Mockingjay - Part 2".', 'Hoffman was filming "The Last of Us: Part 2".'),
+)  # fmt: skip

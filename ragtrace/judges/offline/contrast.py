@@ -9,7 +9,7 @@ import math
 import re
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.specifics import specifics_of
@@ -134,7 +134,12 @@ def sentence_of(text: str, small: frozenset[str] = frozenset()) -> Sentence:
     for part in (text, *parts) if len(parts) > 1 else (text,):
         found = [it for it in specifics_of(part, has_first=True) if it.kind != "name" or it.key not in small]
         dates = {at for it in found if it.kind == "date" for at in range(it.start, it.start + len(it.shown))}
-        kept = tuple(islice((it for it in found if it.kind == "date" or it.start not in dates), MOST_SPECIFICS))
+        found = [
+            it
+            for it in found
+            if (it.kind != "ordinal" or int(it.key) > 2) and (it.kind == "date" or it.start not in dates)
+        ]
+        kept = tuple(found[:MOST_SPECIFICS])
         behind = ((it.key, _COUNTED.match(part, it.start + len(it.key))) for it in kept if it.kind == "number")
         units.append(
             TextUnit(

@@ -12,11 +12,12 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.base import Audit, Claim, Judge
 from ragtrace.judges.offline.contrast import ContrastFinder, terms_of
+from ragtrace.judges.offline.known import compare
 from ragtrace.judges.offline.reading import (
     REVISION,
     SHORTEST_CLAIM_TERMS,
@@ -24,14 +25,14 @@ from ragtrace.judges.offline.reading import (
     read_contexts,
     refusal_pattern,
 )
-from ragtrace.judges.offline.specifics import invented_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ragtrace.judges.base import Task
     from ragtrace.judges.offline.reading import ReadClaim
-    from ragtrace.judges.offline.specifics import Known, Specific
+    from ragtrace.judges.offline.known import Known
+    from ragtrace.judges.offline.specifics import Specific
     from ragtrace.model import RagRecord
 
 WINDOW_SHARE = 0.5  # of the best window's coverage; the rest is coverage by the whole context
@@ -126,11 +127,16 @@ class OverlapJudge(Judge):
                 attempted=answer.is_attempt, noncommittal=not answer.is_attempt, unscorable=answer.unscorable
             )
         evidence = _read_evidence(record)
-        unseen = [invented_in(claim.text, claim.normal, evidence.known) for claim in answer.claims]
+        claims, unseen = [], []
+        for claim in answer.claims:
+            lacking, normal = compare(claim.text, claim.normal, evidence.known)
+            terms = terms_of(normal) if normal != claim.normal else claim.terms
+            claims.append(replace(claim, normal=normal, terms=terms))
+            unseen.append(lacking)
         return Audit(
             attempted=answer.is_attempt,
             noncommittal=not answer.is_attempt,
-            claims=tuple(_judged(claim, its, evidence) for claim, its in zip(answer.claims, unseen, strict=True)),
+            claims=tuple(_judged(claim, its, evidence) for claim, its in zip(claims, unseen, strict=True)),
             truncated=answer.is_truncated,
             invented=tuple(dict.fromkeys(it.shown for its in unseen for it in its)),
         )

@@ -9,17 +9,17 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.contrast import terms_of
+from ragtrace.judges.offline.known import compare, known_in
 from ragtrace.judges.offline.markup import claim_in, plain, spelled_tables
-from ragtrace.judges.offline.specifics import invented_in, known_in
 from ragtrace.judges.offline.tables import table
 from ragtrace.judges.offline.words import is_readable, normalise, sentences, stems
 from ragtrace.model.record import CONTEXTS_TRUNCATED
 
 if TYPE_CHECKING:
-    from ragtrace.judges.offline.specifics import Known
+    from ragtrace.judges.offline.known import Known
     from ragtrace.model import RagRecord
 
-REVISION = "3"  # raised when other attempts, claims or specifics are found
+REVISION = "4"  # raised when other attempts, claims or specifics are found
 MAX_SENTENCES = 200
 MAX_CONTEXT_CHARS = 1_048_576  # as many as capture keeps of a run
 SHORTEST_CLAIM_TERMS = 2  # "1.", "Sure!", "Yes." claim nothing; counting them cost .04 AUROC on MTRAG
@@ -150,7 +150,9 @@ def read_contexts(record: RagRecord) -> tuple[list[list[tuple[str, str]]], Known
     ]
     asked = [record.query, *(turn.content for turn in record.history)]
     normalised = [normal for context in contexts for _, normal in context]
-    return contexts, known_in([*normalised, *map(normalise, asked)], "\n".join([*texts, *asked]))
+    return contexts, known_in(
+        [*normalised, *map(normalise, asked)], "\n".join([*texts, *asked]), record.answer, record.query
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ def specifics_in(record: RagRecord) -> Specifics:
     if not answer.claims:
         return Specifics(answer.is_attempt, answer.unscorable, 0, ())
     _, known = read_contexts(record)
-    found = (it.shown for claim in answer.claims for it in invented_in(claim.text, claim.normal, known))
+    found = (it.shown for claim in answer.claims for it in compare(claim.text, claim.normal, known)[0])
     return Specifics(answer.is_attempt, "", len(answer.claims), tuple(dict.fromkeys(found)))
 
 

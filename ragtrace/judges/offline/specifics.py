@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from ragtrace.judges.offline.tables import words
-from ragtrace.judges.offline.words import MONTHS, UNITS, WEEKDAYS
+from ragtrace.judges.offline.words import MONTHS, ORDINALS, WEEKDAYS, units
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+Kind = Literal["number", "date", "time", "month", "weekday", "ordinal", "century", "decade", "name", "quote"]
 
-Kind = Literal["number", "date", "time", "month", "weekday", "name", "quote"]
-
-_DATE = re.compile(rf"\b(\d{{1,2}}) ({'|'.join(MONTHS)})\b(?: \d{{4}}\b)?", re.IGNORECASE)
+_DATE = re.compile(rf"\b(\d{{1,2}}) ({'|'.join(MONTHS)})\b(?: (\d{{4}})\b)?", re.IGNORECASE)
+_SLASHED = re.compile(r"(?<![\w/.])(\d{1,2})/(\d{1,2})/(\d{4})(?![\w/])")
 _TIME = re.compile(r"\b(\d{1,2}):(\d{2})\b")
-_NUMBER = re.compile(r"(?<![\w.,:])(\d+(?:[.,]\d+)*)(?![\w:])(?: ([a-z]+))?")
-_DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
+_NUMBER = re.compile(r"(?<![\w.,:])(\d+(?:[.,]\d+)*)(?![\w:])(?: ([a-z]+(?:[²³]|/[a-z]+|-hour)?))?")
 _CALENDAR = re.compile(rf"\b(?:{'|'.join(word.capitalize() for word in (*MONTHS, *WEEKDAYS))})s?\b")
+_ORDINAL = re.compile(
+    rf"(?<!\d )\b(?:(\d{{1,3}})(?:st|nd|rd|th)|({'|'.join(ORDINALS)}))\b(?![,-])(?: (centur(?:y|ies)|[a-z]{{3,}}))?",
+    re.IGNORECASE,
+)
+_DECADE = re.compile(r"(?<!\w)(\d{3}0)s\b")
 _NAME = re.compile(r"\b[A-Z][^\W\d_]*(?:['\u2019-][A-Z]?[^\W\d_]+)*(?:\d+\w*)?|\b[A-Z]{1,5}\d+\w*")
 _JOINED = re.compile(r"^ (?:(?:of|the|de|da|di|van|von|der|den|la|le|al|bin|for|&) ){0,2}$")
 _QUOTED = re.compile(r"(?<![\w\"])\"(?=\S)([^\"\n]{1,300}?)(?<=\S)\"(?!\w)|[“„«]\s?([^“”„«»\n]{1,300}?)\s?[”“»]")
-_LABEL = re.compile(r"^[^.!?:\n]{1,60}:(?=\s)")
+_LABEL = re.compile(r"^[^.!?:\n]{1,60}:(?=\s|$)")
 
 
 class Specific(NamedTuple):
     """One specific with its normal form as `key`.
 
-    `unit` is a number's unit where it has a known one.
+    `unit` is a number's unit where it has a known one, and an ordinal's noun.
     """
 
     kind: Kind
@@ -36,28 +37,6 @@ class Specific(NamedTuple):
     shown: str
     start: int
     unit: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """The specifics that an answer may take over from given texts."""
-
-    numbers: dict[str, frozenset[str]]
-    keys: frozenset[tuple[str, str]]
-    vocabulary: frozenset[str]
-    joined: str
-
-    def holds(self, found: Specific) -> bool:
-        """Return whether a specific stands in the texts, in any notation."""
-        if found.kind == "number":
-            units = self.numbers.get(found.key)
-            return units is not None and (not found.unit or not units or found.unit in units or "" in units)
-        if found.kind == "name":
-            parts = (part for part in re.split(r"[ '\u2019-]+", found.key) if len(part) > 2)
-            return all({part, part.removesuffix("s"), f"{part}s"} & self.vocabulary for part in parts)
-        if found.kind == "quote":
-            return found.key in self.joined
-        return (found.kind, found.key) in self.keys
 
 
 def specifics_of(text: str, *, has_first: bool = False) -> list[Specific]:
@@ -70,7 +49,7 @@ def specifics_of(text: str, *, has_first: bool = False) -> list[Specific]:
         [('date', '3 march', ''), ('month', 'march', ''), ('name', 'ida moe', ''), ('number', '12', 'euro'), \
 ('name', 'oslo', '')]
     """
-    return sorted([*_measures(text), *_names(text, has_first=has_first)], key=lambda it: it.start)
+    return sorted([*measures_of(text), *_names(text, has_first=has_first)], key=lambda it: it.start)
 
 
 def squeezed(text: str) -> str:
@@ -83,56 +62,40 @@ def squeezed(text: str) -> str:
     return " ".join(re.findall(r"[^\W_]+", text.lower()))
 
 
-def invented_in(text: str, normal: str, known: Known) -> list[Specific]:
-    """Return a sentence's specifics that the given texts lack, each once.
-
-    A quote counts from three words on.
-
-    Args:
-        text: the sentence as it was written, for its quotes.
-        normal: the same in one notation.
-        known: the texts.
-
-    Example:
-        >>> said = 'She called it "a very great day" in Oslo.'
-        >>> [it.shown for it in invented_in(said, said, known_in(["It is in Oslo."], "It is in Oslo."))]
-        ['a very great day']
-    """
-    quotes = [
+def quotes_of(text: str) -> list[Specific]:
+    """Return the quotes of three words and more of a sentence as it was written."""
+    return [
         Specific("quote", squeezed(said), said, found.start())
         for found in _QUOTED.finditer(text)
         if len((said := found[1] or found[2]).split()) >= 3
     ]
-    invented = {(it.kind, it.key): it for it in (*specifics_of(normal), *quotes) if not known.holds(it)}
-    return list(invented.values())
 
 
-def known_in(sentences: Iterable[str], raw: str) -> Known:
-    """Collect the specifics of normalised sentences and their raw text."""
-    numbers: dict[str, set[str]] = {}
-    keys: set[tuple[str, str]] = set()
-    vocabulary: set[str] = set()
-    for sentence in sentences:
-        for it in _measures(sentence):
-            keys.add((it.kind, it.key))
-            if it.kind == "number":
-                numbers.setdefault(it.key, set()).add(it.unit)
-        vocabulary.update(re.findall(r"[^\W_]+", sentence.lower()))
-        for digits in _DIGITS.findall(sentence):
-            numbers.setdefault(digits, set())  # as in "v1.21": no unit is known of it
-    return Known(
-        {k: frozenset(v) for k, v in numbers.items()}, frozenset(keys), frozenset(vocabulary), squeezed(raw)
-    )
+def measures_of(text: str) -> list[Specific]:
+    """Return dates, times, months, weekdays, ordinals, and the other numbers, of a normalised text.
 
-
-def _measures(text: str) -> list[Specific]:
-    """Return dates, times, months, weekdays, and the other numbers."""
+    Example:
+        >>> [it.key for it in measures_of("The third floor opened in the 19th century, at 9:30.")]
+        ['3', '19', '9:30']
+    """
     found: list[Specific] = []
     taken: set[int] = set()
-    for it in _DATE.finditer(text):
-        found.append(Specific("date", f"{int(it[1])} {it[2].lower()}", it[0], it.start()))
-        taken.update(range(*it.span(1)))
-    for it in _TIME.finditer(text):
+    has_digits = any(letter in text for letter in "0123456789")
+    for it in _DATE.finditer(text) if has_digits else ():
+        found.append(Specific("date", f"{int(it[1])} {it[2].lower()}", it[0], it.start(), it[3] or ""))
+        taken.update(range(*it.span()))
+    for it in _SLASHED.finditer(text) if "/" in text else ():
+        if 0 < int(it[1]) <= 12 and 0 < int(it[2]) <= 12:
+            found.append(Specific("date", f"{int(it[1])}/{int(it[2])}", it[0], it.start(), it[3]))
+            taken.update(range(*it.span()))
+    for it in _ORDINAL.finditer(text):
+        place = str(int(it[1]) if it[1] else ORDINALS[it[2].lower()])
+        is_century = bool(it[3]) and it[3].lower().startswith("centur")
+        noun = "" if is_century else it[3] or ""
+        found.append(Specific("century" if is_century else "ordinal", place, it[0].strip(), it.start(), noun))
+    for it in _DECADE.finditer(text) if has_digits else ():
+        found.append(Specific("decade", it[1], it[0], it.start()))
+    for it in _TIME.finditer(text) if ":" in text else ():
         found.append(Specific("time", f"{int(it[1])}:{it[2]}", it[0], it.start()))
         taken.update(range(*it.span()))
     for it in _CALENDAR.finditer(text):
@@ -140,9 +103,9 @@ def _measures(text: str) -> list[Specific]:
         kind: Kind = "weekday" if word in WEEKDAYS else "month"
         if word != "may" or it.start() > 0:
             found.append(Specific(kind, word, it[0], it.start()))
-    for it in _NUMBER.finditer(text):
+    for it in _NUMBER.finditer(text) if has_digits else ():
         if it.start() not in taken:
-            unit = it[2] if it[2] in UNITS else ""
+            unit = it[2] if it[2] in units() else ""
             found.append(Specific("number", it[1], f"{it[1]} {unit}".strip(), it.start(), unit))
     return found
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import NamedTuple
 
+from ragtrace.judges.offline.tables import table
 from ragtrace.judges.offline.tables import words as word_list
 
 _STOP = frozenset(
@@ -37,85 +39,134 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 _ONES = "one|two|three|four|five|six|seven|eight|nine"
 _TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
 _TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
-_VALUES = {word: value for value, word in enumerate(f"zero|{_ONES}|{_TEENS}".split("|"))}
-_VALUES |= {word: 10 * (i + 2) for i, word in enumerate(_TENS.split("|"))}
+NUMBER_WORDS = {word: value for value, word in enumerate(f"zero|{_ONES}|{_TEENS}".split("|"))}
+NUMBER_WORDS |= {word: 10 * (i + 2) for i, word in enumerate(_TENS.split("|"))}
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 
-_UNIT_WORDS = {
-    "kilometre": "km kms kilometer kilometers kilometre kilometres",
-    "metre": "m meter meters metre metres",
-    "centimetre": "cm centimeter centimeters centimetre centimetres",
-    "millimetre": "mm millimeter millimeters millimetre millimetres",
-    "mile": "mi mile miles",
-    "kilogram": "kg kgs kilo kilos kilogram kilograms",
-    "gram": "g gram grams",
-    "milligram": "mg milligram milligrams",
-    "tonne": "t tonne tonnes ton tons",
-    "litre": "l liter liters litre litres",
-    "millilitre": "ml milliliter milliliters millilitre millilitres",
-    "hour": "h hr hrs hour hours",
-    "minute": "min mins minute minutes",
-    "second": "sec secs second seconds",
-    "millisecond": "ms millisecond milliseconds",
-    "day": "day days",
-    "week": "week weeks",
-    "month": "month months",
-    "year": "yr yrs year years",
-    "percent": "% percent pct",
-    "euro": "€ euro euros eur",
-    "dollar": "$ dollar dollars usd",
-    "pound": "£ pound pounds gbp",
-    "yen": "¥ yen jpy",
-    "kilobyte": "kb kilobyte kilobytes",
-    "megabyte": "mb megabyte megabytes",
-    "gigabyte": "gb gigabyte gigabytes",
-    "terabyte": "tb terabyte terabytes",
-    "watt": "w watt watts",
-    "kilowatt": "kw kilowatt kilowatts",
-    "horsepower": "hp horsepower",
-    "rpm": "rpm",
-    "mph": "mph",
-    "celsius": "°c celsius",
-    "fahrenheit": "°f fahrenheit",
-}
-_UNITS = {word: unit for unit, words in _UNIT_WORDS.items() for word in words.split()}
-UNITS = frozenset(_UNIT_WORDS)
-_CURRENCIES = {"€": "euro", "$": "dollar", "£": "pound", "¥": "yen", "eur": "euro", "usd": "dollar", "gbp": "pound"}
-
 _MONTH = rf"(?:{'|'.join(MONTHS)}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
+_SHORT_MONTH = re.compile(
+    r"\b(Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:\.(?! ?[A-Z][a-z])|\b(?= ?\d{4}\b)|"
+    r"(?:(?<=[-–/]...)|(?<=\b(?:in|of|to|by) ...)|(?<=\band ...)|(?<=\b(?:from|late) ...)|(?<=\b(?:since|until|early) ...))"
+    r"\b(?! [A-Z]))"
+)
+_DAY_NAME = r"(?:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)"
+_SHORT_DAY = re.compile(
+    rf"(?:(?<=[-–/&])|(?<=[-–/&,] )|(?<=\b(?:on|to|by) )|(?<=\band )|(?<=\bfrom )|(?<=\b(?:until|every) )|(?<!\w)"
+    rf"(?={_DAY_NAME}\.?(?:,? ?\d|\s?[-–/&]\s?{_DAY_NAME}\b)))({_DAY_NAME})\b(?!'| [A-Z][a-z])\.?"
+)
 _ISO = re.compile(r"\b(\d{4})([-/.])(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])(?:T[\d:.Z+-]+)?\b")
 _DOTTED = re.compile(r"(?<![\w.])(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.((?:19|20)\d{2})\b(?!\.\d)")
+_SLASHED = re.compile(r"(?<![\w/.])(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})(?![\w/])")
 _MONTH_DAY = re.compile(rf"\b({_MONTH})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,? (\d{{4}})\b)?", re.IGNORECASE)
 _DAY_MONTH = re.compile(
     rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?:(?: of)? |-)({_MONTH})\b\.?(?:(?:,? |-)(\d{{4}})\b)?", re.IGNORECASE
 )
 _TIME = re.compile(r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?", re.IGNORECASE)
+_CLOCK = re.compile(
+    r"\b(?P<noon>noon|midday)\b|\b(?P<midnight>midnight)\b|\b(?P<hour>\d{1,2})(?: o'clock\b|h(?P<minutes>\d{2})\b)|"
+    r"\b(?P<part>half|quarter) (?P<way>past|to) (?P<of>\d{1,2})\b",
+    re.IGNORECASE,
+)
 _SCALE = "hundred|thousand|million|billion|trillion"
 _BASE = rf"(?:(?:{_TENS})(?:[- ](?:{_ONES}))?|{_TEENS}|{_ONES}|zero)"
+_ORDINALS = (
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
+    "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth",
+    "twentieth",
+)  # fmt: skip
+ORDINALS = {word: place for place, word in enumerate(_ORDINALS, 1)}
+_FRACTION = r"(?:hal(?:f|ves)|thirds?|quarters?|fourths?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|fold)\b"
 
 
 @cache
 def _words_pattern() -> re.Pattern[str]:
     return re.compile(
-        rf"\b(?:a dozen|dozen|{_BASE}(?: (?:{_SCALE})\b(?:(?: and)? {_BASE}\b)?)*|an? (?:{_SCALE}))\b(?!-)",
+        rf"\b(?:a dozen|dozen|{_BASE}(?: (?:{_SCALE})\b(?:(?: and)? {_BASE}\b)?)*|an? (?:{_SCALE}))\b"
+        rf"(?! ?- ?(?:{'|'.join(_ORDINALS[:9])}|{_FRACTION}))",
         re.IGNORECASE,
     )
 
 
+@cache
+def _ordinal_pattern() -> re.Pattern[str]:
+    return re.compile(
+        rf"\b(?:(?P<digits>\d{{1,3}})(?:st|nd|rd|th)|(?P<tens>{_TENS})-(?P<ones>{'|'.join(_ORDINALS[:9])})|"
+        rf"(?P<word>{'|'.join(_ORDINALS)})(?=[ -]centur))\b(?P<century>[ -]centur(?:y|ies)\b)?",
+        re.IGNORECASE,
+    )
+
+
+_HALVES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\bhalf (?:a )?dozen\b", re.IGNORECASE), "6"),
+    (re.compile(rf"\bhalf an? (?=(?:{_SCALE})\b)", re.IGNORECASE), "0.5 "),
+    (re.compile(r"\bhalf an? (?=(?:hour|minute|year|day|mile|kilo\w*|lit(?:re|er)|pound)\b)", re.IGNORECASE), "0.5 "),
+    (re.compile(r"\b(?:a |one )?quarter of an (?=hour\b)", re.IGNORECASE), "0.25 "),
+    (re.compile(r"\b(?:three|3) quarters of an (?=hour\b)", re.IGNORECASE), "0.75 "),
+    (re.compile(r"\b(?:an?|one|1) (hour|minute|year|month|week|day|mile|million|billion) and a half\b", re.IGNORECASE),
+     r"1.5 \1"),
+    (re.compile(r"\bone and a half\b", re.IGNORECASE), "1.5"),
+    (re.compile(r"\b(\d+) and a half\b"), r"\1.5"),
+    (re.compile(r"\b(\d+) ?½"), r"\1.5"),
+)  # fmt: skip
+_OFTEN = re.compile(
+    r"\b(once|twice|thrice)(?= (?:an?|per|every|each|daily|weekly|monthly|yearly)\b)", re.IGNORECASE
+)
+_ONE = re.compile(
+    r"\bone[ -](?=(?:euro|dollar|pound|hour|minute|week|month|year|kilo\w*|met(?:re|er)|mile|lit(?:re|er)|gram|"
+    r"gigabyte|megabyte|percent|tablet|person)\b)",
+    re.IGNORECASE,
+)
+_QUARTER = re.compile(r"\bQ([1-4])\b")
+_INITIALS = re.compile(r"\b[A-Z]\.(?:[A-Z]\.)+")
 _AMOUNT = r"\d{1,3}(?:[,  \u2019']\d{3})+(?:\.\d+)?(?!\d)|\d+(?:[.,]\d+)*"
-_UNIT_PATTERN = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
+
+
+class Unit(NamedTuple):
+    """A unit's place in one dimension, with its size in the dimension's base."""
+
+    dimension: str
+    size: float
+
+
+@cache
+def units() -> dict[str, tuple[Unit, ...]]:
+    """Return the dimensions of each unit. Pounds and cents have several.
+
+    Example:
+        >>> units()["kilometre"], len(units()["cent"])
+        ((Unit(dimension='length', size=1000.0),), 2)
+    """
+    found: dict[str, tuple[Unit, ...]] = {}
+    for dimension, lines in table("units.txt").items():
+        for name, size, *_ in map(str.split, lines):
+            found[name] = (*found.get(name, ()), Unit(dimension, float(size)))
+    return found
+
+
+@cache
+def _unit_names() -> dict[str, str]:
+    """Return the unit that each spelling means."""
+    return {
+        spelling.replace("_", " "): line.split()[0]
+        for lines in table("units.txt").values()
+        for line in lines
+        for spelling in line.split()[2:]
+    }
 
 
 @cache
 def _number_pattern() -> re.Pattern[str]:
+    spelled = "|".join(sorted(map(re.escape, _unit_names()), key=len, reverse=True))
     return re.compile(
-        rf"(?P<before>(?:€|\$|£|¥|\b(?:EUR|USD|GBP)\b) ?)?(?<![\w.])(?P<amount>{_AMOUNT})"
-        rf"(?:(?P<short>(?-i:[kKMB])(?![\w])|bn\b|mn\b)|[ -]?(?P<scale>{_SCALE})\b)?"
-        rf"(?:st|nd|rd|th)?(?:[ -]?(?P<unit>per cent|{_UNIT_PATTERN})(?![\w°]))?",
+        rf"(?P<before>(?:US\$|[€$£¥₹]|\b(?:EUR|USD|GBP|CHF|NOK|SEK|DKK|INR|JPY)\b) ?)?(?<![\w.])(?P<amount>{_AMOUNT})"
+        rf"(?:(?P<short>(?-i:[kKMB])(?![\w])| ?(?:bn|mn)\b)|[ -]?(?P<scale>{_SCALE})\b)?"
+        rf"(?:[ -]?(?P<unit>{spelled})(?![\w°²³]))?",
         re.IGNORECASE,
     )
 
 
+_DIGIT = re.compile(r"\d")
+_TIMES = {"once": 1, "twice": 2, "thrice": 3}
 _SHORT = {"k": 1000, "m": 10**6, "b": 10**9, "mn": 10**6, "bn": 10**9}
 _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b(?:can't|cannot|can ?not)\b", re.IGNORECASE), "can not"),
@@ -181,26 +232,91 @@ def normalise(text: str) -> str:
         ('On 3 March 2024 it fell by 20 percent.', 'Since 3 March 2024.')
     """
     text = text.replace("\u2019", "'").replace("\u00a0", " ").replace("\u202f", " ")
-    text = _ISO.sub(lambda found: _date(found[4], MONTHS[int(found[3]) - 1], found[1]), text)
-    text = _DOTTED.sub(lambda found: _date(found[1], MONTHS[int(found[2]) - 1], found[3]), text)
-    text = _MONTH_DAY.sub(lambda found: _date(found[2], found[1], found[3]), text)
-    text = _DAY_MONTH.sub(lambda found: _date(found[1], found[2], found[3]), text)
-    text = _TIME.sub(_time, text)
+    text = _INITIALS.sub(lambda found: found[0].replace(".", ""), text)
+    if has_digits(text):
+        text = _ISO.sub(lambda found: _date(found[4], MONTHS[int(found[3]) - 1], found[1]), text)
+        text = _DOTTED.sub(lambda found: _date(found[1], MONTHS[int(found[2]) - 1], found[3]), text)
+        text = _SLASHED.sub(_slashed, text)
+        text = _MONTH_DAY.sub(lambda found: _date(found[2], found[1], found[3]), text)
+        text = _DAY_MONTH.sub(lambda found: _date(found[1], found[2], found[3]), text)
+        text = _TIME.sub(_time, text)
+    text = _SHORT_MONTH.sub(lambda found: _month(found[1]), text)
+    text = _SHORT_DAY.sub(lambda found: _weekday(found[1]), text)
+    text = _QUARTER.sub(lambda found: f"{_ORDINALS[int(found[1]) - 1]} quarter", text)
+    text = _ordinal_pattern().sub(_ordinal, text)
+    lowered = text.lower()
+    if "half" in lowered or "quarter" in lowered or "½" in text:
+        for pattern, instead in _HALVES[:6]:
+            text = pattern.sub(instead, text)
     text = _words_pattern().sub(_in_digits, text)
-    text = _number_pattern().sub(_number, text)
+    text = _CLOCK.sub(_clock, text)
+    for pattern, instead in _HALVES[6:] if "half" in lowered or "½" in text else ():
+        text = pattern.sub(instead, text)
+    text = _OFTEN.sub(lambda found: f"{_TIMES[found[1].lower()]} times", text)
+    text = _ONE.sub("1 ", text)
+    if has_digits(text):
+        text = _number_pattern().sub(_number, text)
     for pattern, instead in _PHRASES:
         text = pattern.sub(instead, text)
     return text
 
 
 def _date(day: str, month: str, year: str | None) -> str:
-    full = next(name for name in MONTHS if name.startswith(month[:3].lower())).capitalize()
-    return f"{int(day)} {full}" + (f" {year}" if year else "")
+    return f"{int(day)} {_month(month)}" + (f" {year}" if year else "")
+
+
+def _slashed(found: re.Match[str]) -> str:
+    """Return a date with slashes in the one notation, where only one order of day and month is possible."""
+    first, second, year = int(found[1]), int(found[2]), found[3]
+    if not (0 < first <= 31 and 0 < second <= 31) or (first > 12) == (second > 12):
+        return found[0]
+    day, month = (first, second) if first > 12 else (second, first)
+    century = "" if len(year) == 4 else "20" if int(year) < 70 else "19"
+    return _date(str(day), MONTHS[month - 1], century + year)
+
+
+def _month(short: str) -> str:
+    return next(name for name in MONTHS if name.startswith(short[:3].lower())).capitalize()
+
+
+def _weekday(short: str) -> str:
+    return next(name for name in WEEKDAYS if name.startswith(short[:3].lower())).capitalize()
 
 
 def _time(found: re.Match[str]) -> str:
+    """Return a time in 24 hours. Hours before ten have a zero, since "6:30" may be in the evening."""
     hour = int(found[1]) % 12 + (12 if found[3].lower() == "p" else 0)
-    return f"{hour}:{found[2] or '00'}"
+    return f"{hour:02}:{found[2] or '00'}"
+
+
+def _clock(found: re.Match[str]) -> str:
+    """Return noon, midnight, "9 o'clock" and "half past 9" as a time."""
+    if found["noon"] or found["midnight"]:
+        return "12:00" if found["noon"] else "00:00"
+    if found["hour"]:
+        return f"{int(found['hour'])}:{found['minutes'] or '00'}"
+    minutes = 30 if found["part"].lower() == "half" else 15
+    of = int(found["of"])
+    return f"{of}:{minutes}" if found["way"].lower() == "past" else f"{of - 1 or 12}:{60 - minutes}"
+
+
+def _ordinal(found: re.Match[str]) -> str:
+    """Return an ordinal as a word up to the twentieth, and as digits above it and before "century"."""
+    if found["word"]:
+        place = ORDINALS[found["word"].lower()]
+    elif found["digits"]:
+        place = int(found["digits"])
+    else:
+        place = NUMBER_WORDS[found["tens"].lower()] + ORDINALS[found["ones"].lower()]
+    last = "th" if 10 < place % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    if found["century"]:
+        return f"{place}{last} {found['century'][1:]}"
+    return _ORDINALS[place - 1] if 0 < place <= len(_ORDINALS) else f"{place}{last}"
+
+
+def has_digits(text: str) -> bool:
+    """Return whether a text has a digit."""
+    return _DIGIT.search(text) is not None
 
 
 def _in_digits(found: re.Match[str]) -> str:
@@ -210,8 +326,8 @@ def _in_digits(found: re.Match[str]) -> str:
         return found[0]
     total, current = 0, 0
     for word in words:
-        if word in _VALUES:
-            current += _VALUES[word]
+        if word in NUMBER_WORDS:
+            current += NUMBER_WORDS[word]
         elif word == "dozen":
             current = max(current, 1) * 12
         elif word == "hundred":
@@ -231,14 +347,17 @@ def _number(found: re.Match[str]) -> str:
     is_one = "," not in value and value.count(".") <= 1  # else a list without spaces, a version, or 1.234,5
     if is_one:
         value = _trimmed(value)
-    factor = _SHORT.get((found["short"] or "").lower(), 1) * _SCALES.get((found["scale"] or "").lower(), 1)
+    factor = _SHORT.get((found["short"] or "").strip().lower(), 1) * _SCALES.get((found["scale"] or "").lower(), 1)
     if is_one and factor != 1:
         value = _trimmed(f"{float(value) * factor:.6f}")
     unit = (found["unit"] or "").lower()
-    name = "percent" if unit == "per cent" else _UNITS.get(unit, "")
-    before = (found["before"] or "").strip().lower()
-    name = _CURRENCIES.get(before, "") or name
-    extra = f" {_UNITS[unit]}" if before and unit and _UNITS.get(unit, "") not in {"", name} else ""
+    before = (found["before"] or "").strip().lower().removeprefix("us")
+    currency = _unit_names().get(before or "usd", "") if found["before"] else ""
+    if currency and unit == "m":  # as in "$8.2m"
+        value, unit = _trimmed(f"{float(value) * 10**6:.6f}") if is_one else value, ""
+    name = _unit_names().get(unit, "")
+    extra = f" {name}" if currency and name not in {"", currency} else ""
+    name = currency or name
     return value + (f" {name}" if name else "") + extra
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 NEAREST = 3  # sentences in which sums and the like are looked for, with their neighbours
 MOST_NUMBERS = 14  # of these sentences
 LARGEST_ERROR = 0.05  # of a number that is rounded without a word like "about"
+LARGEST_CONVERTED_ERROR = 0.025  # "460 mm" for 18 inches
 LARGEST_ROUGH_ERROR = 0.12
 LARGEST_EXCESS = 0.25  # of what "over 1,000" stands for
 MONTH_ERROR = 0.015  # 30 days for a month, 52 weeks for a year
@@ -48,6 +49,14 @@ _HOUR = re.compile(
     r"(?:\b(?:from|at|between|until|till|to|by|after|before|and)\s|[-\u2013]\s?)(\d{1,2})(?![\w:%/]|[.,]\d)"
     r"(?=\s?(?:[-\u2013.,;)]|$|(?:to|till|until|and|on|daily|every|in|at)\b))"
 )
+_ARTICLE = re.compile(  # in "10 euros a day" it is no length
+    r"\b(?:(?:within|for|after|in|takes?|took|lasts?|lasted|is|was|have|has|about|every|under|over|another|than|of|"
+    r"needs?|runs?|ran) (?:an?|another|one)|(a couple of|a pair of)) "
+    r"(minute|hour|day|week|fortnight|month|year|decade|century)s?\b",
+    re.IGNORECASE,
+)
+_RATIO = re.compile(r"\b(one|\d+) (?:in|out of|of) (?:every )?(\d+)\b", re.IGNORECASE)
+_OLDER = re.compile(r"\b(?:older|younger|age)\b", re.IGNORECASE)
 _AT_HOUR = re.compile(r"(?:\b(?:from|at|between|until|till|to|by|after|before|and)\s|[-\u2013]\s?)$")
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 _TOKEN = re.compile(r"[^\W_]+")
@@ -141,7 +150,7 @@ class Known:
         if it.kind == "number":
             return self._number(it, claim)
         if it.kind == "name":
-            return self._name(it)
+            return self._name(it, claim)
         if it.kind == "quote":
             return it.shown if self._has_quote(it) else None
         if it.kind == "date":
@@ -173,7 +182,7 @@ class Known:
 
     def _converted(self, it: Specific, claim: str) -> str | None:
         for unit in units().get(it.unit, ()):
-            exact = span_of(it, claim, is_exact=unit.dimension == "time")
+            exact = span_of(it, claim, is_exact=unit.dimension == "time", is_converted=True)
             if exact is None:
                 return None
             low, high = (_in_base(value, it.unit, unit) for value in exact)
@@ -195,12 +204,15 @@ class Known:
 
     @cached_property
     def _values(self) -> list[Number]:
-        return sorted(
+        found = [
             Number(value, unit, f"{key} {unit}".strip())
             for key, with_units in self.numbers.items()
             if (value := value_of(key)) is not None
             for unit in with_units or ("",)
-        )
+        ]
+        for one in self.sentences:
+            found += [Number(2.0 if it[1] else 1.0, it[2].lower(), it[2]) for it in _ARTICLE.finditer(one)]
+        return sorted(found)
 
     @cached_property
     def _by_dimension(self) -> dict[str, list[Number]]:
@@ -290,7 +302,7 @@ class Known:
         is_title = bool(counted) and all(word[0].isupper() or word.isdigit() for word in counted)
         return is_title and all(self._part(word.lower()) is not None for word in counted)
 
-    def _name(self, it: Specific) -> str | None:
+    def _name(self, it: Specific, claim: str) -> str | None:
         """Return the name with the texts' words for its parts."""
         shown = it.shown
         for phrase, others in _phrases():
@@ -319,7 +331,7 @@ class Known:
                     continue
             if known != part:
                 shown = shown.replace(word, _capitalised(known))
-        if unknown and (expanded := self._abbreviated(it.shown)):
+        if unknown and (expanded := self._abbreviated(it, claim)):
             return expanded
         return None if unknown else shown
 
@@ -331,6 +343,8 @@ class Known:
         for form in folded(part), *_umlauts(part):
             if form in self._spelled:
                 return self._spelled[form]
+        if part in ORDINALS and str(ORDINALS[part]) in self.numbers:
+            return part
         for other in _same().get(part, ()):
             if self._has_phrase(other):
                 return other
@@ -356,9 +370,10 @@ class Known:
             (other for other in _same().get(word.lower(), ()) if self._has_phrase(other)), None
         )
 
-    def _abbreviated(self, name: str) -> str | None:
+    def _abbreviated(self, it: Specific, claim: str) -> str | None:
         """Return "WHO" for the name that it abbreviates, where the texts have only that."""
-        for letters in _initials(name):
+        runs = (run[0] for run in _EXPANSION.finditer(claim) if run.start() <= it.start < run.end())
+        for letters in (letters for name in (it.shown, *runs) for letters in _initials(name)):
             if len(letters) > 2 and letters in self._acronyms:
                 return self._acronyms[letters]
         return None
@@ -476,6 +491,11 @@ class _Near:
             top = float(counter) if counter.isdigit() else float(NUMBER_WORDS[counter])
             self.shares.append(Number(100.0 * top / _PARTS[found[2].lower()], "percent", found[0], place))
 
+        for found in _RATIO.finditer(text):
+            top, whole = (1.0 if word.lower() == "one" else float(word) for word in found.groups())
+            if 0 < top < whole:
+                self.shares.append(Number(100.0 * top / whole, "percent", found[0], place))
+
     def wording(self, it: Specific, others: Sequence[Specific]) -> tuple[str, tuple[Specific, ...]] | None:
         """Return the numbers that yield one of the claim, and the claim's other number that it rests on."""
         span = span_of(it, self.claim, is_exact=True)
@@ -499,7 +519,10 @@ class _Near:
 
     def _pair(self, it: Specific, span: Span) -> str | None:
         """Return two numbers whose sum, difference or product it is, where a word says that it is one."""
-        is_sum, is_difference = bool(_SUM.search(self.said)), bool(_DIFFERENCE.search(self.said))
+        is_sum, is_difference = (
+            bool(_SUM.search(self.said)),
+            bool(_DIFFERENCE.search(self.said) or _REST.search(self.claim)),
+        )
         for one, other in combinations(self.numbers, 2):
             if abs(one.sentence - other.sentence) > 1:
                 continue
@@ -511,7 +534,8 @@ class _Near:
                     return both
                 continue
             are_parts = not one.unit and not other.unit and one.sentence == other.sentence
-            for left, right in _in_unit(one, other, it.unit):
+            are_ages = it.unit == "year" and are_parts and bool(_OLDER.search(self.claim))
+            for left, right in _in_unit(one, other, "" if are_ages else it.unit):
                 if (is_sum or are_parts) and left + right in span:
                     return both
                 if is_difference and left != right and abs(left - right) in span:
@@ -557,7 +581,10 @@ class _Near:
         for one, other in combinations(self.numbers, 2):
             small, large = sorted((one, other))
             if small.unit == large.unit != "percent" and large.value > 0 and not _is_year(large):
-                if abs(one.sentence - other.sentence) <= 1 and 100.0 * small.value / large.value in rounded:
+                shares = [100.0 * small.value / large.value]
+                if small.value > 0 and _DIFFERENCE.search(self.said):
+                    shares += [100.0 * (large.value - small.value) / of.value for of in (small, large)]
+                if abs(one.sentence - other.sentence) <= 1 and any(share in rounded for share in shares):
                     return f"{small.shown} of {large.shown}"
         return None
 
@@ -641,7 +668,7 @@ def compare(text: str, normal: str, known: Known) -> tuple[list[Specific], str]:
             found = near.wording(it, its) if wordings[it] is None else None
             if found is not None:
                 wordings[it] = found[0]
-                wordings.update({other: other.shown for other in found[1] if wordings[other] is None})
+                wordings.update({other: "" for other in found[1] if wordings[other] is None})
     quotes = [it for it in quotes_of(text) if known.wording(it, text) is None]
     invented = {(it.kind, it.key): it for it in (*(it for it in its if wordings[it] is None), *quotes)}
     return list(invented.values()), _reworded(normal, wordings)
@@ -663,8 +690,14 @@ def _reworded(text: str, wordings: dict[Specific, str | None]) -> str:
     return "".join([*parts, text[end:]])
 
 
-def span_of(it: Specific, claim: str, *, is_exact: bool = False) -> Span | None:
+def span_of(it: Specific, claim: str, *, is_exact: bool = False, is_converted: bool = False) -> Span | None:
     """Return the values that a number may stand for, by its digits and the word before it.
+
+    Args:
+        it: the number.
+        claim: the sentence that it stands in.
+        is_exact: whether a whole number is meant to the unit.
+        is_converted: whether it is compared with another unit, so that its last zeros are rounded.
 
     Example:
         >>> claim = "It has about 1200000 seats, 33 percent of them in 1998."
@@ -688,6 +721,8 @@ def span_of(it: Specific, claim: str, *, is_exact: bool = False) -> Span | None:
         error = 0.0
     else:
         error = min((1.0 if 0 < zeros < 3 else step) / 2.0, LARGEST_ERROR * value)
+        if is_converted:
+            error = max(error, min(step / 2.0, LARGEST_CONVERTED_ERROR * value))
     return Span(value - error, value + error)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 from typing import Literal, NamedTuple
 
 from ragtrace.judges.offline.tables import words
@@ -14,9 +15,10 @@ _DATE = re.compile(rf"\b(\d{{1,2}}) ({'|'.join(MONTHS)})\b(?: (\d{{4}})\b)?", re
 _SLASHED = re.compile(r"(?<![\w/.])(\d{1,2})/(\d{1,2})/(\d{4})(?![\w/])")
 _TIME = re.compile(r"\b(\d{1,2}):(\d{2})\b")
 _NUMBER = re.compile(r"(?<![\w.,:])(\d+(?:[.,]\d+)*)(?![\w:])(?: ([a-z]+(?:[²³]|/[a-z]+|-hour)?))?")
+_RANGE = re.compile(r"(?: ?[-\u2013] ?| to | or )\d")
 _CALENDAR = re.compile(rf"\b(?:{'|'.join(word.capitalize() for word in (*MONTHS, *WEEKDAYS))})s?\b")
 _ORDINAL = re.compile(
-    rf"(?<!\d )\b(?:(\d{{1,3}})(?:st|nd|rd|th)|({'|'.join(ORDINALS)}))\b(?![,-])(?: (centur(?:y|ies)|[a-z]{{3,}}))?",
+    rf"(?<!\b\d )(?<!\b\d\d )(?<!\b\d\d\d )\b(?:(\d{{1,3}})(?:st|nd|rd|th)|({'|'.join(ORDINALS)}))\b(?![,-])(?: (centur(?:y|ies)|[a-z]{{3,}}))?",
     re.IGNORECASE,
 )
 _DECADE = re.compile(r"(?<!\w)(\d{3}0)s\b")
@@ -103,10 +105,13 @@ def measures_of(text: str) -> list[Specific]:
         kind: Kind = "weekday" if word in WEEKDAYS else "month"
         if word != "may" or it.start() > 0:
             found.append(Specific(kind, word, it[0], it.start()))
-    for it in _NUMBER.finditer(text) if has_digits else ():
-        if it.start() not in taken:
-            unit = it[2] if it[2] in units() else ""
-            found.append(Specific("number", it[1], f"{it[1]} {unit}".strip(), it.start(), unit))
+    numbers = [it for it in _NUMBER.finditer(text) if it.start() not in taken] if has_digits else []
+    for it, behind in zip_longest(numbers, numbers[1:]):
+        unit = it[2] if it[2] in units() else ""
+        shown = f"{it[1]} {unit}".strip()
+        if not unit and behind is not None and _RANGE.match(text, it.end(1)) and behind[2] in units():
+            unit = behind[2]  # of both ends of a range
+        found.append(Specific("number", it[1], shown, it.start(), unit))
     return found
 
 
@@ -133,7 +138,12 @@ def _names(text: str, *, has_first: bool) -> list[Specific]:
 def _name(text: str, run: list[re.Match[str]], begin: int) -> Specific | None:
     first = run[0]
     before = text[: first.start()].rstrip(" ")
-    is_first = begin >= 0 and (first.start() <= begin + 1 or not before or before[-1] in "\"“\u2018'(:;.!?\u2013—•")
+    is_first = begin >= 0 and (
+        first.start() <= begin + 1
+        or not before
+        or before[-1] in "\"“\u2018'(:;.!?\u2013—•"
+        or text[: first.start()].endswith("- ")
+    )
     if is_first and len(run) == 1 and not _is_code(first[0]):
         return None
     shown = text[first.start() : run[-1].end()].removesuffix("'s").removesuffix("\u2019s")

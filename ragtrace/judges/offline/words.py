@@ -51,8 +51,9 @@ _SHORT_MONTH = re.compile(
 )
 _DAY_NAME = r"(?:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)"
 _SHORT_DAY = re.compile(
-    rf"(?:(?<=[-–/&])|(?<=[-–/&,] )|(?<=\b(?:on|to|by) )|(?<=\band )|(?<=\bfrom )|(?<=\b(?:until|every) )|(?<!\w)"
-    rf"(?={_DAY_NAME}\.?(?:,? ?\d|\s?[-–/&]\s?{_DAY_NAME}\b)))({_DAY_NAME})\b(?!'| [A-Z][a-z])\.?"
+    rf"(?:\b(?=Tue|Wed|Thu|Fri)|(?<=[-–/&])|(?<=[-–/&,] )|(?<=\b(?:on|to|by) )|(?<=\band )|(?<=\bfrom )|"
+    rf"(?<=\b(?:until|every) )|(?<!\w)(?={_DAY_NAME}\.?(?:,? ?\d|\s?[-–/&]\s?{_DAY_NAME}\b)))"
+    rf"({_DAY_NAME})\b(?!'| [A-Z][a-z])(?:\.(?=\s*[a-z,;)]))?"
 )
 _ISO = re.compile(r"\b(\d{4})([-/.])(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])(?:T[\d:.Z+-]+)?\b")
 _DOTTED = re.compile(r"(?<![\w.])(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.((?:19|20)\d{2})\b(?!\.\d)")
@@ -82,7 +83,7 @@ _FRACTION = r"(?:hal(?:f|ves)|thirds?|quarters?|fourths?|fifths?|sixths?|seventh
 def _words_pattern() -> re.Pattern[str]:
     return re.compile(
         rf"\b(?:a dozen|dozen|{_BASE}(?: (?:{_SCALE})\b(?:(?: and)? {_BASE}\b)?)*|an? (?:{_SCALE}))\b"
-        rf"(?! ?- ?(?:{'|'.join(_ORDINALS[:9])}|{_FRACTION}))",
+        rf"(?![ -]{{1,3}}{_FRACTION}|-(?:{'|'.join(_ORDINALS[:9])}))",
         re.IGNORECASE,
     )
 
@@ -115,6 +116,16 @@ _ONE = re.compile(
     r"\bone[ -](?=(?:euro|dollar|pound|hour|minute|week|month|year|kilo\w*|met(?:re|er)|mile|lit(?:re|er)|gram|"
     r"gigabyte|megabyte|percent|tablet|person)\b)",
     re.IGNORECASE,
+)
+_ORDINAL = rf"(?:\d{{1,2}}(?:st|nd|rd|th)|{'|'.join(_ORDINALS)})"
+_TWO_CENTURIES = re.compile(rf"\b({_ORDINAL}) (and|or|to) (?:the )?(?={_ORDINAL}[ -]centur)", re.IGNORECASE)
+_DECADES = {"sixties": "60", "seventies": "70", "eighties": "80", "nineties": "90"}
+_SHORT_DECADE = re.compile(
+    rf"\b(the |early |late |mid-)(?:({'|'.join(_DECADES)})|([3-9]0)s)\b|(?<!\w)'([1-9]0)s\b", re.IGNORECASE
+)
+_ROMAN = re.compile(
+    r"\b([A-Z][a-z]+|type|phase|stage|part|level|class|chapter|grade|title) "
+    r"(I{2,3}|IV|VI{1,3}|IX|X{1,2}(?:I{1,3}|IV|VI{0,3}|IX))\b"
 )
 _QUARTER = re.compile(r"\bQ([1-4])\b")
 _INITIALS = re.compile(r"\b[A-Z]\.(?:[A-Z]\.)+")
@@ -243,8 +254,14 @@ def normalise(text: str) -> str:
     text = _SHORT_MONTH.sub(lambda found: _month(found[1]), text)
     text = _SHORT_DAY.sub(lambda found: _weekday(found[1]), text)
     text = _QUARTER.sub(lambda found: f"{_ORDINALS[int(found[1]) - 1]} quarter", text)
-    text = _ordinal_pattern().sub(_ordinal, text)
     lowered = text.lower()
+    if "centur" in lowered:
+        text = _TWO_CENTURIES.sub(r"\1 century \2 ", text)
+    text = _ordinal_pattern().sub(_ordinal, text)
+    text = _SHORT_DECADE.sub(
+        lambda found: f"{found[1] or ''}19{_DECADES.get((found[2] or '').lower()) or found[3] or found[4]}s", text
+    )
+    text = _ROMAN.sub(lambda found: f"{found[1]} {_roman(found[2])}", text)
     if "half" in lowered or "quarter" in lowered or "½" in text:
         for pattern, instead in _HALVES[:6]:
             text = pattern.sub(instead, text)
@@ -312,6 +329,17 @@ def _ordinal(found: re.Match[str]) -> str:
     if found["century"]:
         return f"{place}{last} {found['century'][1:]}"
     return _ORDINALS[place - 1] if 0 < place <= len(_ORDINALS) else f"{place}{last}"
+
+
+def _roman(numeral: str) -> int:
+    """Return the value of a Roman numeral.
+
+    Example:
+        >>> _roman("XIV"), _roman("VIII")
+        (14, 8)
+    """
+    values = [{"I": 1, "V": 5, "X": 10}[letter] for letter in numeral]
+    return sum(-one if one < behind else one for one, behind in zip(values, [*values[1:], 0], strict=True))
 
 
 def has_digits(text: str) -> bool:

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.offline.specifics import specifics_of
-from ragtrace.judges.offline.words import stems
+from ragtrace.judges.offline.specifics import Specific, specifics_of
+from ragtrace.judges.offline.words import MONTHS, WEEKDAYS, stems, units
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from ragtrace.judges.offline.specifics import Specific
 
 NEARLY_ALL = 0.85  # of the words that the contexts know at all
 MOST = 0.45  # of all words
 MARGIN = 0.1
 ALL_BACK = 0.3  # the same where it holds all words of the answer's
 ROW = 0.35  # the same where one more fact may stand beside, as in the row of a table
+ROW_ALONE = 0.2  # the same where what is said stands nowhere near the rest
+SHORT = 10  # terms of a unit beside its numbers
 MOST_NEAR = 12  # sentences that are read closely for one of the answer
 MOST_SPECIFICS = 50  # of a sentence, as they are compared in pairs
 LEAST = 0.4  # of the known words: a sentence with fewer is not looked at
@@ -57,6 +57,8 @@ _OPPOSITES = (
     "summer:winter male:female directly:indirectly temporary:permanent "
     "known:unknown likely:unlikely common:rare encourage:discourage agree:disagree"
 )
+_PRONOUN = re.compile(r"^(?:[\w,']+ ){0,3}?(?:it|its|they|their|he|his|she|her|this|these)\b", re.IGNORECASE)
+_MEASURE_TERM = re.compile(rf"\d|^(?:{'|'.join(word[:-1] for word in (*MONTHS, *WEEKDAYS))})")
 _LETTER = re.compile(r"(?<=[a-z] )[A-HJ-Z](?![\w'])")
 _COUNTED = re.compile(r"[ -]([a-z]{3,})\b")
 _SMALL_WORD = re.compile(r"\b[a-z][^\W\d_]+")
@@ -82,6 +84,7 @@ class TextUnit:
     """A sentence or a clause as it is compared.
 
     Attributes:
+        content: the terms that are no number, date or time.
         forms: all words, stemmed.
         words: all words as written.
         counts: numbers, each with the noun directly behind it.
@@ -89,6 +92,7 @@ class TextUnit:
 
     text: str
     terms: frozenset[str]
+    content: frozenset[str]
     forms: frozenset[str]
     words: frozenset[str]
     specifics: tuple[Specific, ...]
@@ -98,10 +102,14 @@ class TextUnit:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence with its clauses in order. A sentence without clauses is its own clause."""
+    """A sentence with its clauses in order. A sentence without clauses is its own clause.
+
+    `above` are the first terms of the sentence before, where a pronoun stands for them.
+    """
 
     whole: TextUnit
     clauses: tuple[TextUnit, ...]
+    above: frozenset[str] = frozenset()
 
 
 def terms_of(text: str) -> frozenset[str]:
@@ -132,19 +140,15 @@ def sentence_of(text: str, small: frozenset[str] = frozenset()) -> Sentence:
     parts = [stripped for part in _CLAUSE_END.split(text) if (stripped := part.strip())]
     units = []
     for part in (text, *parts) if len(parts) > 1 else (text,):
-        found = [it for it in specifics_of(part, has_first=True) if it.kind != "name" or it.key not in small]
-        dates = {at for it in found if it.kind == "date" for at in range(it.start, it.start + len(it.shown))}
-        found = [
-            it
-            for it in found
-            if (it.kind != "ordinal" or int(it.key) > 2) and (it.kind == "date" or it.start not in dates)
-        ]
-        kept = tuple(found[:MOST_SPECIFICS])
+        kept = tuple(
+            islice((it for it in _compared(part) if it.kind != "name" or it.key not in small), MOST_SPECIFICS)
+        )
         behind = ((it.key, _COUNTED.match(part, it.start + len(it.key))) for it in kept if it.kind == "number")
         units.append(
             TextUnit(
                 text=part,
-                terms=terms_of(part),
+                terms=(terms := terms_of(part)),
+                content=terms.difference(*(terms_of(f"x {it.shown}") for it in kept if it.kind != "name")),
                 forms=frozenset((stems(word) or [word])[0] for word in _TOKEN.findall(part.lower())),
                 words=frozenset(_TOKEN.findall(part)),
                 specifics=kept,
@@ -153,6 +157,13 @@ def sentence_of(text: str, small: frozenset[str] = frozenset()) -> Sentence:
             )
         )
     return Sentence(units[0], tuple(units[1:] or units))
+
+
+def _compared(text: str) -> list[Specific]:
+    """Return the specifics of a text, and the years of its dates; "first" and "second" tell little."""
+    found = [it for it in specifics_of(text, has_first=True) if it.kind != "ordinal" or int(it.key) > 2]
+    years = [Specific("number", it.unit, it.unit, it.start) for it in found if it.kind == "date" and it.unit]
+    return [*found, *years]
 
 
 @dataclass(slots=True)
@@ -168,8 +179,14 @@ class ContrastFinder:
     sentences: Sequence[tuple[str, frozenset[str]]]
     weights: Mapping[str, float]
     unknown_weight: float
-    _read: dict[str, Sentence] = field(default_factory=dict, init=False)
+    _read: dict[int, Sentence] = field(default_factory=dict, init=False)
     _small: frozenset[str] | None = field(default=None, init=False)  # words that the contexts have in lower case
+    _subjects: dict[int, frozenset[str]] = field(default_factory=dict, init=False)  # of sentences with a pronoun
+
+    def __post_init__(self) -> None:
+        for i, (before, (text, _)) in enumerate(pairwise(self.sentences), 1):
+            if _PRONOUN.match(text):
+                self._subjects[i] = frozenset(stems(before[0])[:2])
 
     def against(self, text: str) -> str:
         """Return the evidence against a normalised sentence, "" without any."""
@@ -190,38 +207,45 @@ class ContrastFinder:
     def _near(self, terms: frozenset[str]) -> list[Sentence]:
         """Return the sentences that hold most of the terms. Only these are read closely."""
         weights = {term: self.weights[term] for term in terms if term in self.weights}
-        floor = LEAST * math.fsum(weights.values())
+        plain = {term: weight for term, weight in weights.items() if not _MEASURE_TERM.search(term)}
+        floor, plain_floor = (LEAST * math.fsum(its.values()) for its in (weights, plain))
         if floor <= 0.0:
             return []
-        held = [
-            (math.fsum(weights[term] for term in shared), -i)
-            for i, (_, theirs) in enumerate(self.sentences)
-            if len(shared := terms & theirs) > 1 or len(terms) < 4
-        ]
-        best = sorted((it for it in held if it[0] >= floor), reverse=True)[:MOST_NEAR]
+        held = []
+        for i, (_, own) in enumerate(self.sentences):
+            shared = terms & (own | self._subjects[i] if i in self._subjects else own)
+            if len(shared) > 1 or len(terms) < 4:
+                score = math.fsum(weights[term] for term in shared)
+                if score >= floor or (plain and math.fsum(plain.get(term, 0.0) for term in shared) >= plain_floor):
+                    held.append((score, -i))
+        best = sorted(held, reverse=True)[:MOST_NEAR]
         if best and self._small is None:
             self._small = frozenset(word for text, _ in self.sentences for word in _SMALL_WORD.findall(text))
         near = []
-        for text in (self.sentences[-i][0] for _, i in best):
-            if text not in self._read:
-                self._read[text] = sentence_of(text, self._small or frozenset())
-            near.append(self._read[text])
+        for place in (-i for _, i in best):
+            if place not in self._read:
+                read = sentence_of(self.sentences[place][0], self._small or frozenset())
+                self._read[place] = replace(read, above=self._subjects.get(place, frozenset()))
+            near.append(self._read[place])
         return near
 
-    def _cover(self, terms: Iterable[str], unit: TextUnit) -> float:
-        """Return the weighted share of the known terms that a unit holds."""
+    def _cover(self, terms: Iterable[str], unit: TextUnit, above: frozenset[str] = frozenset()) -> float:
+        """Return the weighted share of the known terms that a unit holds, or the sentence above it."""
         total, held = 0.0, 0.0
         for term in sorted(terms):  # in one order: a set's changes with the process
             if term in self.weights:
                 weight = self.weights[term]
                 total += weight
-                if term in unit.terms:
+                if term in unit.terms or term in above:
                     held += weight
         return held / total if total else 0.0
 
     def _is_known_enough(self, terms: frozenset[str]) -> bool:
         total = math.fsum(self.weights.get(term, self.unknown_weight) for term in terms)
-        return total > 0 and math.fsum(self.weights[t] for t in terms if t in self.weights) >= MOST * total
+        known = terms & self.weights.keys()
+        return total > 0 and (
+            3 * len(known) >= 2 * len(terms) or math.fsum(self.weights[term] for term in known) >= MOST * total
+        )
 
     def _same(self, terms: frozenset[str], near: list[Sentence]) -> list[TextUnit]:
         """Return for each sentence its shortest unit that says nearly the same."""
@@ -288,30 +312,72 @@ class ContrastFinder:
         if not rest or not self._is_known_enough(others):
             return None
         with_it = [sentence for sentence in near if _holds(sentence.whole, it)]
-        best = max((self._cover(rest, sentence.whole) for sentence in with_it), default=0.0)
+        best = max((self._cover(rest, sentence.whole, sentence.above) for sentence in with_it), default=0.0)
         for sentence in near:
-            if _holds(sentence.whole, it) or self._cover(rest, sentence.whole) < max(NEARLY_ALL, best + MARGIN):
+            cover = self._cover(rest, sentence.whole, sentence.above)
+            if _holds(sentence.whole, it) or cover < max(NEARLY_ALL, best + MARGIN):
                 continue
             unit = min(
-                (unit for unit in (*sentence.clauses, sentence.whole) if self._cover(rest, unit) >= NEARLY_ALL),
+                (
+                    unit
+                    for unit in (*sentence.clauses, sentence.whole)
+                    if self._cover(rest, unit, sentence.above) >= NEARLY_ALL
+                ),
                 key=lambda unit: len(unit.terms),
             )
-            if len(unit.terms & said.terms) < ROW * len(unit.terms):
+            is_row = len(unit.terms & said.terms) >= ROW * len(unit.terms)
+            if not is_row and (it.kind == "name" or not _says_little_else(unit, said, ROW if best else ROW_ALONE)):
                 continue
             for other in _rivals(sentence.whole, it, whole):
                 if _is_in_its_slot(other, sentence.whole, it, said):
                     return other.shown, sentence.whole.text
         found = None
-        for sentence in (one for one in with_it if self._cover(rest, one.whole) >= NEARLY_ALL):
-            found = self._rival_clause(it, rest, said, whole, sentence)
-            if found is None:
+        for sentence in with_it:
+            cover = self._cover(rest, sentence.whole)
+            if cover < (NEARLY_ALL if it.kind == "name" else MOST):
+                continue
+            clause = self._rival_clause(it, rest, said, whole, sentence, is_alone=cover < NEARLY_ALL)
+            if clause is None and cover >= NEARLY_ALL:
+                found = None
                 break  # this sentence has it as it is said
-        return found
+            found = clause or found
+        return found or self._tighter(it, rest, said, whole, near, with_it)
+
+    def _tighter(
+        self,
+        it: Specific,
+        rest: frozenset[str],
+        said: TextUnit,
+        whole: TextUnit,
+        near: list[Sentence],
+        with_it: list[Sentence],
+    ) -> tuple[str, str] | None:
+        """Return the rival in a sentence that says only what is said, where those with the specific say more."""
+        if it.kind == "name" or any(_adds_nothing(unit, said, it) for one in with_it for unit in one.clauses):
+            return None
+        for sentence in near:
+            if _holds(sentence.whole, it):
+                continue
+            for unit in (*sentence.clauses, sentence.whole):
+                rivals = [one for one in unit.specifics if one.kind == it.kind and _share(one.unit, it.unit)]
+                if rivals and unit.content <= said.terms and self._cover(rest, unit, sentence.above) >= NEARLY_ALL:
+                    return rivals[0].shown, sentence.whole.text
+        return None
 
     def _rival_clause(
-        self, it: Specific, rest: frozenset[str], said: TextUnit, whole: TextUnit, sentence: Sentence
+        self,
+        it: Specific,
+        rest: frozenset[str],
+        said: TextUnit,
+        whole: TextUnit,
+        sentence: Sentence,
+        *,
+        is_alone: bool,
     ) -> tuple[str, str] | None:
-        """Return the rival of a specific in another clause of the sentence."""
+        """Return the rival of a specific in another clause of the sentence.
+
+        `is_alone` asks that its own clause has no word of the rest.
+        """
         places = [i for i, clause in enumerate(sentence.clauses) if _holds(clause, it)]
         if len(places) != 1 or len(sentence.clauses) == 1 or not _tells_more(sentence.clauses[places[0]]):
             return None
@@ -325,7 +391,9 @@ class ContrastFinder:
             ours = math.fsum(self.weights[t] for t in rest & clause.terms - other.terms)
             theirs = math.fsum(self.weights[t] for t in rest & other.terms - clause.terms)
             # What a later clause says of its own holds for it alone; the first one's verb may hold for both.
-            if theirs > 0 and (ours == 0 or (place < i and theirs >= ours)):
+            if is_alone and rivals[0].unit != it.unit:
+                continue
+            if theirs > 0 and (ours == 0 or (place < i and theirs >= ours and not is_alone)):
                 return rivals[0].shown, sentence.whole.text
         return None
 
@@ -364,6 +432,10 @@ def _rivals(unit: TextUnit, it: Specific, whole: TextUnit | None) -> list[Specif
     return [one for one in _alike(unit, it) if one.key != it.key and (one.kind, one.key) not in said]
 
 
+def _adds_nothing(clause: TextUnit, said: TextUnit, it: Specific) -> bool:
+    return _holds(clause, it) and clause.content <= said.terms
+
+
 def _tells_more(clause: TextUnit) -> bool:
     """Return whether a clause has a term beside its specifics. "In 1882," has none."""
     own = frozenset().union(*(terms_of(f"x {it.shown}") for it in clause.specifics))
@@ -380,12 +452,21 @@ def _holds_in_order(unit: TextUnit, row: list[Specific]) -> bool:
 
 def _is_in_its_slot(other: Specific, unit: TextUnit, it: Specific, said: TextUnit) -> bool:
     """Return whether two specifics share a unit or a neighbouring word."""
-    if it.kind not in {"name", "number"} or (it.unit and it.unit == other.unit):
+    if it.kind not in {"name", "number"} or (it.unit and it.unit == other.unit) or _are_years(it, other):
         return True
     ours, theirs = _beside(it, said.text), _beside(other, unit.text)
     if it.kind == "number" and any(word in said.terms for word in theirs if word):
         return True
     return any(mine and mine == their for mine, their in zip(ours, theirs, strict=True))
+
+
+def _says_little_else(unit: TextUnit, said: TextUnit, least: float) -> bool:
+    """Return whether a short unit's words are the answer's, its numbers aside."""
+    return len(unit.content) <= SHORT and len(unit.content & said.terms) >= least * len(unit.content)
+
+
+def _are_years(*its: Specific) -> bool:
+    return all(not it.unit and re.fullmatch(r"1\d{3}|20\d{2}", it.key) for it in its)
 
 
 def _beside(it: Specific, text: str) -> tuple[str, str]:
@@ -424,10 +505,17 @@ def _holds(unit: TextUnit, it: Specific) -> bool:
     return any(one.key == it.key for one in _alike(unit, it))
 
 
+def _share(unit: str, other: str) -> bool:
+    """Return whether two units are of one dimension."""
+    return unit == other or not {it.dimension for it in units().get(unit, ())}.isdisjoint(
+        it.dimension for it in units().get(other, ())
+    )
+
+
 def _alike(unit: TextUnit, it: Specific) -> list[Specific]:
     """Return a unit's specifics of the same kind and unit."""
     return [
         one
         for one in unit.specifics
-        if one.kind == it.kind and (one.unit == it.unit or not one.unit or not it.unit)
+        if one.kind == it.kind and (one.unit == it.unit or not one.unit or not it.unit or it.kind == "date")
     ]

@@ -12,8 +12,9 @@ from functools import cache
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
+from ragtrace.judges.offline.notation import MONTHS, WEEKDAYS, units
 from ragtrace.judges.offline.specifics import Specific, specifics_of
-from ragtrace.judges.offline.words import MONTHS, WEEKDAYS, stems, units
+from ragtrace.judges.offline.words import stems
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -57,7 +58,7 @@ _OPPOSITES = (
     "summer:winter male:female directly:indirectly temporary:permanent "
     "known:unknown likely:unlikely common:rare encourage:discourage agree:disagree"
 )
-_PRONOUN = re.compile(r"^(?:[\w,']+ ){0,3}?(?:it|its|they|their|he|his|she|her|this|these)\b", re.IGNORECASE)
+_PRONOUNS = frozenset("it its they their he his she her this these".split())
 _MEASURE_TERM = re.compile(rf"\d|^(?:{'|'.join(word[:-1] for word in (*MONTHS, *WEEKDAYS))})")
 _LETTER = re.compile(r"(?<=[a-z] )[A-HJ-Z](?![\w'])")
 _COUNTED = re.compile(r"[ -]([a-z]{3,})\b")
@@ -185,7 +186,7 @@ class ContrastFinder:
 
     def __post_init__(self) -> None:
         for i, (before, (text, _)) in enumerate(pairwise(self.sentences), 1):
-            if _PRONOUN.match(text):
+            if not _PRONOUNS.isdisjoint(text[:40].lower().split(None, 4)[:4]):
                 self._subjects[i] = frozenset(stems(before[0])[:2])
 
     def against(self, text: str) -> str:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ragtrace.judges.base import Task
-    from ragtrace.judges.offline.reading import ReadClaim
     from ragtrace.judges.offline.known import Known
+    from ragtrace.judges.offline.reading import ReadClaim
     from ragtrace.judges.offline.specifics import Specific
     from ragtrace.model import RagRecord
 
@@ -40,9 +40,9 @@ NUMBER_PENALTY = 0.10
 NAME_PENALTY = 0.05
 MAX_PENALISED = 2
 THRESHOLD = 0.57
-UNSEEN_FACTOR = 0.65
+UNSEEN_FACTOR = 0.56
 AGAINST_FACTOR = 0.55
-_REVISION = "overlap/2"
+_REVISION = "overlap/3"
 _MOST_SHOWN = 160  # characters of the nearest passage in a reason
 
 

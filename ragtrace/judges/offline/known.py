@@ -18,9 +18,10 @@ from functools import cache, cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
+from ragtrace.judges.offline.notation import MONTHS, NUMBER_WORDS, ORDINALS, Unit, units
 from ragtrace.judges.offline.specifics import measures_of, quotes_of, specifics_of, squeezed
 from ragtrace.judges.offline.tables import table, words
-from ragtrace.judges.offline.words import MONTHS, NUMBER_WORDS, ORDINALS, Unit, stems, units
+from ragtrace.judges.offline.words import stems
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -432,10 +433,11 @@ class Known:
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:
+        """Return the sentences of each word's beginning."""
         found: dict[str, list[int]] = defaultdict(list)
         for i, one in enumerate(self.sentences):
-            for term in set(stems(one)):
-                found[term].append(i)
+            for begin in _beginnings(one):
+                found[begin].append(i)
         return found
 
     def near(self, claim: str) -> list[int]:
@@ -443,8 +445,8 @@ class Known:
         if len(self.sentences) <= 2 * NEAREST:
             return list(range(len(self.sentences)))
         shared: Counter[int] = Counter()
-        for term in sorted(set(stems(claim))):
-            places = self._places.get(term, ())
+        for begin in sorted(_beginnings(claim)):
+            places = self._places.get(begin, ())
             for i in places:
                 shared[i] += round(1000 * math.log1p(len(self.sentences) / len(places)))
         best = [i for i, _ in sorted(shared.items(), key=lambda it: (-it[1], it[0]))[:NEAREST]]
@@ -724,6 +726,11 @@ def span_of(it: Specific, claim: str, *, is_exact: bool = False, is_converted: b
         if is_converted:
             error = max(error, min(step / 2.0, LARGEST_CONVERTED_ERROR * value))
     return Span(value - error, value + error)
+
+
+def _beginnings(text: str) -> set[str]:
+    """Return the first letters of the longer words, which are alike in most forms of a word."""
+    return {word[:5] for word in _TOKEN.findall(text.lower()) if len(word) > 3}
 
 
 def value_of(key: str) -> float | None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from ragtrace.judges.offline.contrast import terms_of
 from ragtrace.judges.offline.known import compare, known_in
 from ragtrace.judges.offline.markup import claim_in, plain, spelled_tables
+from ragtrace.judges.offline.notation import normalise
 from ragtrace.judges.offline.tables import table
-from ragtrace.judges.offline.words import is_readable, normalise, sentences, stems
+from ragtrace.judges.offline.words import is_readable, sentences, stems
 from ragtrace.model.record import CONTEXTS_TRUNCATED
 
 if TYPE_CHECKING:

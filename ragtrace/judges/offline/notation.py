@@ -1,0 +1,328 @@
+"""Brings numbers, units, dates and times of a text into one notation."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from ragtrace.judges.offline.tables import table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_ONES = "one|two|three|four|five|six|seven|eight|nine"
+_TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
+_TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
+NUMBER_WORDS = {word: value for value, word in enumerate(f"zero|{_ONES}|{_TEENS}".split("|"))}
+NUMBER_WORDS |= {word: 10 * (i + 2) for i, word in enumerate(_TENS.split("|"))}
+_SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_SHORT_MONTHS = ("jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec")
+_SHORT_DAYS = ("mon", "tue", "tues", "wed", "thu", "thur", "thurs", "fri", "sat", "sun")
+_SCALE = "hundred|thousand|million|billion|trillion"
+_BASE = rf"(?:(?:{_TENS})(?:[- ](?:{_ONES}))?|{_TEENS}|{_ONES}|zero)"
+_ORDINALS = (
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
+    "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth",
+    "twentieth",
+)  # fmt: skip
+ORDINALS = {word: place for place, word in enumerate(_ORDINALS, 1)}
+_FRACTION = r"(?:hal(?:f|ves)|thirds?|quarters?|fourths?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|fold)\b"
+
+
+_DECADES = {"sixties": "60", "seventies": "70", "eighties": "80", "nineties": "90"}
+_TIMES = {"once": 1, "twice": 2, "thrice": 3}
+_SHORT = {"k": 1000, "m": 10**6, "b": 10**9, "mn": 10**6, "bn": 10**9}
+_AMOUNT = r"\d{1,3}(?:[,  \u2019']\d{3})+(?:\.\d+)?(?!\d)|\d+(?:[.,]\d+)*"
+_TOKEN = re.compile(r"[^\W_]+")
+_DIGIT = re.compile(r"\d")
+_ANY_DIGIT = "#"  # stands for a digit among the words of a text
+
+
+class Unit(NamedTuple):
+    """A unit's place in one dimension, with its size in the dimension's base."""
+
+    dimension: str
+    size: float
+
+
+@cache
+def units() -> dict[str, tuple[Unit, ...]]:
+    """Return the dimensions of each unit. Pounds and cents have several.
+
+    Example:
+        >>> units()["kilometre"], len(units()["cent"])
+        ((Unit(dimension='length', size=1000.0),), 2)
+    """
+    found: dict[str, tuple[Unit, ...]] = {}
+    for dimension, lines in table("units.txt").items():
+        for name, size, *_ in map(str.split, lines):
+            found[name] = (*found.get(name, ()), Unit(dimension, float(size)))
+    return found
+
+
+@cache
+def _unit_names() -> dict[str, str]:
+    """Return the unit that each spelling means."""
+    return {
+        spelling.replace("_", " "): line.split()[0]
+        for lines in table("units.txt").values()
+        for line in lines
+        for spelling in line.split()[2:]
+    }
+
+
+def normalise(text: str) -> str:
+    """Return a text with numbers, units and dates in one notation.
+
+    Contractions are spelled out, and names keep their case.
+
+    Example:
+        >>> normalise("Twelve boxes cost €1,000; the trail isn't 5 km.")
+        '12 boxes cost 1000 euro; the trail is not 5 kilometre.'
+        >>> normalise("On March 3, 2024 it fell by 20 %."), normalise("Since 2024-03-03.")
+        ('On 3 March 2024 it fell by 20 percent.', 'Since 3 March 2024.')
+    """
+    text = text.replace("\u2019", "'").replace("\u00a0", " ").replace("\u202f", " ")
+    said = set(_TOKEN.findall(text.lower()))
+    if _DIGIT.search(text) or not said.isdisjoint(_counting()):
+        said.add(_ANY_DIGIT)
+    for step in _steps():
+        if not step.words.isdisjoint(said):
+            text = step.pattern.sub(step.instead, text)
+    return text
+
+
+@cache
+def _counting() -> frozenset[str]:
+    return frozenset((*NUMBER_WORDS, *_SCALES, *_TIMES, "dozen", "half", "quarter", "quarters"))
+
+
+class _Step(NamedTuple):
+    """A replacement, for the texts that have one of some words."""
+
+    words: frozenset[str]
+    pattern: re.Pattern[str]
+    instead: str | Callable[[re.Match[str]], str]
+
+
+def _step(
+    words: str | Iterable[str],
+    pattern: str,
+    instead: str | Callable[[re.Match[str]], str],
+    *,
+    keeps_case: bool = False,
+) -> _Step:
+    its = words.split() if isinstance(words, str) else words
+    return _Step(frozenset(its), re.compile(pattern, 0 if keeps_case else re.IGNORECASE), instead)
+
+
+@cache
+def _steps() -> tuple[_Step, ...]:
+    """Return the replacements in order: dates first, as "3 May" is no number, and numbers before bounds."""
+    return (*_dates_and_times(), *_ordinals(), *_numbers(), *_contractions())
+
+
+def _dates_and_times() -> tuple[_Step, ...]:
+    month = rf"(?:{'|'.join((*MONTHS, *_SHORT_MONTHS))})"
+    short_month = "|".join(word.capitalize() for word in _SHORT_MONTHS)
+    day = rf"(?:{'|'.join(word.capitalize() for word in reversed(_SHORT_DAYS))})"
+    end = r"(?:st|nd|rd|th)?"
+    return (
+        _step("b c d e f g h j k l m n o p q r u v w x y z", r"\b[A-Z]\.(?:[A-Z]\.)+",
+              lambda it: it[0].replace(".", ""), keeps_case=True),  # "U.S."
+        _step("#", r"\b(\d{4})([-/.])(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])(?:T[\d:.Z+-]+)?\b",
+              lambda it: _date(it[4], MONTHS[int(it[3]) - 1], it[1])),
+        _step("#", r"(?<![\w.])(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.((?:19|20)\d{2})\b(?!\.\d)",
+              lambda it: _date(it[1], MONTHS[int(it[2]) - 1], it[3])),
+        _step("#", r"(?<![\w/.])(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})(?![\w/])", _slashed),
+        _step((*MONTHS, *_SHORT_MONTHS), rf"\b({month})\.? (\d{{1,2}}){end}\b(?!:)(?:,? (\d{{4}})\b)?",
+              lambda it: _date(it[2], it[1], it[3])),
+        _step("#", rf"\b(\d{{1,2}}){end}(?:(?: of)? |-)({month})\b\.?(?:(?:,? |-)(\d{{4}})\b)?",
+              lambda it: _date(it[1], it[2], it[3])),
+        _step("#", r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?", _time),
+        _step(_SHORT_MONTHS,
+              rf"\b({short_month})(?:\.(?! ?[A-Z][a-z])|\b(?= ?\d{{4}}\b)|(?:(?<=[-–/]...)|(?<=\b(?:in|of|to|by) ...)|"
+              r"(?<=\band ...)|(?<=\b(?:from|late) ...)|(?<=\b(?:since|until|early) ...))\b(?! [A-Z]))",
+              lambda it: _month(it[1]), keeps_case=True),
+        _step(_SHORT_DAYS,
+              r"(?:\b(?=Tue|Wed|Thu|Fri)|(?<=[-–/&])|(?<=[-–/&,] )|(?<=\b(?:on|to|by) )|(?<=\band )|(?<=\bfrom )|"
+              rf"(?<=\b(?:until|every) )|(?<!\w)(?={day}\.?(?:,? ?\d|\s?[-–/&]\s?{day}\b)))"
+              rf"({day})\b(?!'| [A-Z][a-z])(?:\.(?=\s*[a-z,;)]))?",
+              lambda it: _weekday(it[1]), keeps_case=True),
+        _step(_DECADES.keys() | {f"{tens}0s" for tens in range(1, 10)},
+              rf"\b(the |early |late |mid-)(?:({'|'.join(_DECADES)})|([3-9]0)s)\b|(?<!\w)'([1-9]0)s\b",
+              lambda it: f"{it[1] or ''}19{_DECADES.get((it[2] or '').lower()) or it[3] or it[4]}s"),
+    )  # fmt: skip
+
+
+def _ordinals() -> tuple[_Step, ...]:
+    ordinal = rf"(?:\d{{1,2}}(?:st|nd|rd|th)|{'|'.join(_ORDINALS)})"
+    low = "|".join(_ORDINALS[:9])
+    return (
+        _step("q1 q2 q3 q4", r"\bQ([1-4])\b", lambda it: f"{_ORDINALS[int(it[1]) - 1]} quarter", keeps_case=True),
+        _step("centuries", rf"\b({ordinal}) (and|or|to) (?:the )?(?={ordinal}[ -]centur)", r"\1 century \2 "),
+        _step(["#", "century", "centuries", *_TENS.split("|")],
+              rf"\b(?:(?P<digits>\d{{1,3}})(?:st|nd|rd|th)|(?P<tens>{_TENS})-(?P<ones>{low})|"
+              rf"(?P<word>{'|'.join(_ORDINALS)})(?=[ -]centur))\b(?P<century>[ -]centur(?:y|ies)\b)?", _ordinal),
+        _step("ii iii iv vi vii viii ix xi xii xiii xiv xv xvi xvii xviii xix xx xxi xxii xxiii",
+              r"\b([A-Z][a-z]+|type|phase|stage|part|level|class|chapter|grade|title) "
+              r"(I{2,3}|IV|VI{1,3}|IX|X{1,2}(?:I{1,3}|IV|VI{0,3}|IX))\b",
+              lambda it: f"{it[1]} {_roman(it[2])}", keeps_case=True),
+    )  # fmt: skip
+
+
+def _numbers() -> tuple[_Step, ...]:
+    spelled = "|".join(sorted(map(re.escape, _unit_names()), key=len, reverse=True))
+    length = r"hour|minute|year|month|week|day|mile"
+    return (
+        _step("dozen", r"\bhalf (?:a )?dozen\b", "6"),
+        _step("half", rf"\bhalf an? (?=(?:{_SCALE}|{length}|kilo\w*|lit(?:re|er)|pound)\b)", "0.5 "),
+        _step("quarter", r"\b(?:a |one )?quarter of an (?=hour\b)", "0.25 "),
+        _step("quarters", r"\b(?:three|3) quarters of an (?=hour\b)", "0.75 "),
+        _step("half", rf"\b(?:an?|one|1) ({length}|million|billion) and a half\b", r"1.5 \1"),
+        _step("half", r"\bone and a half\b", "1.5"),
+        _step([*NUMBER_WORDS, *_SCALES, "dozen"],
+              rf"\b(?:a dozen|dozen|{_BASE}(?: (?:{_SCALE})\b(?:(?: and)? {_BASE}\b)?)*|an? (?:{_SCALE}))\b"
+              rf"(?![ -]{{1,3}}{_FRACTION}|-(?:{'|'.join(_ORDINALS[:9])}))", _in_digits),
+        _step("half", r"\b(\d+) and a half\b", r"\1.5"),
+        _step("#", r"\b(\d+) ?½", r"\1.5"),
+        _step("noon midday", r"\b(?:noon|midday)\b", "12:00"),
+        _step("midnight", r"\bmidnight\b", "00:00"),
+        _step("clock", r"\b(\d{1,2}) o'clock\b", lambda it: f"{int(it[1])}:00"),
+        _step("half quarter", r"\b(half|quarter) (past|to) (\d{1,2})\b", _part_of_hour),
+        _step(_TIMES, r"\b(once|twice|thrice)(?= (?:an?|per|every|each|daily|weekly|monthly|yearly)\b)",
+              lambda it: f"{_TIMES[it[1].lower()]} times"),
+        _step("one",
+              r"\bone[ -](?=(?:euro|dollar|pound|hour|minute|week|month|year|kilo\w*|met(?:re|er)|mile|lit(?:re|er)|"
+              r"gram|gigabyte|megabyte|percent|tablet|person)\b)", "1 "),
+        _step("#",
+              rf"(?P<before>(?:US\$|[€$£¥₹]|\b(?:EUR|USD|GBP|CHF|NOK|SEK|DKK|INR|JPY)\b) ?)?(?<![\w.])"
+              rf"(?P<amount>{_AMOUNT})(?:(?P<short>(?-i:[kKMB])(?![\w])| ?(?:bn|mn)\b)|[ -]?(?P<scale>{_SCALE})\b)?"
+              rf"(?:[ -]?(?P<unit>{spelled})(?![\w°²³]))?", _number),
+    )  # fmt: skip
+
+
+def _contractions() -> tuple[_Step, ...]:
+    least = r"\b(?:at least|no (?:less|fewer) than|not (?:less|fewer) than|a minimum of)\b"
+    most = r"\b(?:at most|no more than|not more than|not exceeding|a maximum of)\b"
+    return (
+        _step("can cannot", r"\b(?:can't|cannot|can ?not)\b", "can not"),
+        _step("won", r"\bwon't\b", "will not"),
+        _step("shan", r"\bshan't\b", "shall not"),
+        _step("t", r"(?<=[a-z])(?: n't|n't)\b", " not"),
+        _step("least less fewer minimum", least, "minimum"),
+        _step("most more exceeding maximum", most, "maximum"),
+    )
+
+
+def _date(day: str, month: str, year: str | None) -> str:
+    return f"{int(day)} {_month(month)}" + (f" {year}" if year else "")
+
+
+def _slashed(found: re.Match[str]) -> str:
+    """Return a date with slashes in the one notation, where only one order of day and month is possible."""
+    first, second, year = int(found[1]), int(found[2]), found[3]
+    if not (0 < first <= 31 and 0 < second <= 31) or (first > 12) == (second > 12):
+        return found[0]
+    day, month = (first, second) if first > 12 else (second, first)
+    century = "" if len(year) == 4 else "20" if int(year) < 70 else "19"
+    return _date(str(day), MONTHS[month - 1], century + year)
+
+
+def _month(short: str) -> str:
+    return next(name for name in MONTHS if name.startswith(short[:3].lower())).capitalize()
+
+
+def _weekday(short: str) -> str:
+    return next(name for name in WEEKDAYS if name.startswith(short[:3].lower())).capitalize()
+
+
+def _time(found: re.Match[str]) -> str:
+    """Return a time in 24 hours. Hours before ten have a zero, since "6:30" may be in the evening."""
+    hour = int(found[1]) % 12 + (12 if found[3].lower() == "p" else 0)
+    return f"{hour:02}:{found[2] or '00'}"
+
+
+def _part_of_hour(found: re.Match[str]) -> str:
+    """Return "half past 9" and "quarter to 9" as a time."""
+    minutes, hour = 30 if found[1].lower() == "half" else 15, int(found[3])
+    return f"{hour}:{minutes}" if found[2].lower() == "past" else f"{hour - 1 or 12}:{60 - minutes}"
+
+
+def _ordinal(found: re.Match[str]) -> str:
+    """Return an ordinal as a word up to the twentieth, and as digits above it and before "century"."""
+    if found["word"]:
+        place = ORDINALS[found["word"].lower()]
+    elif found["digits"]:
+        place = int(found["digits"])
+    else:
+        place = NUMBER_WORDS[found["tens"].lower()] + ORDINALS[found["ones"].lower()]
+    last = "th" if 10 < place % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    if found["century"]:
+        return f"{place}{last} {found['century'][1:]}"
+    return _ORDINALS[place - 1] if 0 < place <= len(_ORDINALS) else f"{place}{last}"
+
+
+def _roman(numeral: str) -> int:
+    """Return the value of a Roman numeral.
+
+    Example:
+        >>> _roman("XIV"), _roman("VIII")
+        (14, 8)
+    """
+    values = [{"I": 1, "V": 5, "X": 10}[letter] for letter in numeral]
+    return sum(-one if one < behind else one for one, behind in zip(values, [*values[1:], 0], strict=True))
+
+
+def _in_digits(found: re.Match[str]) -> str:
+    """Return a number in words as digits. "One" alone is mostly a pronoun and stays."""
+    words = found[0].lower().replace("-", " ").split()
+    if words == ["one"]:
+        return found[0]
+    total, current = 0, 0
+    for word in words:
+        if word in NUMBER_WORDS:
+            current += NUMBER_WORDS[word]
+        elif word == "dozen":
+            current = max(current, 1) * 12
+        elif word == "hundred":
+            current = max(current, 1) * 100
+        elif word in _SCALES:
+            total += max(current, 1) * _SCALES[word]
+            current = 0
+    return str(total + current)
+
+
+def _number(found: re.Match[str]) -> str:
+    value = found["amount"]
+    if re.fullmatch(r"\d{1,3}(?:[,  \u2019']\d{3})+(?:\.\d+)?", value):
+        value = re.sub(r"[,  \u2019']", "", value)
+    elif value.count(",") == 1 and "." not in value:
+        value = value.replace(",", ".")  # a decimal comma
+    is_one = "," not in value and value.count(".") <= 1  # else a list without spaces, a version, or 1.234,5
+    if is_one:
+        value = _trimmed(value)
+    factor = _SHORT.get((found["short"] or "").strip().lower(), 1) * _SCALES.get((found["scale"] or "").lower(), 1)
+    if is_one and factor != 1:
+        value = _trimmed(f"{float(value) * factor:.6f}")
+    unit = (found["unit"] or "").lower()
+    before = (found["before"] or "").strip().lower().removeprefix("us")
+    currency = _unit_names().get(before or "usd", "") if found["before"] else ""
+    if currency and unit == "m":  # as in "$8.2m"
+        value, unit = _trimmed(f"{float(value) * 10**6:.6f}") if is_one else value, ""
+    name = _unit_names().get(unit, "")
+    extra = f" {name}" if currency and name not in {"", currency} else ""
+    name = currency or name
+    return value + (f" {name}" if name else "") + extra
+
+
+def _trimmed(value: str) -> str:
+    """Return a decimal without needless zeros. "3.10" stays, as it may be a version."""
+    whole, _, part = value.partition(".")
+    return whole if not part.strip("0") else value.rstrip("0") if len(part) > 2 else value

@@ -58,7 +58,7 @@ _OPPOSITES = (
     "summer:winter male:female directly:indirectly temporary:permanent "
     "known:unknown likely:unlikely common:rare encourage:discourage agree:disagree"
 )
-_PRONOUNS = frozenset("it its they their he his she her this these".split())
+_PRONOUNS = frozenset({"it", "its", "they", "their", "he", "his", "she", "her", "this", "these"})
 _MEASURE_TERM = re.compile(rf"\d|^(?:{'|'.join(word[:-1] for word in (*MONTHS, *WEEKDAYS))})")
 _LETTER = re.compile(r"(?<=[a-z] )[A-HJ-Z](?![\w'])")
 _COUNTED = re.compile(r"[ -]([a-z]{3,})\b")
@@ -313,25 +313,42 @@ class ContrastFinder:
         if not rest or not self._is_known_enough(others):
             return None
         with_it = [sentence for sentence in near if _holds(sentence.whole, it)]
+        without = [sentence for sentence in near if not _holds(sentence.whole, it)]
+        return (
+            self._elsewhere(it, rest, said, whole, without, with_it)
+            or self._in_another_clause(it, rest, said, whole, with_it)
+            or self._tighter(it, rest, said, without, with_it)
+        )
+
+    def _elsewhere(
+        self,
+        it: Specific,
+        rest: frozenset[str],
+        said: TextUnit,
+        whole: TextUnit,
+        without: list[Sentence],
+        with_it: list[Sentence],
+    ) -> tuple[str, str] | None:
+        """Return the rival in a sentence that says the rest better than those with the specific."""
         best = max((self._cover(rest, sentence.whole, sentence.above) for sentence in with_it), default=0.0)
-        for sentence in near:
-            cover = self._cover(rest, sentence.whole, sentence.above)
-            if _holds(sentence.whole, it) or cover < max(NEARLY_ALL, best + MARGIN):
+        for sentence in without:
+            if self._cover(rest, sentence.whole, sentence.above) < max(NEARLY_ALL, best + MARGIN):
                 continue
-            unit = min(
-                (
-                    unit
-                    for unit in (*sentence.clauses, sentence.whole)
-                    if self._cover(rest, unit, sentence.above) >= NEARLY_ALL
-                ),
-                key=lambda unit: len(unit.terms),
-            )
+            units = (sentence.whole, *sentence.clauses)
+            fitting = (unit for unit in units if self._cover(rest, unit, sentence.above) >= NEARLY_ALL)
+            unit = min(fitting, key=lambda unit: len(unit.terms))
             is_row = len(unit.terms & said.terms) >= ROW * len(unit.terms)
             if not is_row and (it.kind == "name" or not _says_little_else(unit, said, ROW if best else ROW_ALONE)):
                 continue
             for other in _rivals(sentence.whole, it, whole):
                 if _is_in_its_slot(other, sentence.whole, it, said):
                     return other.shown, sentence.whole.text
+        return None
+
+    def _in_another_clause(
+        self, it: Specific, rest: frozenset[str], said: TextUnit, whole: TextUnit, with_it: list[Sentence]
+    ) -> tuple[str, str] | None:
+        """Return the rival in a sentence that has the specific in another clause."""
         found = None
         for sentence in with_it:
             cover = self._cover(rest, sentence.whole)
@@ -339,26 +356,22 @@ class ContrastFinder:
                 continue
             clause = self._rival_clause(it, rest, said, whole, sentence, is_alone=cover < NEARLY_ALL)
             if clause is None and cover >= NEARLY_ALL:
-                found = None
-                break  # this sentence has it as it is said
+                return None  # this sentence has it as it is said
             found = clause or found
-        return found or self._tighter(it, rest, said, whole, near, with_it)
+        return found
 
     def _tighter(
         self,
         it: Specific,
         rest: frozenset[str],
         said: TextUnit,
-        whole: TextUnit,
-        near: list[Sentence],
+        without: list[Sentence],
         with_it: list[Sentence],
     ) -> tuple[str, str] | None:
         """Return the rival in a sentence that says only what is said, where those with the specific say more."""
         if it.kind == "name" or any(_adds_nothing(unit, said, it) for one in with_it for unit in one.clauses):
             return None
-        for sentence in near:
-            if _holds(sentence.whole, it):
-                continue
+        for sentence in without:
             for unit in (*sentence.clauses, sentence.whole):
                 rivals = [one for one in unit.specifics if one.kind == it.kind and _share(one.unit, it.unit)]
                 if rivals and unit.content <= said.terms and self._cover(rest, unit, sentence.above) >= NEARLY_ALL:

@@ -147,12 +147,13 @@ def _dates_and_times() -> tuple[_Step, ...]:
               lambda it: _date(it[1], it[2], it[3])),
         _step("#", r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?", _time),
         _step(_SHORT_MONTHS,
-              rf"\b({short_month})(?:\.(?! ?[A-Z][a-z])|\b(?= ?\d{{4}}\b)|(?:(?<=[-–/]...)|(?<=\b(?:in|of|to|by) ...)|"
-              r"(?<=\band ...)|(?<=\b(?:from|late) ...)|(?<=\b(?:since|until|early) ...))\b(?! [A-Z]))",
+              rf"\b({short_month})(?:\.(?! ?[A-Z][a-z])|\b(?= ?\d{{4}}\b)|(?:(?<=[-\u2013/]...)|"
+              r"(?<=\b(?:in|of|to|by) ...)|(?<=\band ...)|(?<=\b(?:from|late) ...)|"
+              r"(?<=\b(?:since|until|early) ...))\b(?! [A-Z]))",
               lambda it: _month(it[1]), keeps_case=True),
         _step(_SHORT_DAYS,
-              r"(?:\b(?=Tue|Wed|Thu|Fri)|(?<=[-–/&])|(?<=[-–/&,] )|(?<=\b(?:on|to|by) )|(?<=\band )|(?<=\bfrom )|"
-              rf"(?<=\b(?:until|every) )|(?<!\w)(?={day}\.?(?:,? ?\d|\s?[-–/&]\s?{day}\b)))"
+              r"(?:\b(?=Tue|Wed|Thu|Fri)|(?<=[-\u2013/&])|(?<=[-\u2013/&,] )|(?<=\b(?:on|to|by) )|(?<=\band )|"
+              rf"(?<=\bfrom )|(?<=\b(?:until|every) )|(?<!\w)(?={day}\.?(?:,? ?\d|\s?[-\u2013/&]\s?{day}\b)))"
               rf"({day})\b(?!'| [A-Z][a-z])(?:\.(?=\s*[a-z,;)]))?",
               lambda it: _weekday(it[1]), keeps_case=True),
         _step(_DECADES.keys() | {f"{tens}0s" for tens in range(1, 10)},
@@ -199,8 +200,8 @@ def _numbers() -> tuple[_Step, ...]:
         _step(_TIMES, r"\b(once|twice|thrice)(?= (?:an?|per|every|each|daily|weekly|monthly|yearly)\b)",
               lambda it: f"{_TIMES[it[1].lower()]} times"),
         _step("one",
-              r"\bone[ -](?=(?:euro|dollar|pound|hour|minute|week|month|year|kilo\w*|met(?:re|er)|mile|lit(?:re|er)|"
-              r"gram|gigabyte|megabyte|percent|tablet|person)\b)", "1 "),
+              r"\bone[ -](?=(?:euro|dollar|pound|hour|minute|week|month|year|kilo\w*|met(?:re|er)|mile|gram|"
+              r"percent|lit(?:re|er)|gigabyte|megabyte|tablet|person)\b)", "1 "),
         _step("#",
               rf"(?P<before>(?:US\$|[€$£¥₹]|\b(?:EUR|USD|GBP|CHF|NOK|SEK|DKK|INR|JPY)\b) ?)?(?<![\w.])"
               rf"(?P<amount>{_AMOUNT})(?:(?P<short>(?-i:[kKMB])(?![\w])| ?(?:bn|mn)\b)|[ -]?(?P<scale>{_SCALE})\b)?"

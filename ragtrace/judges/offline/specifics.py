@@ -17,8 +17,9 @@ _TIME = re.compile(r"\b(\d{1,2}):(\d{2})\b")
 _NUMBER = re.compile(r"(?<![\w.,:])(\d+(?:[.,]\d+)*)(?![\w:])(?: ([a-z]+(?:[²³]|/[a-z]+|-hour)?))?")
 _RANGE = re.compile(r"(?: ?[-\u2013] ?| to | or )\d")
 _CALENDAR = re.compile(rf"\b(?:{'|'.join(word.capitalize() for word in (*MONTHS, *WEEKDAYS))})s?\b")
+_ORDINAL_WORD = "|".join(f"[{word[0].upper()}{word[0]}]{word[1:]}" for word in ORDINALS)
 _ORDINAL = re.compile(
-    rf"\b(?:(\d{{1,3}})(?:st|nd|rd|th)|({'|'.join(f'[{word[0].upper()}{word[0]}]{word[1:]}' for word in ORDINALS)}))"
+    rf"\b(?:(\d{{1,3}})(?:st|nd|rd|th)|({_ORDINAL_WORD}))"
     r"\b(?![,-])(?: (centur(?:y|ies)|[a-z]{3,}))?"
 )
 _ORDINAL_END = re.compile(r"(?:\dst|\dnd|\drd|th|irst|econd|hird)\b")  # found far faster
@@ -83,39 +84,57 @@ def measures_of(text: str) -> list[Specific]:
         >>> [it.key for it in measures_of("The third floor opened in the 19th century, at 9:30.")]
         ['3', '19', '9:30']
     """
-    found: list[Specific] = []
-    taken: set[int] = set()
     has_digits = _DIGIT.search(text) is not None
-    for it in _DATE.finditer(text) if has_digits else ():
-        found.append(Specific("date", f"{int(it[1])} {it[2].lower()}", it[0], it.start(), it[3] or ""))
-        taken.update(range(*it.span()))
-    for it in _SLASHED.finditer(text) if "/" in text else ():
-        if 0 < int(it[1]) <= 12 and 0 < int(it[2]) <= 12:
-            found.append(Specific("date", f"{int(it[1])}/{int(it[2])}", it[0], it.start(), it[3]))
-            taken.update(range(*it.span()))
-    for it in _ORDINAL.finditer(text) if _ORDINAL_END.search(text) else ():
+    found = _dates(text) if has_digits else []
+    if ":" in text:
+        found += [Specific("time", f"{int(it[1])}:{it[2]}", it[0], it.start()) for it in _TIME.finditer(text)]
+    taken = {at for it in found for at in range(it.start, it.start + len(it.shown))}
+    if _ORDINAL_END.search(text):
+        found += _ordinals(text)
+    if "0s" in text:
+        found += [Specific("decade", it[1], it[0], it.start()) for it in _DECADE.finditer(text)]
+    for it in _CALENDAR.finditer(text):
+        word = it[0].lower().removesuffix("s")
+        kind: Kind = "weekday" if word in WEEKDAYS else "month"
+        if word != "may" or it.start() > 0:
+            found.append(Specific(kind, word, it[0], it.start()))
+    return [*found, *_numbers(text, taken)] if has_digits else found
+
+
+def _dates(text: str) -> list[Specific]:
+    spelled = (
+        Specific("date", f"{int(it[1])} {it[2].lower()}", it[0], it.start(), it[3] or "")
+        for it in _DATE.finditer(text)
+    )
+    slashed = (
+        Specific("date", f"{int(it[1])}/{int(it[2])}", it[0], it.start(), it[3])
+        for it in (_SLASHED.finditer(text) if "/" in text else ())
+        if 0 < int(it[1]) <= 12 and 0 < int(it[2]) <= 12
+    )
+    return [*spelled, *slashed]
+
+
+def _ordinals(text: str) -> list[Specific]:
+    found = []
+    for it in _ORDINAL.finditer(text):
         if _COUNTED_SECOND.search(text[max(0, it.start() - 5) : it.start()]):
             continue  # a unit of time
         place = str(int(it[1]) if it[1] else ORDINALS[it[2].lower()])
         is_century = bool(it[3]) and it[3].startswith("centur")
         noun = "" if is_century else it[3] or ""
         found.append(Specific("century" if is_century else "ordinal", place, it[0].strip(), it.start(), noun))
-    for it in _DECADE.finditer(text) if "0s" in text else ():
-        found.append(Specific("decade", it[1], it[0], it.start()))
-    for it in _TIME.finditer(text) if ":" in text else ():
-        found.append(Specific("time", f"{int(it[1])}:{it[2]}", it[0], it.start()))
-        taken.update(range(*it.span()))
-    for it in _CALENDAR.finditer(text):
-        word = it[0].lower().removesuffix("s")
-        kind: Kind = "weekday" if word in WEEKDAYS else "month"
-        if word != "may" or it.start() > 0:
-            found.append(Specific(kind, word, it[0], it.start()))
-    numbers = [it for it in _NUMBER.finditer(text) if it.start() not in taken] if has_digits else []
+    return found
+
+
+def _numbers(text: str, taken: set[int]) -> list[Specific]:
+    """Return the numbers outside dates and times. Both ends of a range have its unit."""
+    numbers = [it for it in _NUMBER.finditer(text) if it.start() not in taken]
+    found = []
     for it, behind in zip_longest(numbers, numbers[1:]):
         unit = it[2] if it[2] in units() else ""
         shown = f"{it[1]} {unit}".strip()
         if not unit and behind is not None and _RANGE.match(text, it.end(1)) and behind[2] in units():
-            unit = behind[2]  # of both ends of a range
+            unit = behind[2]
         found.append(Specific("number", it[1], shown, it.start(), unit))
     return found
 

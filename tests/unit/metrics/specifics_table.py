@@ -111,7 +111,7 @@ ROWS: tuple[Row, ...] = (
     Row("words", "Two thirds of the users agreed.", "67 % of the users agreed.", "77 % of the users agreed."),
     Row("words", "Twice a week the shop is closed.", "The shop is closed 2 times a week.",
         "The shop is closed 4 times a week."),
-    Row("words", "The island seceded with five-sixths of the land.", "Five sixths of the land seceded.",),
+    Row("words", "The island seceded with five-sixths of the land.", "Five sixths of the land seceded."),
     Row("words", "It is a three-day course.", "The course takes 3 days.", "The course takes 5 days."),
     # Abbreviations and titles
     Row("abbreviation", "The World Health Organization sets the rule.", "The WHO sets the rule.",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.unit.judges.offline.contradicted_facts import FACTS, OTHER_KINDS
-from tests.unit.judges.offline.minimal_pairs import Pair
 from tests.unit.judges.offline.scoring import results
+
+if TYPE_CHECKING:
+    from tests.unit.judges.offline.minimal_pairs import Pair
 
 
 async def verdict(answer: str, context: str) -> str:

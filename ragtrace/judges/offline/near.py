@@ -1,0 +1,305 @@
+"""Finds what the numbers near a claim yield: sums, differences, products, shares, and counts of lists."""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from ragtrace.judges.offline.notation import NUMBER_WORDS, units
+from ragtrace.judges.offline.quantities import Number, both_in, is_year, span_of, value_of, values_in
+from ragtrace.judges.offline.specifics import measures_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ragtrace.judges.offline.quantities import Span
+    from ragtrace.judges.offline.specifics import Specific
+
+MOST_NUMBERS = 14  # of the sentences near a claim, and times, factors and shares each
+LONGEST_LIST = 30
+_AROUND = 120  # characters around a number that are read for it
+_LONGEST = 2_000  # characters of a sentence
+_RATIO = re.compile(r"\b(one|\d+) (?:in|out of|of) (?:every )?(\d+)\b", re.IGNORECASE)
+_OLDER = re.compile(r"\b(?:older|younger|age)\b", re.IGNORECASE)
+_TOKEN = re.compile(r"[^\W_]+")
+_LIST_LINE = re.compile(r"^[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+\S")
+_SEGMENT = re.compile(r"[;:.()!?\u2013\u2014]|\b(?:but|while|which|because)\b")
+_LAST_OF_LIST = re.compile(r"(,?) (?:and|or|&|as well as) ")
+_FACTORS = {
+    "half": 0.5, "twice": 2.0, "double": 2.0, "doubled": 2.0, "doubles": 2.0, "thrice": 3.0, "triple": 3.0,
+    "tripled": 3.0, "quarter": 0.25,
+}  # fmt: skip
+_LOOSE = {
+    "one": 1.0, "first": 1.0, "once": 1.0, "single": 1.0, "second": 2.0, "both": 2.0, "pair": 2.0, "couple": 2.0,
+    "twins": 2.0, "twice": 2.0, "double": 2.0, "third": 3.0, "triple": 3.0, "trio": 3.0,
+}  # fmt: skip
+_FRACTION = re.compile(
+    r"\b(?:(one|two|three|four|five|\d{1,2})[ -]{1,3})?(half|third|quarter|fifth|sixth|eighth|tenth)s?\b",
+    re.IGNORECASE,
+)
+_SUM = re.compile(
+    r"\b(?:together|total\w*|altogether|combined|sum|in all|overall|both|all|plus|whole|entire|jointly)\b",
+    re.IGNORECASE,
+)
+_DIFFERENCE = re.compile(
+    r"\b(?:more|less|fewer|differ\w*|than|older|younger|longer|shorter|higher|lower|cheaper|earlier|later|left|"
+    r"remain\w*|sav\w+|discount|gain\w*|rise|rose|grew|growth|fell|fall|drop\w*|increas\w+|decreas\w+|reduc\w+|"
+    r"between|apart|gap|margin|unused|extra|additional\w*)\b",
+    re.IGNORECASE,
+)
+_REST = re.compile(r"\b(?:rest|remain\w*|others?|not|no|without|against|disagreed?|fail\w*)\b", re.IGNORECASE)
+_EACH = re.compile(
+    r"\b(?:each|per|every|apiece|times|a (?:piece|person|day|night|week|month|year)|an hour)\b", re.IGNORECASE
+)
+_AGED = re.compile(r"\b(?:aged|age of|at)\s$", re.IGNORECASE)
+_PARTS = {"half": 2, "third": 3, "quarter": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
+
+
+class Near:
+    """The numbers near a claim, and what they yield."""
+
+    def __init__(
+        self, claim: str, question: str, sentences: Sequence[tuple[int, str]], list_sizes: frozenset[int]
+    ) -> None:
+        """Read the numbers of some sentences.
+
+        Args:
+            claim: in one notation.
+            question: which may ask for a sum.
+            sentences: those near the claim with their places.
+            list_sizes: how long the lists of the texts and of the answer are.
+        """
+        self.claim, self.list_sizes = claim, list_sizes
+        self.sentences = {place: text[:_LONGEST] for place, text in sentences}
+        self.numbers: list[Number] = []
+        self.times: list[Number] = []
+        self.loose: list[tuple[Number, str, str]] = []  # with the words before and behind it
+        self.factors: list[Number] = []
+        self.shares: list[Number] = []
+        for place, text in self.sentences.items():
+            self._read_measures(place, text)
+            self._read_words(place, text)
+            self._read_shares(place, text)
+        for its in (self.numbers, self.times, self.loose, self.factors, self.shares):
+            del its[MOST_NUMBERS:]
+        said = f"{claim[:_LONGEST]} {question[:_LONGEST]}"
+        self._is_sum = bool(_SUM.search(said))
+        self._is_rest = bool(_REST.search(claim[:_LONGEST]))
+        self._is_difference = bool(_DIFFERENCE.search(said)) or self._is_rest
+        self._are_ages = bool(_OLDER.search(claim[:_LONGEST]))
+        self._each = {place for place, text in self.sentences.items() if _EACH.search(text)}
+
+    def _read_measures(self, place: int, text: str) -> None:
+        for it in measures_of(text):
+            value = value_of(it.key) if it.kind == "number" else None
+            if value is not None:
+                self.numbers.append(Number(value, it.unit, it.shown, place))
+                if it.unit == "percent":
+                    self.factors.append(Number(value / 100.0, "", it.shown, place))
+            elif it.kind == "date" and it.unit:
+                self.numbers.append(Number(float(it.unit), "", it.unit, place))
+            elif it.kind == "time":
+                hours, minutes = it.key.split(":")
+                self.times.append(Number(60.0 * int(hours) + int(minutes), "", it.shown, place))
+
+    def _read_words(self, place: int, text: str) -> None:
+        said = _TOKEN.findall(text.lower())
+        for word, before, behind in zip(said, ["", *said], [*said[1:], ""], strict=False):
+            if word in _FACTORS:
+                self.factors.append(Number(_FACTORS[word], "", word, place))
+            value = _LOOSE.get(word) or NUMBER_WORDS.get(word)
+            if value is not None:
+                self.loose.append((Number(float(value), "", word, place), before, behind))
+
+    def _read_shares(self, place: int, text: str) -> None:
+        for found in _FRACTION.finditer(text):
+            counter = found[1].lower() if found[1] else "1"
+            top = float(counter) if counter.isdigit() else float(NUMBER_WORDS[counter])
+            self.shares.append(Number(100.0 * top / _PARTS[found[2].lower()], "percent", found[0], place))
+        for found in _RATIO.finditer(text):
+            top, whole = (1.0 if word.lower() == "one" else float(word) for word in found.groups())
+            if 0 < top < whole:
+                self.shares.append(Number(100.0 * top / whole, "percent", found[0], place))
+
+    def wording(self, it: Specific, others: Sequence[Specific]) -> tuple[str, tuple[Specific, ...]] | None:
+        """Return the numbers that yield one of the claim, and the claim's other number that it rests on."""
+        span = span_of(it, self.claim, is_exact=True)
+        if span is None:
+            return None
+        for look in (self._loose, self._pair, self._between_times, self._total, self._share):
+            if (found := look(it, span)) is not None:
+                return found, ()
+        return ("", ()) if self._counts_a_list(it) else self._times_other(it, span, others)
+
+    def _before(self, it: Specific) -> str:
+        return self.claim[max(0, it.start - _AROUND) : it.start]
+
+    def _behind(self, it: Specific) -> str:
+        start = it.start + len(it.shown)
+        return self.claim[start : start + 4 * _AROUND]
+
+    def _loose(self, it: Specific, span: Span) -> str | None:
+        """Return a number in words beside the same word, as in "number one"."""
+        if it.unit:
+            return None
+        before = _TOKEN.findall(self._before(it).lower())[-1:]
+        behind = _TOKEN.findall(self._behind(it).lower())[:1]
+        for number, left, right in self.loose:
+            if number.value in span and ([left] == before or [right] == behind):
+                return number.shown
+        return None
+
+    def _pair(self, it: Specific, span: Span) -> str | None:
+        """Return two numbers whose sum, difference or product it is, where a word says that it is one."""
+        for one, other in combinations(self.numbers, 2):
+            if abs(one.sentence - other.sentence) > 1:
+                continue
+            if is_year(one) or is_year(other):
+                is_fitting = self._is_span_of_years(one, other, it, span)
+            else:
+                is_fitting = self._is_sum_or_difference(one, other, it, span) or self._is_product(
+                    one, other, it, span
+                )
+            if is_fitting:
+                return f"{one.shown} and {other.shown}"
+        for factor in self.factors:
+            for of in self.numbers:
+                if abs(factor.sentence - of.sentence) <= 1 and _is_multiple(factor, of, it, span):
+                    return f"{factor.shown} {of.shown}"
+        return None
+
+    def _is_span_of_years(self, one: Number, other: Number, it: Specific, span: Span) -> bool:
+        is_length = it.unit == "year" or _AGED.search(self._before(it)) is not None
+        return is_length and is_year(one) and is_year(other) and abs(one.value - other.value) in span
+
+    def _is_sum_or_difference(self, one: Number, other: Number, it: Specific, span: Span) -> bool:
+        is_plain = not one.unit and not other.unit and one.sentence == other.sentence
+        # "14 women and 9 men" are 23 members, and no 23 women.
+        noun = (_TOKEN.findall(self._behind(it).lower()) or [""])[0]
+        are_parts = is_plain and noun not in _TOKEN.findall(self.sentences[one.sentence].lower())
+        unit = "" if is_plain and it.unit == "year" and self._are_ages else it.unit
+        return any(
+            ((self._is_sum or are_parts) and left + right in span)
+            or (self._is_difference and left != right and abs(left - right) in span)
+            for left, right in both_in(one, other, unit)
+        )
+
+    def _is_product(self, one: Number, other: Number, it: Specific, span: Span) -> bool:
+        if self._each.isdisjoint({one.sentence, other.sentence}):
+            return False
+        return any(
+            not factor.unit and factor.value >= 2.0 and _is_multiple(factor, of, it, span)
+            for factor, of in ((one, other), (other, one))
+        )
+
+    def _between_times(self, it: Specific, span: Span) -> str | None:
+        """Return two times that are so far apart."""
+        if not any(unit.dimension == "time" for unit in units().get(it.unit, ())):
+            return None
+        for one, other in combinations(self.times, 2):
+            length = Number(abs(one.value - other.value), "minute", "")
+            if any(value in span for value in values_in(length, it.unit)):
+                return f"{one.shown} {other.shown}"
+        return None
+
+    def _total(self, it: Specific, span: Span) -> str | None:
+        """Return the three or more numbers of one sentence, or of neighbours, that it is the sum of."""
+        for place in self.sentences if self._is_sum else ():
+            for last in (place, place + 1, place + 2):
+                its = [one for one in self.numbers if place <= one.sentence <= last and not is_year(one)]
+                values = [value for one in its for value in values_in(one, it.unit)]
+                if len(values) > 2 and math.fsum(values) in span:
+                    return " and ".join(one.shown for one in its)
+        return None
+
+    def _share(self, it: Specific, span: Span) -> str | None:
+        """Return what a percentage is computed from."""
+        if it.unit != "percent":
+            return None
+        rounded = span_of(it, self.claim) or span
+        for one in self.shares:
+            if one.value in rounded:
+                return one.shown
+        for one in self.numbers:
+            if one.unit == "percent" and self._is_rest and 100.0 - one.value in span:
+                return one.shown
+        for one, other in combinations(self.numbers, 2):
+            small, large = sorted((one, other))
+            if small.unit == large.unit != "percent" and large.value > 0 and not is_year(large):
+                shares = [100.0 * small.value / large.value]
+                if small.value > 0 and self._is_difference:
+                    shares += [100.0 * (large.value - small.value) / of.value for of in (small, large)]
+                if abs(one.sentence - other.sentence) <= 1 and any(share in rounded for share in shares):
+                    return f"{small.shown} of {large.shown}"
+        return None
+
+    def _counts_a_list(self, it: Specific) -> bool:
+        """Return whether a number counts a list: the one behind it, one of lines, or one in a near sentence."""
+        if it.unit or not it.key.isdigit() or not 1 < int(it.key) <= LONGEST_LIST:
+            return False
+        size = int(it.key)
+        own = len(re.split(r",\s*(?:and |or )?|\s(?:and|or|&)\s|;\s*", _listed_behind(self._behind(it))))
+        if (own > 1 and size in {own, own - 1}) or size in self.list_sizes:
+            return True
+        return any(size in _sizes_of_enumerations(text) for text in self.sentences.values())
+
+    def _times_other(
+        self, it: Specific, span: Span, others: Sequence[Specific]
+    ) -> tuple[str, tuple[Specific, ...]] | None:
+        """Return what "two boxes have 24 bottles" takes from "each box has 12 bottles"."""
+        for other in others:
+            factor = value_of(other.key) if other.kind == "number" and not other.unit else None
+            if other is it or factor is None or not 1.0 < factor <= 1000.0:
+                continue
+            for one in self.numbers:
+                if _is_multiple(Number(factor, "", ""), one, it, span):
+                    return one.shown, (other,)
+        return None
+
+
+def _is_multiple(factor: Number, of: Number, it: Specific, span: Span) -> bool:
+    """Return whether a number is another one some times. Years and percentages are not multiplied."""
+    if of.unit == "percent" or is_year(of):
+        return False
+    return any(factor.value * value in span for value in values_in(of, it.unit))
+
+
+def sizes_of_lists(text: str) -> set[int]:
+    r"""Return how many lines each list of a text has.
+
+    Example:
+        >>> sorted(sizes_of_lists("You need:\n- a form\n- a photo\n\nThen:\n1. go\n2. wait\n3. pay"))
+        [2, 3]
+    """
+    sizes: set[int] = set()
+    size = 0
+    for line in text.splitlines():
+        if _LIST_LINE.match(line):
+            size += 1
+        elif line.strip() and size and not line.startswith((" ", "\t")):
+            sizes.add(size)
+            size = 0
+    sizes.add(size)
+    return {size for size in sizes if size > 1}
+
+
+def _sizes_of_enumerations(text: str) -> set[int]:
+    """Return how many members the enumerations of a sentence have.
+
+    Example:
+        >>> _sizes_of_enumerations("We ship to Norway, Sweden, Denmark and Finland.")
+        {4}
+    """
+    sizes = set()
+    for segment in _SEGMENT.split(text):
+        for last in _LAST_OF_LIST.finditer(segment):
+            sizes.add(segment.count(",", 0, last.start()) + 2)
+    return sizes
+
+
+def _listed_behind(text: str) -> str:
+    """Return the enumeration behind a number and its noun."""
+    mark = re.search(r":|,|\u2013|\u2014| - |\b(?:namely|such as|are|is|including)\b", text)
+    return re.split(r"[.;!?](?:\s|$)|\n", text[mark.end() :])[0] if mark else ""

@@ -314,8 +314,9 @@ def compare(text: str, normal: str, known: Known) -> tuple[list[Specific], str]:
     """
     its = specifics_of(normal)
     wordings = {it: known.wording(it, normal) for it in its}
+    dates = [it for it in its if it.kind == "date"][:MOST_DERIVED]
     for it in its:
-        if wordings[it] is None and it.kind == "weekday" and _is_day_of_a_date(it, its):
+        if wordings[it] is None and it.kind == "weekday" and _is_day_of_a_date(it, dates):
             wordings[it] = it.shown
         if wordings[it] is None and it.kind == "name" and abbreviates_words_before(it, normal):
             wordings[it] = ""

@@ -25,6 +25,14 @@ FORMS = {
     "backticks": "` ",
     "emoji": "\U0001f600",
     "names": "Oslo ",
+    "acronyms": "WHO ",
+    "long names": "World Health Organization ",
+    "times": "9:30 ",
+    "ordinals": "the 7th floor ",
+    "members of a list": "a, b and ",
+    "weekdays": "Mon, ",
+    "prices": "5 euros and 7 dollars, ",
+    "fractions": "one third of ",
 }
 
 

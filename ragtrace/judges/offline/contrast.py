@@ -24,6 +24,7 @@ MOST = 0.45  # of all words
 MARGIN = 0.1
 ALL_BACK = 0.3  # the same where it holds all words of the answer's
 ROW = 0.35  # the same where one more fact may stand beside, as in the row of a table
+MOST_ALONE = 0.6  # of the rest, where what is said stands nowhere near it
 ROW_ALONE = 0.2  # the same where what is said stands nowhere near the rest
 SHORT = 10  # terms of a unit beside its numbers
 MOST_NEAR = 12  # sentences that are read closely for one of the answer
@@ -105,7 +106,7 @@ class TextUnit:
 class Sentence:
     """A sentence with its clauses in order. A sentence without clauses is its own clause.
 
-    `above` are the first terms of the sentence before, where a pronoun stands for them.
+    `above` are the first term of the sentence before, where a pronoun stands for it, and all terms of a question.
     """
 
     whole: TextUnit
@@ -175,26 +176,34 @@ class ContrastFinder:
         sentences: of all contexts, normalised, with their terms; read closely when they are first needed.
         weights: of each term of the contexts, higher for a rarer one.
         unknown_weight: of a term that the contexts lack.
+        asked: the terms of the question.
     """
 
     sentences: Sequence[tuple[str, frozenset[str]]]
     weights: Mapping[str, float]
     unknown_weight: float
+    asked: frozenset[str] = frozenset()
     _read: dict[int, Sentence] = field(default_factory=dict, init=False)
     _small: frozenset[str] | None = field(default=None, init=False)  # words that the contexts have in lower case
-    _subjects: dict[int, frozenset[str]] = field(default_factory=dict, init=False)  # of sentences with a pronoun
+    _subjects: dict[int, frozenset[str]] = field(default_factory=dict, init=False)  # of answers and of pronouns
 
     def __post_init__(self) -> None:
-        for i, (before, (text, _)) in enumerate(pairwise(self.sentences), 1):
-            if not _PRONOUNS.isdisjoint(text[:40].lower().split(None, 4)[:4]):
-                self._subjects[i] = frozenset(stems(before[0])[:2])
+        for i, ((before, terms), (text, _)) in enumerate(pairwise(self.sentences), 1):
+            if before.endswith("?"):  # as in a list of questions and answers
+                self._subjects[i] = terms
+            elif not _PRONOUNS.isdisjoint(text[:40].lower().split(None, 4)[:4]):
+                self._subjects[i] = frozenset(stems(before)[:1])
 
     def against(self, text: str) -> str:
         """Return the evidence against a normalised sentence, "" without any."""
-        near = self._near(terms_of(text))
+        said = sentence_of(text)
+        asked = frozenset() if said.whole.content else self.asked  # "It is 28 days." answers the question alone
+        near = self._near(said.whole.terms | asked)
         if not near:
             return ""
         said = sentence_of(text, self._small or frozenset())
+        if asked:
+            said = Sentence(whole := replace(said.whole, terms=said.whole.terms | asked, content=asked), (whole,))
         clauses = said.clauses if len(said.clauses) > 1 else ()
         opposed = (self._opposed(unit, near) for unit in (said.whole, *clauses) if len(unit.terms) > 2)
         return (
@@ -331,11 +340,12 @@ class ContrastFinder:
     ) -> tuple[str, str] | None:
         """Return the rival in a sentence that says the rest better than those with the specific."""
         best = max((self._cover(rest, sentence.whole, sentence.above) for sentence in with_it), default=0.0)
+        least = NEARLY_ALL if best or it.kind == "name" else MOST_ALONE
         for sentence in without:
-            if self._cover(rest, sentence.whole, sentence.above) < max(NEARLY_ALL, best + MARGIN):
+            if self._cover(rest, sentence.whole, sentence.above) < max(least, best + MARGIN):
                 continue
             units = (sentence.whole, *sentence.clauses)
-            fitting = (unit for unit in units if self._cover(rest, unit, sentence.above) >= NEARLY_ALL)
+            fitting = (unit for unit in units if self._cover(rest, unit, sentence.above) >= least)
             unit = min(fitting, key=lambda unit: len(unit.terms))
             is_row = len(unit.terms & said.terms) >= ROW * len(unit.terms)
             if not is_row and (it.kind == "name" or not _says_little_else(unit, said, ROW if best else ROW_ALONE)):
@@ -397,19 +407,44 @@ class ContrastFinder:
             return None
         place, clause = places[0], sentence.clauses[places[0]]
         for i, other in enumerate(sentence.clauses):
-            rivals = _rivals(other, it, whole if len(whole.specifics) == 1 else None)
+            rivals = _rivals(other, it, whole if len(whole.specifics) == 1 else None) or _of_one_dimension(
+                other, it, whole
+            )
             if i == place or not rivals or _holds(other, it) or not _tells_more(other):
                 continue
             if it.kind == "name" and not any(_is_in_its_slot(r, sentence.whole, it, said) for r in rivals):
                 continue
-            ours = math.fsum(self.weights[t] for t in rest & clause.terms - other.terms)
-            theirs = math.fsum(self.weights[t] for t in rest & other.terms - clause.terms)
-            # What a later clause says of its own holds for it alone; the first one's verb may hold for both.
-            if is_alone and rivals[0].unit != it.unit:
+            if is_alone and not _share(rivals[0].unit, it.unit):
                 continue
-            if theirs > 0 and (ours == 0 or (place < i and theirs >= ours and not is_alone)):
+            # What a later clause says of its own holds for it alone; the first one's verb may hold for both.
+            is_short = _begins_with_number(other)
+            own = _behind(it, clause) if is_short else clause.terms
+            ours = math.fsum(self.weights[t] for t in rest & own - other.terms)
+            theirs = math.fsum(self.weights[t] for t in rest & other.terms - clause.terms)
+            if theirs > 0 and (ours == 0 or (place < i and theirs >= ours and not is_alone and not is_short)):
                 return rivals[0].shown, sentence.whole.text
         return None
+
+
+def _of_one_dimension(unit: TextUnit, it: Specific, whole: TextUnit) -> list[Specific]:
+    """Return the numbers in another unit of the same dimension, without the answer's own."""
+    said = {(one.key, one.unit) for one in whole.specifics}
+    return [
+        one
+        for one in unit.specifics
+        if it.unit and one.kind == it.kind and _share(one.unit, it.unit) and (one.key, one.unit) not in said
+    ]
+
+
+def _begins_with_number(clause: TextUnit) -> bool:
+    """Return whether a clause has subject and verb from the one before it, as in "and 5 euros for students"."""
+    return any(it.start == 0 and it.kind in {"number", "date", "time"} for it in clause.specifics)
+
+
+def _behind(it: Specific, clause: TextUnit) -> frozenset[str]:
+    """Return the terms behind a specific in its clause."""
+    place = next((one.start + len(one.shown) for one in clause.specifics if one.key == it.key), 0)
+    return terms_of(f"x {clause.text[place:]}")
 
 
 def _negates_alike(said: TextUnit, unit: TextUnit) -> bool:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from ragtrace.judges.base import Audit, Claim, Judge
 from ragtrace.judges.offline.contrast import ContrastFinder, terms_of
 from ragtrace.judges.offline.known import compare
+from ragtrace.judges.offline.notation import normalise
 from ragtrace.judges.offline.reading import (
     REVISION,
     SHORTEST_CLAIM_TERMS,
@@ -85,7 +86,13 @@ def _read_evidence(record: RagRecord) -> _Evidence:
     n = len(sentences) + 1.0
     weights = {term: math.log(1.0 + n / (count + 0.5)) for term, count in frequency.items()}
     unknown = math.log(1.0 + n / 0.5)
-    return _Evidence(known, windows, weights, unknown, ContrastFinder(sentences, weights, unknown))
+    return _Evidence(
+        known,
+        windows,
+        weights,
+        unknown,
+        ContrastFinder(sentences, weights, unknown, terms_of(normalise(record.query))),
+    )
 
 
 class OverlapJudge(Judge):

@@ -16,13 +16,18 @@ if TYPE_CHECKING:
 
 _MOST_QUERY_CHARS = 60
 _MOST_CLAIM_CHARS = 100
+_NOT_SEEN = (
+    "ragtrace: the judge overlap compares words and facts: it misses contradictions in other words and swapped "
+    "roles (docs/how-to/choose-a-judge.md)"
+)
 
 
 class ConsoleSink:
     """Writes a line for each scored run, and its worst claim on a second one.
 
     Lines go to standard error, as logging's do: standard output stays the application's. They hold the question and
-    a claim of the answer, after redaction, whatever ``content`` says.
+    a claim of the answer, after redaction, whatever ``content`` says. Under the first claims of the offline judge
+    one line tells what that judge does not see.
 
     Args:
         lower_is_better: names of the metrics where a high value is the bad one.
@@ -30,10 +35,15 @@ class ConsoleSink:
 
     def __init__(self, lower_is_better: Collection[str] = ()) -> None:
         self._lower_is_better = lower_is_better
+        self._has_told = False
 
     def emit(self, record: RagRecord, scores: Sequence[Score]) -> None:
         """Write the lines of one run."""
-        lines = run_lines(record, [score.result for score in scores], self._lower_is_better)
+        results = [score.result for score in scores]
+        lines = run_lines(record, results, self._lower_is_better)
+        if not self._has_told and any(map(_is_of_words, results)):
+            self._has_told = True
+            lines.append(_NOT_SEEN)
         sys.stderr.write("".join(f"{line}\n" for line in lines))  # in one call: other threads write here too
         sys.stderr.flush()
 
@@ -70,6 +80,11 @@ def one_line(text: str, most_chars: int) -> str:
     """
     joined = printable(" ".join(text.split()))
     return joined if len(joined) <= most_chars else f"{joined[: most_chars - 3].rstrip()}..."
+
+
+def _is_of_words(result: MetricResult) -> bool:
+    """Return whether a result has claims that the offline judge read."""
+    return "claims" in result.details and result.judge is not None and result.judge.model == "overlap"
 
 
 def _scores(results: Sequence[MetricResult], lower_is_better: Collection[str]) -> Iterator[str]:

@@ -26,8 +26,9 @@ def test_the_first_snippet_shows_a_score_and_its_worst_claim_with_nothing_else(t
         lines[0],
     )
     assert re.match(r" +not supported \(0\.\d\d\): A fee of 40 euros applies\.$", lines[1])
-    assert len(lines) == 3, "and one warning that no collector answers"
-    assert lines[2].startswith("ragtrace: no OpenTelemetry collector answers at localhost:4318")
+    assert len(lines) == 4, "and what the judge misses, and one warning that no collector answers"
+    assert lines[2].startswith("ragtrace: the judge overlap compares words and facts: it misses")
+    assert lines[3].startswith("ragtrace: no OpenTelemetry collector answers at localhost:4318")
     assert done.stdout == ""
 
 

@@ -1,4 +1,4 @@
-"""Invented specifics: whether the answer states a number, date, name or quote that no context holds."""
+"""Invented specifics: whether the answer states a number, date, name or quote that no context holds or yields."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ NAME = "invented_specifics"
 
 
 async def invented_specifics(ctx: EvalContext) -> list[MetricResult]:
-    """1.0 when the answer states a specific that no context holds, else 0.0; lower is better.
+    """1.0 when the answer states a specific that no context holds or yields, else 0.0; lower is better.
 
-    Specifics are numbers with their units, dates, times, months, weekdays, names and quotes of three words or more.
-    They are compared in one notation: "twelve" and 12, 1,000 and 1 000, 5 km and 5 kilometres. What the question or
-    an earlier turn says is not invented. The details list the specifics as evidence.
+    Specifics are numbers with their units, dates, times, ordinals, months, weekdays, names and quotes of three or
+    more words. A context holds one in another notation ("twelve", 2019-03-05 for 5 March, 5 pm for 17:00), in
+    another unit (5,000 m for 5 km), within the precision of the answer ("about 20" for 19.99), as a decade or
+    century of its year, and as a name in another spelling, inflection or abbreviation (WHO, Norwegian, Dr.). It
+    yields sums, differences, products and shares of numbers that stand near each other, halves and doubles, and
+    counts of lists, mostly where a word such as "together" or "more" asks for one. What the question or an
+    earlier turn says is not invented. The details list the specifics as evidence.
 
     The offline reading finds them, whichever judge is configured; where that is the judge ``overlap``, its one pass
-    serves both. A true number that the model computed, or a name that the contexts spell otherwise, counts as
+    serves both. A number that takes two steps to compute, or a name that the model knows and no context has, is
     invented: watch the mean, not the single answer. ``na``: no_answer, partial_run, no_contexts, abstained,
     no_claims, and unsupported_language where answer or contexts are not English.
 
@@ -49,7 +53,7 @@ async def invented_specifics(ctx: EvalContext) -> list[MetricResult]:
 METRIC = CoroutineMetric(
     MetricSpec(
         name=NAME,
-        summary="Whether the answer states a number, date, name or quote that no context holds.",
+        summary="Whether the answer states a number, date, name or quote that no context holds or yields.",
         needs=("answer", "contexts"),
         outputs=(Output(name=NAME, direction="down", threshold=0.2),),
         calls="none; one pass with the judge overlap",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey, bad_claims
+from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey, bad_claims
 from ragtrace.sinks.console import ConsoleSink, run_lines
 
 CLAIMS = [
@@ -90,3 +90,15 @@ def test_it_writes_to_standard_error(capsys):
     ConsoleSink().emit(RagRecord(id="1", query="Where?"), [Score(key=key, result=result())])
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("", "ragtrace: faithfulness 0.50 | Where?\n")
+
+
+def test_it_tells_once_what_the_offline_judge_does_not_see(capsys):
+    key = ScoreKey(trace_id="t", span_id="s", metric="faithfulness", version="v")
+    sink = ConsoleSink()
+    for model in ("openai:m", "overlap", "overlap"):
+        judged = result(details={"claims": CLAIMS[:1]}, judge=JudgeInfo(model=model))
+        sink.emit(RagRecord(id="1", query="Where?"), [Score(key=key, result=judged)])
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if "Where?" not in line] == [lines[2]]
+    assert "the judge overlap" in lines[2]
+    assert "contradictions in other words" in lines[2]

@@ -61,6 +61,7 @@ def span_of(it: Specific, claim: str, *, is_exact: bool = False, is_converted: b
         is_converted: whether it is compared with another unit, so that its last zeros are rounded.
 
     Example:
+        >>> from ragtrace.judges.offline.specifics import measures_of
         >>> claim = "It has about 1200000 seats, 33 percent of them in 1998."
         >>> [span_of(it, claim) for it in measures_of(claim)]
         [Span(low=1150000.0, high=1250000.0), Span(low=32.5, high=33.5), Span(low=1998.0, high=1998.0)]

@@ -78,11 +78,11 @@ def quotes_of(text: str) -> list[Specific]:
 
 
 def measures_of(text: str) -> list[Specific]:
-    """Return dates, times, months, weekdays, ordinals, and the other numbers, of a normalised text.
+    """Return dates, times, ordinals, decades, months, weekdays, and the other numbers, of a normalised text.
 
     Example:
         >>> [it.key for it in measures_of("The third floor opened in the 19th century, at 9:30.")]
-        ['3', '19', '9:30']
+        ['9:30', '3', '19']
     """
     has_digits = _DIGIT.search(text) is not None
     found = _dates(text) if has_digits else []

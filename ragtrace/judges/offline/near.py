@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ragtrace.judges.offline.notation import NUMBER_WORDS, units
 from ragtrace.judges.offline.quantities import Number, both_in, is_year, span_of, value_of, values_in
 from ragtrace.judges.offline.specifics import measures_of
+from ragtrace.judges.offline.words import stems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -243,7 +244,8 @@ class Near:
         own = len(re.split(r",\s*(?:and |or )?|\s(?:and|or|&)\s|;\s*", _listed_behind(self._behind(it))))
         if (own > 1 and size in {own, own - 1}) or size in self.list_sizes:
             return True
-        return any(size in _sizes_of_enumerations(text) for text in self.sentences.values())
+        noun = (stems(self._behind(it)) or [""])[0]
+        return any(noun not in _enumerations(text).get(size, {noun}) for text in self.sentences.values())
 
     def _times_other(
         self, it: Specific, span: Span, others: Sequence[Specific]
@@ -285,18 +287,23 @@ def sizes_of_lists(text: str) -> set[int]:
     return {size for size in sizes if size > 1}
 
 
-def _sizes_of_enumerations(text: str) -> set[int]:
-    """Return how many members the enumerations of a sentence have.
+def _enumerations(text: str) -> dict[int, set[str]]:
+    """Return how many members the enumerations of a sentence have, each with its members' own nouns.
+
+    "A pool, a sauna and a bar" are three rooms, and no three pools.
 
     Example:
-        >>> _sizes_of_enumerations("We ship to Norway, Sweden, Denmark and Finland.")
-        {4}
+        >>> {size: sorted(nouns) for size, nouns in _enumerations("We ship to Norway, Sweden and Finland.").items()}
+        {3: ['finland', 'norway', 'sweden']}
     """
-    sizes = set()
+    found: dict[int, set[str]] = {}
     for segment in _SEGMENT.split(text):
         for last in _LAST_OF_LIST.finditer(segment):
-            sizes.add(segment.count(",", 0, last.start()) + 2)
-    return sizes
+            members = segment[: last.start()].split(",")
+            nouns = found.setdefault(len(members) + 1, set())
+            nouns.update(stem for member in members for stem in stems(member)[-1:])
+            nouns.update(stems(segment[last.end() :]))
+    return found
 
 
 def _listed_behind(text: str) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.base import Audit, Claim, Judge
@@ -22,17 +22,20 @@ from ragtrace.judges.offline.contrast import ContrastFinder, terms_of
 from ragtrace.judges.offline.known import compare
 from ragtrace.judges.offline.notation import normalise
 from ragtrace.judges.offline.reading import (
+    LONG_CLAIM_TERMS,
     REVISION,
-    SHORTEST_CLAIM_TERMS,
+    code_in,
     read_answer,
     read_contexts,
     refusal_pattern,
 )
+from ragtrace.judges.offline.short import COUNTERPARTS, stance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ragtrace.judges.base import Task
+    from ragtrace.judges.offline.code import KnownCode
     from ragtrace.judges.offline.known import Known
     from ragtrace.judges.offline.reading import ReadClaim
     from ragtrace.judges.offline.specifics import Specific
@@ -65,6 +68,8 @@ class _Evidence:
     Attributes:
         weights: inverse sentence frequency of each term: a word that stands everywhere is weak evidence.
         unknown_weight: of a term that no context has.
+        code: the code and links of the contexts, where the answer has some.
+        stances: of a term, the sentences that affirm or deny it, read when they are first needed.
     """
 
     known: Known
@@ -72,9 +77,11 @@ class _Evidence:
     weights: dict[str, float]
     unknown_weight: float
     contrast: ContrastFinder
+    code: KnownCode | None
+    stances: dict[str, list[tuple[bool, str, frozenset[str]]]] = field(default_factory=dict)
 
 
-def _read_evidence(record: RagRecord) -> _Evidence:
+def _read_evidence(record: RagRecord, *, has_code: bool) -> _Evidence:
     contexts, known = read_contexts(record)
     windows: list[_SentencePair] = []
     sentences: list[tuple[str, frozenset[str]]] = []
@@ -88,13 +95,8 @@ def _read_evidence(record: RagRecord) -> _Evidence:
     n = len(sentences) + 1.0
     weights = {term: math.log(1.0 + n / (count + 0.5)) for term, count in frequency.items()}
     unknown = math.log(1.0 + n / 0.5)
-    return _Evidence(
-        known,
-        windows,
-        weights,
-        unknown,
-        ContrastFinder(sentences, weights, unknown, terms_of(normalise(record.query))),
-    )
+    contrast = ContrastFinder(sentences, weights, unknown, terms_of(normalise(record.query)))
+    return _Evidence(known, windows, weights, unknown, contrast, code_in(record, contexts) if has_code else None)
 
 
 class OverlapJudge(Judge):
@@ -103,8 +105,9 @@ class OverlapJudge(Judge):
     It needs no network, no model and about 10 ms an answer. Support of a sentence = half the idf-weighted share
     of its terms in the best two-sentence window, half that in the whole context, minus .10 a number (at most
     two) and .05 a name (at most two) that the contexts lack. A sentence with an unknown specific is multiplied
-    by .56, and a sentence with evidence against it by .55. In [0, 1], higher is better supported. Weights and
-    the one threshold are fixed.
+    by .56, and a sentence with evidence against it, or with code or a link that the contexts lack, by .55. A
+    sentence of one term ("It is free.") counts as the sentences with that term that are about the same: against it
+    where they deny it. In [0, 1], higher is better supported. Weights and the one threshold are fixed.
 
     Example:
         >>> import asyncio
@@ -123,7 +126,7 @@ class OverlapJudge(Judge):
         """Return 8 hex digits over weights, threshold and reading."""
         parts = (
             _REVISION, REVISION, task,
-            WINDOW_SHARE, NUMBER_PENALTY, NAME_PENALTY, MAX_PENALISED, SHORTEST_CLAIM_TERMS,
+            WINDOW_SHARE, NUMBER_PENALTY, NAME_PENALTY, MAX_PENALISED, LONG_CLAIM_TERMS,
             THRESHOLD, UNSEEN_FACTOR, AGAINST_FACTOR, refusal_pattern(),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
@@ -135,11 +138,11 @@ class OverlapJudge(Judge):
             return Audit(
                 attempted=answer.is_attempt, noncommittal=not answer.is_attempt, unscorable=answer.unscorable
             )
-        evidence = _read_evidence(record)
+        evidence = _read_evidence(record, has_code=any(claim.exact for claim in answer.claims))
         claims, unseen = [], []
         for claim in answer.claims:
             lacking, normal = compare(claim.text, claim.normal, evidence.known)
-            terms = terms_of(normal) if normal != claim.normal else claim.terms
+            terms = (terms_of(normal) if normal != claim.normal else claim.terms) or claim.terms
             claims.append(replace(claim, normal=normal, terms=terms))
             unseen.append(lacking)
         return Audit(
@@ -160,30 +163,28 @@ def _cut(text: str) -> str:
 
 
 def _judged(said: ReadClaim, unseen: list[Specific], evidence: _Evidence) -> Claim:
-    weights = {term: evidence.weights.get(term, evidence.unknown_weight) for term in said.terms}
-    total = math.fsum(weights.values())  # exact: a set's order changes with the process, and the sum must not
-    whole = math.fsum(weight for term, weight in weights.items() if term in evidence.weights) / total
-    best, window = 0.0, None
-    for candidate in evidence.windows:
-        covered = math.fsum(weights[term] for term in said.terms & candidate.terms) / total
-        if covered > best:
-            best, window = covered, candidate
+    whole, best, window = _cover(said.terms, evidence)
+    against = evidence.contrast.against(said.normal) if best >= 0.3 else ""
+    if len(said.terms) == 1 and (told := _told(said, evidence)) is not None:
+        affirms, text = told
+        if affirms and not whole:
+            whole, best, window = _cover(terms_of(text), evidence)
+        against = against or ("" if affirms else f"the contexts deny it: {_cut(text)}")
     numbers = [it.shown for it in unseen if it.kind not in {"name", "quote"}]
     names = [it.shown for it in unseen if it.kind == "name"]
+    code = evidence.code.lacking(said.exact) if evidence.code is not None else []
     penalty = NUMBER_PENALTY * min(len(numbers), MAX_PENALISED) + NAME_PENALTY * min(len(names), MAX_PENALISED)
     raw = WINDOW_SHARE * best + (1.0 - WINDOW_SHARE) * whole - penalty
     if unseen:
         raw *= UNSEEN_FACTOR
-    against = evidence.contrast.against(said.normal) if best >= 0.3 else ""
-    if against:
+    if against or code or (unseen and said.terms <= terms_of(" ".join(it.shown for it in unseen))):
         raw *= AGAINST_FACTOR
     support = min(1.0, max(0.0, raw))
     reasons = [against] if against else []
     reasons.append(f"nearest: {_cut(window.text)}" if window else "no word of it is in the contexts")
-    if numbers:
-        reasons.append(f"numbers not in the contexts: {', '.join(numbers[:5])}")
-    if names:
-        reasons.append(f"names not in the contexts: {', '.join(names[:5])}")
+    for kind, lacking in (("numbers", numbers), ("names", names), ("code", code)):
+        if lacking:
+            reasons.append(f"{kind} not in the contexts: {', '.join(lacking[:5])}")
     return Claim(
         text=said.text,
         verdict="supported" if support >= THRESHOLD else "contradicted" if against else "not_supported",
@@ -191,3 +192,40 @@ def _judged(said: ReadClaim, unseen: list[Specific], evidence: _Evidence) -> Cla
         sources=(window.context,) if window is not None else (),
         reason="; ".join(reasons),
     )
+
+
+def _cover(terms: frozenset[str], evidence: _Evidence) -> tuple[float, float, _SentencePair | None]:
+    """Return the share of terms that the whole context and the best window cover, and that window."""
+    weights = {term: evidence.weights.get(term, evidence.unknown_weight) for term in terms}
+    total = math.fsum(weights.values())  # exact: a set's order changes with the process, and the sum must not
+    whole = math.fsum(weight for term, weight in weights.items() if term in evidence.weights) / total
+    best, window = 0.0, None
+    for candidate in evidence.windows:
+        covered = math.fsum(weights[term] for term in terms & candidate.terms) / total
+        if covered > best:
+            best, window = covered, candidate
+    return whole, best, window
+
+
+def _told(said: ReadClaim, evidence: _Evidence) -> tuple[bool, str] | None:
+    """Return whether the contexts affirm a claim of one term, and the sentence that tells; None where none does.
+
+    Of the sentences with the term those count that share most with the answer's sentence before and the question.
+    """
+    (term,) = said.terms
+    ours = stance(term, said.normal)
+    if term not in evidence.stances:
+        alike = {term, *COUNTERPARTS.get(term, ())}
+        evidence.stances[term] = [
+            (theirs, text, terms)
+            for text, terms in evidence.contrast.sentences
+            if not alike.isdisjoint(terms) and (theirs := stance(term, text)) is not None
+        ]
+    told = [
+        (math.fsum(evidence.weights[it] for it in terms & said.about), theirs == ours, text)
+        for theirs, text, terms in evidence.stances[term]
+    ]
+    if not told or ours is None:
+        return None
+    most = max(share for share, *_ in told)
+    return max(((affirms, text) for share, affirms, text in told if share == most), key=lambda it: it[0])

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from ragtrace.judges.offline.code import LINK, PATH
+from ragtrace.judges.offline.marks import FILE, LINKED_MARK, without_marks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-_SOURCE = (
-    r"(?:sources?|docs?|documents?|passages?|contexts?|refs?|references?|chunks?|citations?|cites?|sections?|pages?|"
-    r"files?|nodes?|articles?|excerpts?|snippets?|p\.|pp\.)"
-)
-_FILE = r"[\w./%-]{1,120}\.(?:pdf|md|txt|docx?|html?|csv|json|xlsx?|pptx?|ya?ml)"
 _ANSWER_KEYS = ("answer", "response", "output", "result", "text", "content", "final_answer", "message")
 
 _INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad\ufe0f\u200d]")
@@ -28,11 +26,19 @@ _FENCE = re.compile(
 )
 _PROSE_LINE = re.compile(r"^[A-Z\"'(\[*#>|-].{15,}[.!?:|]$")
 _CODE_SIGN = re.compile(r"[{};=<>$\\]|\w\(|^\s*(?:#!|//|--)")
+_COMMENT = re.compile(r"^\s*(?:#|//|--|/\*|\*|<!--)(?:\s|$)")
+_PROSE_LANGUAGES = {"text", "txt", "plaintext", "plain", "markdown", "md"}
+_ONE_FENCE = re.compile(r"\s*(`{3,}|~{3,})[ ]*[\w+#.-]*[^\n]*\n(.*)\n[ ]{0,3}\1\s*", re.DOTALL)
+_CODE_TAG = re.compile(r"<(pre|code|kbd|samp)\b[^<>]{0,200}>(.{1,20000}?)</\1>", re.DOTALL | re.IGNORECASE)
+_ANY_TAG = re.compile(r"</?\w+[^<>\n]{0,200}>")
+_HOLES = (0xE000, 0xF8FF)  # characters of the private use area, one for each part that was set apart
+_HOLE = re.compile("[\ue000-\uf8ff]")
 
 
 @cache  # here and below: 20 ms of compiling are not for the import
-def _inline_patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
+def _links() -> tuple[tuple[re.Pattern[str], str], ...]:
     return (
+        (re.compile(LINKED_MARK), " "),
         (re.compile(r"!\[[^\]\n]{0,200}\]\([^)\n]{0,600}\)"), " "),
         (re.compile(r"\(\s*\[[^\]\n]{1,200}\]\([^)\s]{0,500}\)\s*\)"), " "),
         (
@@ -47,7 +53,12 @@ def _inline_patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
         (re.compile(r"\[([^\[\]\n]{1,400})\]\[[^\[\]\n]{0,40}\](?!\[)(?=[ ,;:]?[a-z])"), r"\1"),
         (re.compile(r"<(?:https?://|www\.|mailto:)[^>\s]*>"), " "),
         (re.compile(r"\(?\b(?:https?://|www\.)[^\s<>()\"']*[^\s<>()\"'.,;:!?]\)?"), " "),
-        (re.compile(r"<(sup|cite|ref|citation|source)\b[^>]*>[^<\n]{0,80}</\1>", re.IGNORECASE), " "),
+    )
+
+
+@cache
+def _tags_and_emphasis() -> tuple[tuple[re.Pattern[str], str], ...]:
+    return (
         (
             re.compile(
                 r"</?(?:br|p|div|li|tr|ul|ol|h[1-6]|table|tbody|thead|blockquote|pre)\b[^<>]{0,200}/?>",
@@ -62,29 +73,6 @@ def _inline_patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
             ),
             " ",
         ),
-        (re.compile(r"【[^】\n]{0,80}】"), " "),
-        (re.compile(r"\[\^[^\]\n]{1,40}\](?::[^\n]*)?"), " "),
-        (
-            re.compile(
-                r"\[\d{1,4}(?:\s*[,;&\u2013-]\s*\d{1,4})*(?:\s*[,:]\s*(?:pp?\.|page)?\s*\d+(?:[\u2013-]\d+)?)?\]"
-            ),
-            " ",
-        ),
-        (re.compile(rf"\[(?:see )?{_SOURCE}\b[^\]\n]{{0,80}}\]", re.IGNORECASE), " "),
-        (re.compile(rf"\[{_FILE}[^\]\n]{{0,60}}\]", re.IGNORECASE), " "),
-        (re.compile(r"\[(?=[^\]\s]{0,64}\d)[\w:./#-]{1,64}\]"), " "),
-        (re.compile(r"\{\d{1,3}(?:, ?\d{1,3})*\}"), " "),
-        (
-            re.compile(
-                rf"\((?:see |cf\. |from |per )?(?:the )?(?:{_SOURCE}(?:\s*:[^()\n]{{1,100}}|"
-                rf"[\s#.]*(?:no\. ?)?[\w-]*\d[^()\n]{{0,40}})?|{_FILE}[^()\n]{{0,60}})\)",
-                re.IGNORECASE,
-            ),
-            " ",
-        ),
-        (re.compile(r"\([A-Z][\w'-]+ et al\.?,? \d{4}[a-z]?\)"), " "),
-        (re.compile(r"(?:\(\d{1,2}\))+(?=[ ]*(?:[.,;:!?]|$))", re.MULTILINE), " "),
-        (re.compile("(?:(?<=[a-z]{4})|(?<=[.,;:!?]))[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]+"), ""),
         (re.compile(r"\*\*|__|~~|`+"), ""),
         (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), r"\1"),
         (re.compile(r"(?<![\w_])_(?=\S)([^_\n]+?)(?<=\S)_(?![\w_])"), r"\1"),
@@ -123,6 +111,18 @@ _SIGN_OFF = re.compile(
 _ENDS = (".", "!", "?", ":", ";", ".”", '."')
 
 
+class Apart(NamedTuple):
+    """A link or a piece of code of an answer.
+
+    Attributes:
+        shown: as it reads, a link behind its title.
+        exact: the part of it that counts to the letter; "" where it is prose.
+    """
+
+    shown: str
+    exact: str
+
+
 def plain(text: str) -> str:
     r"""Return an answer without markup, citations, headings, sources and code.
 
@@ -132,35 +132,156 @@ def plain(text: str) -> str:
         >>> plain("## Price\n- It costs **12 euros** [1][2]. See [the list](https://example.com/7).")
         'It costs 12 euros. See the list.'
     """
-    text = _GAP.sub("    ", _SPACE.sub(" ", _INVISIBLE.sub("", text)))
-    if text.lstrip().startswith("{") and text.rstrip().endswith("}"):
-        text = _from_json(text)
+    text = _tidy(text)
     if "```" in text or "~~~" in text:
         text = _FENCE.sub(lambda found: _prose_of(found[3]), text)
+    if "<tr" in text or "<TR" in text:
+        text = _html_row().sub(_spelled_row, text)
     lines = list(_lines(text.splitlines()))
     if not any(line.strip() for line in lines):
         lines = [_LIST_MARK.sub("", line.strip(" #|>`*_=-")) for line in text.splitlines()]
     text = "\n".join(line for line in lines if line.strip())
-    for pattern, instead in _inline_patterns():
+    for pattern, instead in _links():
+        text = pattern.sub(instead, text)
+    text = without_marks(text)
+    for pattern, instead in _tags_and_emphasis():
         text = pattern.sub(instead, text)
     text = _EMOJI.sub(" ", text)
     return "\n".join(_GAP_BEFORE_STOP.sub("", _SPACES.sub(" ", line)).strip() for line in text.splitlines())
 
 
-def _from_json(text: str) -> str:
-    """Return the strings of an answer that is one JSON object. The usual keys come first."""
+def set_apart(text: str) -> tuple[str, list[Apart]]:
+    """Return an answer with one character in place of each link and piece of code, and what these are.
+
+    `filled` puts them back. Lines of a block that are prose stay, comments are left out.
+
+    Example:
+        >>> held, parts = set_apart("Run `nova login`, see https://nova.dev/start.")
+        >>> filled(held, parts), [part.exact for part in parts]
+        ('Run nova login, see https://nova.dev/start.', ['nova login', 'https://nova.dev/start'])
+    """
+    parts: list[Apart] = []
+
+    def hole(shown: str, exact: str) -> str:
+        if len(parts) > _HOLES[1] - _HOLES[0]:
+            return shown
+        parts.append(Apart(filled(shown, parts), filled(exact, parts)))
+        return chr(_HOLES[0] + len(parts) - 1)
+
+    def code(line: str) -> str:
+        return line if _is_prose(line) else hole(line.strip(), line.strip())
+
+    text = _FENCE.sub(lambda found: _lines_apart(found[2], found[3], code), _HOLE.sub(" ", _tidy(text)))
+    text = _CODE_TAG.sub(lambda found: "\n".join(map(code, _lines_of_tag(found[2]))), text)
+    for pattern in _apart_patterns():
+        text = pattern.sub(
+            lambda found: (
+                hole(f"{found['title']} {found['link']}".strip(), found["link"])
+                if found["link"]
+                else code(found["title"])
+            ),
+            text,
+        )
+    return text, parts
+
+
+def filled(text: str, parts: list[Apart]) -> str:
+    """Return a text with the parts that were set apart in their places."""
+    return _HOLE.sub(lambda found: parts[ord(found[0]) - _HOLES[0]].shown, text) if parts else text
+
+
+def holes_in(text: str, parts: list[Apart]) -> list[Apart]:
+    """Return the parts that were set apart from a text."""
+    return [parts[ord(found) - _HOLES[0]] for found in _HOLE.findall(text)] if parts else []
+
+
+@cache
+def _apart_patterns() -> tuple[re.Pattern[str], ...]:
+    """Match inline code, links with a title of a few words that is no number, bare links and paths."""
+    target = r"(?:mailto:)?(?P<link>[^()\s]{1,500})"
+    return (
+        re.compile(r"(?<!`)(`{1,2})(?!`)(?P<title>[^`\n]{1,300})(?P<link>)\1(?!`)"),
+        re.compile(rf"!?\[(?P<title>(?!\W*\d*\W*\])[^\s\[\]]{{1,40}}(?: [^\s\[\]]{{1,40}}){{0,4}})\]\({target}\)"),
+        re.compile(
+            rf"<a\s[^<>]{{0,200}}?href=[\"']{target}[\"'][^<>]{{0,200}}>(?P<title>[^<>\n]{{0,60}})</a>",
+            re.IGNORECASE,
+        ),
+        re.compile(r"<(?P<title>)(?:mailto:)?(?P<link>[^<>\s]{1,500}(?:://|@)[^<>\s]{1,500})>", re.IGNORECASE),
+        re.compile(rf"(?P<title>)(?<!\]\()(?P<link>{LINK}|{PATH})", re.IGNORECASE),
+    )
+
+
+def _lines_apart(language: str, block: str, code: Callable[[str], str]) -> str:
+    if language.lower() in _PROSE_LANGUAGES:
+        return block
+    lines = (line for line in block.splitlines() if line.strip() and not _COMMENT.match(line))
+    return "".join(f"{code(line)}\n" for line in lines)
+
+
+def _lines_of_tag(inside: str) -> list[str]:
+    return [line for line in _ANY_TAG.sub("", inside).splitlines() if line.strip()]
+
+
+def _tidy(text: str) -> str:
+    """Return an answer without odd blanks; of one JSON object, what it says."""
+    text = _GAP.sub("    ", _SPACE.sub(" ", _INVISIBLE.sub("", text)))
+    inside = fence[2] if (fence := _ONE_FENCE.fullmatch(text)) else text
+    if inside.lstrip()[:1] not in {"{", "["} or inside.rstrip()[-1:] not in {"}", "]"}:
+        return text
     try:
-        given = json.loads(text)
+        given = json.loads(inside)
     except (ValueError, RecursionError):
         return text
-    chosen = [given[key] for key in _ANSWER_KEYS if isinstance(given.get(key), str)]
-    strings = chosen[:1] or [value for value in given.values() if isinstance(value, str)]
-    return "\n".join(strings) or text
+    return _from_json(given, text)
+
+
+def _from_json(given: object, text: str) -> str:
+    """Return what a JSON object says under a usual key of an answer, else all its facts."""
+    if isinstance(given, dict):
+        given = next((given[key] for key in _ANSWER_KEYS if key in given), given)
+    elif not isinstance(given, list) or not any(isinstance(item, str | dict) for item in given):
+        return text  # numbers in brackets may be citation marks
+    return "\n".join(_facts_in(given)) if given is not None else ""
+
+
+def _facts_in(value: object, name: str = "") -> Iterator[str]:
+    """Yield a line for each object and each item of a list, as "name value, name value"."""
+    if isinstance(value, dict):
+        flat = {key: it for key, it in value.items() if not isinstance(it, dict | list)}
+        if flat:
+            yield ", ".join(f"{key.replace('_', ' ')} {_spelled(it)}" for key, it in flat.items())
+        for key, it in value.items():
+            if key not in flat:
+                yield from _facts_in(it, key.replace("_", " "))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _facts_in(item, name)
+    else:
+        yield f"{name} {_spelled(value)}".strip()
+
+
+def _spelled(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _is_prose(line: str) -> bool:
+    return bool(_PROSE_LINE.match(line) or _TABLE_LINE.match(line)) and not _CODE_SIGN.search(line)
 
 
 def _prose_of(block: str) -> str:
-    lines = [line for line in block.splitlines() if _PROSE_LINE.match(line) and not _CODE_SIGN.search(line)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(filter(_is_prose, block.splitlines())) + "\n"
+
+
+@cache
+def _html_row() -> re.Pattern[str]:
+    return re.compile(r"<tr\b[^<>]{0,200}>(.{0,4000}?)</tr>", re.IGNORECASE | re.DOTALL)
+
+
+def _spelled_row(found: re.Match[str]) -> str:
+    """Return an HTML row as a line of a table; "" for a row of heads."""
+    cells = re.split(r"</?t[dh]\b[^<>]{0,200}>", found[1].replace("\n", " "))[1::2]
+    is_head = re.search(r"<td\b", found[1], re.IGNORECASE) is None
+    return "" if is_head or not cells else f"\n| {' | '.join(cell.strip() for cell in cells)} |\n"
 
 
 def _lines(lines: list[str]) -> Iterator[str]:
@@ -179,14 +300,27 @@ def _lines(lines: list[str]) -> Iterator[str]:
         elif _TABLE_LINE.match(line):
             yield _row(line)
         else:
-            yield _LIST_MARK.sub("", line)
+            item = _LIST_MARK.sub("", line)
+            neighbours = (lines[i - 2] if i > 1 else "", following)
+            is_listed = item != line and _is_word(item) and any(map(_is_listed_word, neighbours))
+            yield f"{item.rstrip()}." if is_listed else item
+
+
+def _is_listed_word(line: str) -> bool:
+    item = _LIST_MARK.sub("", line)
+    return item != line and _is_word(item)
+
+
+def _is_word(item: str) -> bool:
+    """Return whether an item of a list is a word or two without a stop ("Oslo"): beside its like no heading."""
+    return bool(item.strip()) and len(item.split()) <= 2 and item.rstrip()[-1].isalnum()
 
 
 def _is_decoration(line: str, following: str) -> bool:
     if _RULE.match(line) or _TABLE_RULE.match(line) or _SOURCE_LINE.match(line):
         return True
     is_sentence = line.rstrip(" *_#").endswith((".", "!", "?")) and len(line.split()) > 4
-    if _TABLE_LINE.match(line) and _TABLE_RULE.match(following):
+    if "|" in line and "|" in following and _TABLE_RULE.match(following):
         return True
     is_underlined = bool(following.strip()) and re.fullmatch(r"\s*(?:={3,}|-{3,})\s*", following) is not None
     is_heading = _HEADING.match(line) or _BOLD_LINE.match(line) or (is_underlined and line.strip())
@@ -258,7 +392,7 @@ _SRC_NAME = (
     r"third|same|official|company'?s?|internal|user|product) )*"
     r"(?:documents?|docs?|contexts?|passages?|sources?|texts?|articles?|excerpts?|information|materials?|snippets?|"
     r"chunks?|handbook|manual|guide|search results?|results?|knowledge base|references?|pages?|sections?|"
-    r"documentation|files?|context information|pages? \d+ of the (?:\w+ ?){1,2}|" + _FILE + r")"
+    r"documentation|files?|context information|pages? \d+ of the (?:\w+ ?){1,2}|" + FILE + r")"
     r"(?: (?:provided|given|above|below|available|i (?:have|was given)|you (?:provided|gave|shared)|"
     r"(?:that )?(?:was|were) (?:provided|given|retrieved)))?"
     r"(?:\s*(?:#|no\.? ?|number |id )?\(?(?:[\w-]*\d[\w-]*|[A-Z])\)?"
@@ -324,6 +458,10 @@ def _courtesy() -> re.Pattern[str]:
         r"(?:please )?(?:let me know|feel free|do(?: not|n'?t) hesitate)\b.{0,160}|"
         r"if you (?:have|need|want|would like|require)\b.{0,100}\b(?:let me know|feel free|hesitate|just ask|"
         r"happy to|reach out|i can)\b.{0,100}|"
+        r"(?:please )?(?:enjoy(?: (?:it|your \w+))?|see below|(?:wait|hold on)(?: a \w+)?)|one moment|"
+        r"(?:have (?:fun|a safe \w+)|good luck|stay tuned)\b.{0,40}|take care|stay safe|no worries|my pleasure|"
+        r"any ?time|here you (?:go|are)|(?:good)?bye|see you\b.{0,20}|"
+        r"let'?s (?:see|begin|start|go|get started|dive in|take a look)\b.{0,20}|"
         r"i'?(?:m| am) here to help\b.{0,60}|have a (?:great|nice|good|lovely) (?:day|one|time|weekend)|"
         r"(?:here (?:is|are|'s)|here\u2019s|below (?:is|are)|see below|this is what|i found|these are)\b.{0,140}:|"
         r"(?:let me|i will|i'll) (?:explain|summari[sz]e|check|help|answer|look)\b.{0,80}|"

@@ -217,9 +217,11 @@ def _contractions() -> tuple[_Step, ...]:
         _step("won", r"\bwon't\b", "will not"),
         _step("shan", r"\bshan't\b", "shall not"),
         _step("t", r"(?<=[a-z])(?: n't|n't)\b", " not"),
+        _step("it that there they we you he she i",
+              r"\b(it|that|there|they|we|you|he|she|i)'(?:s|re|ll|ve|d|m)\b", r"\1"),
         _step("least less fewer minimum", least, "minimum"),
         _step("most more exceeding maximum", most, "maximum"),
-    )
+    )  # fmt: skip
 
 
 def _date(day: str, month: str, year: str | None) -> str:

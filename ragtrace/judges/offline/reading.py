@@ -8,33 +8,48 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from ragtrace.judges.offline.code import exact_in, known_code
 from ragtrace.judges.offline.contrast import terms_of
 from ragtrace.judges.offline.known import compare, known_in
-from ragtrace.judges.offline.markup import claim_in, plain, spelled_tables
+from ragtrace.judges.offline.markup import claim_in, filled, holes_in, plain, set_apart, spelled_tables
 from ragtrace.judges.offline.notation import normalise
+from ragtrace.judges.offline.short import is_short_claim
 from ragtrace.judges.offline.tables import table
 from ragtrace.judges.offline.words import is_readable, sentences, stems
 from ragtrace.model.record import CONTEXTS_TRUNCATED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ragtrace.judges.offline.code import KnownCode
     from ragtrace.judges.offline.known import Known
+    from ragtrace.judges.offline.markup import Apart
     from ragtrace.model import RagRecord
 
-REVISION = "4"  # raised when other attempts, claims or specifics are found
+REVISION = "5"  # raised when other attempts, claims or specifics are found
 MAX_SENTENCES = 200
 MAX_CONTEXT_CHARS = 1_048_576  # as many as capture keeps of a run
-SHORTEST_CLAIM_TERMS = 2  # "1.", "Sure!", "Yes." claim nothing; counting them cost .04 AUROC on MTRAG
+LONG_CLAIM_TERMS = 2  # with fewer, a part of a text may be a heading, a number of a list, or agreement
 WHOLE = "whole answers"  # the heading of refusals that need no expression
+_MARKS_OF_CODE = ("`", "~~~", "/", "www.", "@")
+_EDGES = " .!?\"'\u3002\uff01\u0964"
 EMPTY_RESPONSE = "Empty Response"  # LlamaIndex's text where nothing was retrieved, or the model said nothing
 
 
 @dataclass(frozen=True, slots=True)
 class ReadClaim:
-    """One claim as written, in one notation, and its terms."""
+    """One claim as written, in one notation, and its terms.
+
+    Attributes:
+        exact: its code, links and addresses, which count to the letter.
+        about: the terms of the sentence before and of the question, which tell what a short claim is about.
+    """
 
     text: str
     normal: str
     terms: frozenset[str]
+    exact: tuple[str, ...] = ()
+    about: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +73,41 @@ class ReadAnswer:
 def read_answer(record: RagRecord) -> ReadAnswer:
     """Read the answer of a record.
 
-    Questions claim nothing. Short sentences do so only where no longer one claims anything ("Oslo.").
+    Questions claim nothing, nor do headings, greetings and agreement ("Yes, it does."). A word alone ("Oslo")
+    counts where nothing longer claims anything. Code and links are read where the answer says nothing else.
 
     Example:
         >>> from ragtrace.model import RagRecord
-        >>> record = RagRecord(id="1", answer="Sure! It costs **12 euros** [1].")
+        >>> record = RagRecord(id="1", answer="Sure! It costs **12 euros** [1]. It is new.")
         >>> [claim.text for claim in read_answer(record).claims]
-        ['It costs 12 euros.']
+        ['It costs 12 euros.', 'It is new.']
     """
-    answer = plain(record.answer)
-    attempted = is_attempt(answer)
+    answer, apart = _said(record.answer)
+    attempted = is_attempt(filled(answer, apart))
     if not is_readable(answer, [passage.text for passage in record.contexts]):
         return ReadAnswer(attempted, unscorable="unsupported_language")
     if _is_cut(record):
         return ReadAnswer(attempted, unscorable=CONTEXTS_TRUNCATED)
     parts = sentences(answer)
+    asked = terms_of(normalise(record.query))
+    before: frozenset[str] = frozenset()
     read: list[ReadClaim] = []
     for part in parts[:MAX_SENTENCES]:
-        if not part.rstrip().endswith("?") and (claim := claim_in(part)):
-            normal = normalise(claim)
-            read.append(ReadClaim(claim, normal, terms_of(normal)))
-    claims = [claim for claim in read if len(claim.terms) >= SHORTEST_CLAIM_TERMS]
-    claims = claims or [claim for claim in read if claim.terms]
+        said = "" if part.rstrip().endswith("?") else claim_in(part)
+        if not said or (apart and said.rstrip().endswith(":") and not holes_in(said, apart)):
+            continue
+        claim = filled(said, apart)
+        normal = normalise(claim)
+        code = holes_in(said, apart)
+        exact = (*(one.exact for one in code if one.exact), *exact_in(claim))
+        terms = terms_of(normalise(" ".join(one.shown for one in code)) if code else normal)
+        read.append(ReadClaim(claim, normal, terms, exact, asked | before))
+        before = terms
+    read = [claim for claim in read if claim.terms]
+    if any(len(claim.terms) >= LONG_CLAIM_TERMS for claim in read):
+        claims = [claim for claim in read if len(claim.terms) >= LONG_CLAIM_TERMS or is_short_claim(claim.text)]
+    else:
+        claims = read
     return ReadAnswer(attempted, "", tuple(claims), len(parts) > MAX_SENTENCES)
 
 
@@ -88,6 +116,24 @@ def _is_cut(record: RagRecord) -> bool:
     n_chars = sum(len(passage.text) for passage in record.contexts)
     is_asked = record.lossy.keys().isdisjoint(("query_chars", "history"))
     return n_chars > MAX_CONTEXT_CHARS or not is_asked
+
+
+def _said(answer: str) -> tuple[str, list[Apart]]:
+    """Return what an answer says, and its code and links set apart where it says nothing else."""
+    text = plain(answer)
+    if not any(map(answer.__contains__, _MARKS_OF_CODE)):
+        return text, []
+    held, apart = set_apart(answer)
+    held = plain(held)
+    if not apart or any(_is_prose(part) for part in sentences(held)):
+        return text, []
+    return held, apart
+
+
+def _is_prose(part: str) -> bool:
+    """Return whether a sentence says something beside its code and links. A lead-in ("Run this:") does not."""
+    said = claim_in(part)
+    return not said.rstrip().endswith(":") and len(terms_of(normalise(said))) >= LONG_CLAIM_TERMS
 
 
 def is_blank(answer: str) -> bool:
@@ -111,7 +157,7 @@ def is_attempt(answer: str) -> bool:
         >>> is_attempt("Das weiß ich leider nicht."), is_attempt("申し訳ありませんが、わかりません。")
         (False, False)
     """
-    if is_blank(answer):
+    if is_blank(answer) or bare(answer) in table("refusals.txt")[WHOLE]:
         return False
     said = filter(None, map(claim_in, sentences(answer)))
     parts = [clause for sentence in said for clause in _turn().split(sentence) if clause.strip()]
@@ -119,6 +165,11 @@ def is_attempt(answer: str) -> bool:
     if not claiming:
         return not _refusal().search(answer)
     return any(not _refusal().search(part) and not part.rstrip().endswith(("?", "\uff1f")) for part in claiming)
+
+
+def bare(answer: str) -> str:
+    """Return an answer in lower case without marks at its edges, as whole refusals are listed."""
+    return answer.strip().strip(_EDGES).replace("\u2019", "'").lower()
 
 
 @cache
@@ -156,6 +207,12 @@ def read_contexts(record: RagRecord) -> tuple[list[list[tuple[str, str]]], Known
     )
 
 
+def code_in(record: RagRecord, contexts: Sequence[Sequence[tuple[str, str]]]) -> KnownCode:
+    """Read the code, links and addresses that an answer may take over, from contexts, question and turns."""
+    asked = (record.query, *(turn.content for turn in record.history))
+    return known_code([*(text for context in contexts for pair in context for text in pair), *asked])
+
+
 @dataclass(frozen=True, slots=True)
 class Specifics:
     """The invented specifics of an answer, and how it was read."""
@@ -178,4 +235,4 @@ def specifics_in(record: RagRecord) -> Specifics:
 
 def version() -> str:
     """Return 8 hex digits over the reading and its phrases."""
-    return hashlib.sha256(repr((REVISION, SHORTEST_CLAIM_TERMS, refusal_pattern())).encode()).hexdigest()[:8]
+    return hashlib.sha256(repr((REVISION, LONG_CLAIM_TERMS, refusal_pattern())).encode()).hexdigest()[:8]

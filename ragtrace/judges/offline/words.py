@@ -16,7 +16,11 @@ _STOP = frozenset(
     ).split()
 )
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?|\d[\d.,]*\d")
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"')\]]*\s+|\n+")
+_SENTENCE_END = re.compile(
+    r"(?<!\b[DM]r\.)(?<!\bM[rs]s\.)(?<!\bMs\.)(?<!\bProf\.)(?<!\b[ei]\.[ge]\.)(?<!\bvs\.)"
+    r"(?<=[.!?。！？])[\"')\]]*\s+|\n+"
+)
+_LONGEST = 2000  # characters of a sentence; a longer one is cut, as some comparisons would cost its square
 _LIST_MARK = re.compile(r"^(?:[-*•#>]+|\d{1,3}[.)])\s+")
 _SUFFIXES = ("ingly", "edly", "ing", "ied", "ies", "ed", "es", "ly", "s")
 
@@ -32,14 +36,25 @@ _ADDRESS = re.compile(r"(?:https?://|www\.)\S+|[\w.-]{1,64}@[\w.-]+")
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text without list marks.
 
-    Lines end sentences too; a blank text gives none.
+    Lines end sentences too; a blank text gives none. A sentence of more than 2,000 characters is cut at a blank.
 
     Example:
         >>> sentences("It opened in 2010. It is in Oslo.")
         ['It opened in 2010.', 'It is in Oslo.']
     """
-    parts = (_LIST_MARK.sub("", part.strip().replace("**", "")) for part in _SENTENCE_END.split(text) if part)
+    whole = (_LIST_MARK.sub("", part.strip().replace("**", "")) for part in _SENTENCE_END.split(text) if part)
+    parts = (part for sentence in whole for part in _cut(sentence))
     return [part for part in parts if part.strip()]
+
+
+def _cut(sentence: str) -> list[str]:
+    parts, start = [], 0
+    while len(sentence) - start > _LONGEST:
+        blank = sentence.rfind(" ", start, start + _LONGEST)
+        end = blank if blank > start else start + _LONGEST
+        parts.append(sentence[start:end])
+        start = end
+    return [*parts, sentence[start:]]
 
 
 def stems(text: str) -> list[str]:

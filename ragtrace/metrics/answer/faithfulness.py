@@ -19,7 +19,8 @@ async def faithfulness(ctx: EvalContext) -> list[MetricResult]:
 
     In [0, 1], higher is better. The judge splits the answer into atomic claims and names the contexts that support
     each; partial support is no support. A judge that measures support gives the mean support of the sentences
-    instead. Up to 40 claims are read; ``details.truncated`` says where there were more.
+    instead; short ones ("It is free.") count, greetings and "Yes." do not. Up to 40 claims are read;
+    ``details.truncated`` says where there were more.
 
     ``na``: no_answer, partial_run; no_contexts (0.0 with `MetricOptions.zero_on_empty_context`); no_claims;
     abstained for a refusal, with the support kept in the details. Peers disagree here: without claims ragas gives

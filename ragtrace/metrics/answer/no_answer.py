@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.offline.reading import WHOLE
+from ragtrace.judges.offline.reading import WHOLE, bare
 from ragtrace.judges.offline.tables import table
 from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Output, answer_lacking, result
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from ragtrace.model import MetricResult
 
 NAME = "answered"
-_EDGES = " .!?\"'\u3002\uff01\u0964"
 
 
 async def no_answer(ctx: EvalContext) -> list[MetricResult]:
     """1.0 for an attempt, right or wrong; 0.0 for an answer that declines or is blank, and a provider's refusal.
 
-    Higher is better. A blank answer, LlamaIndex's "Empty Response" and a known phrase, in any of 28 languages, are
-    decided without a call. A run that did not end as ``answered`` is ``na partial_run``, one whose answer was lost
-    ``na answer_missing``, and one without an answer, as a line of a file may be, ``na missing_input:answer``.
+    Higher is better. Code, a link, a number or a table alone is an attempt. A blank answer, LlamaIndex's "Empty
+    Response" and a known phrase, in any of 28 languages, are decided without a call. A run that did not end as
+    ``answered`` is ``na partial_run``, one whose answer was lost ``na answer_missing``, and one without an answer, as
+    a line of a file may be, ``na missing_input:answer``.
 
     Example:
         >>> import asyncio
@@ -34,8 +34,8 @@ async def no_answer(ctx: EvalContext) -> list[MetricResult]:
     lacking = answer_lacking(ctx.record)
     if lacking is not None and lacking not in {"no_answer", "abstained"}:
         return METRIC.spec.every(lacking)
-    bare = ctx.record.answer.strip().strip(_EDGES).replace("’", "'").lower()
-    if lacking or not bare or bare in table("refusals.txt")[WHOLE]:
+    said = bare(ctx.record.answer)
+    if lacking or not said or said in table("refusals.txt")[WHOLE]:
         return [result(NAME, 0.0, {"attempted": False, "short_circuit": True})]
     attempted = (await ctx.audit()).attempted
     return [result(NAME, float(attempted), {"attempted": attempted, "short_circuit": False})]

@@ -64,7 +64,16 @@ async def test_no_text_breaks_it(answer: str, contexts: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1.234,5 million", "\ud800 lone", "北京是中国的首都。", "مرحبا بالعالم", "a" * 100_000, "\x00\u202e"]
+    "text",
+    [
+        "1.234,5 million",
+        "\ud800 lone",
+        "北京是中国的首都。",
+        "مرحبا بالعالم",
+        "a" * 100_000,
+        "\x00\u202e",
+        "\ue000 [`\ue001`](a/b)",
+    ],
 )
 async def test_odd_texts(text: str) -> None:
     assert (await audit(text, (text,))) is not None

@@ -1,0 +1,91 @@
+"""Compares code, links and addresses with the contexts, where each letter counts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from ragtrace.judges.offline.notation import normalise
+from ragtrace.judges.offline.words import stems
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LINK = (
+    r"(?:\b[a-z][a-z0-9+.-]{0,20}://|\bwww\.)[^\s<>()\[\]{}\"'`|]{0,500}[^\s<>()\[\]{}\"'`|.,;:!?]|"
+    r"\b[a-z0-9][\w-]{0,62}(?:\.[\w-]{1,63}){0,4}\.[a-z]{2,12}/[\w./?=&%#~+-]{0,500}\w"
+)
+PATH = r"(?<![\w./])(?:~|\.{1,2}|[A-Za-z]:)?[/\\][\w.-]+[/\\][\w./\\-]*\w"  # of two names at least
+_EMAIL = r"\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+"
+_PATH = r"(?<![\w./])(?:~|\.{1,2}|[A-Za-z]:)?[/\\][\w.-]+(?:[/\\][\w.-]+)*[/\\]?"
+_FLAG = r"(?<![\w-])--?[A-Za-z][\w-]*"
+_WORD = r"[^\W_]\w*(?:[./\\-]\w+)*"
+_START = re.compile(r"^(?:[a-z][a-z0-9+.-]*://)?(?:www\.)?")
+
+
+@cache
+def _pieces() -> re.Pattern[str]:
+    return re.compile(f"{LINK}|{_EMAIL}|{_PATH}|{_FLAG}|{_WORD}", re.IGNORECASE)
+
+
+@cache
+def _exact() -> re.Pattern[str]:
+    """Match what counts to the letter in prose too: addresses, paths of two names, flags, pinned versions."""
+    return re.compile(
+        rf"{LINK}|{_EMAIL}|{PATH}|(?<=\s)--[a-z][\w-]+|\b[\w.-]{{1,64}}==[\w.]{{0,64}}\w", re.IGNORECASE
+    )
+
+
+def exact_in(prose: str) -> tuple[str, ...]:
+    """Return the parts of a sentence that count to the letter.
+
+    Example:
+        >>> exact_in("Write to help@nova.dev and run nova-cli==2.1 with --fast.")
+        ('help@nova.dev', 'nova-cli==2.1', '--fast')
+    """
+    return tuple(_exact().findall(prose))
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCode:
+    """The words of given texts, and the pieces of code that they hold as written."""
+
+    pieces: frozenset[str]
+    words: frozenset[str]
+
+    def lacking(self, code: Iterable[str]) -> list[str]:
+        """Return the pieces of code that the texts lack, each once.
+
+        Example:
+            >>> known_code(["Run `nova login --token T`."]).lacking(["nova login --force"])
+            ['--force']
+        """
+        found = (piece for one in code for piece in _pieces().findall(one))
+        return list(dict.fromkeys(piece for piece in found if not self._holds(piece)))
+
+    def _holds(self, piece: str) -> bool:
+        if _key(piece) in self.pieces:
+            return True
+        if not piece[0].isalnum() or any(sign in piece for sign in "./\\@"):
+            return False
+        if any(map(str.isdigit, piece)):  # "30s" where the texts have "30 seconds"
+            return all(_key(part) in self.pieces for part in _pieces().findall(normalise(piece)))
+        return self.words.issuperset(stems(piece.replace("_", " ")))
+
+
+def known_code(texts: Iterable[str]) -> KnownCode:
+    """Collect the pieces and the words of texts."""
+    pieces: set[str] = set()
+    words: set[str] = set()
+    for text in texts:
+        pieces.update(map(_key, _pieces().findall(text)))
+        words.update(stems(text.replace("_", " ")))
+    return KnownCode(frozenset(pieces), frozenset(words))
+
+
+def _key(piece: str) -> str:
+    """Return a piece in lower case, a link without scheme and last slash."""
+    lowered = piece.lower()
+    return (_START.sub("", lowered).rstrip("/") if "." in lowered else lowered) or lowered

@@ -24,6 +24,9 @@ class Draw:
         reason: why it was forced or not drawn.
         rates: the probability of each metric that is to be computed.
         factor: by which pressure lowered them; the trace stands for 1 / factor that wanted to be drawn.
+        undrawn: metrics for which pressure left no probability, each with the share of all traces that gets as far;
+            the trace counts as missing for them, with the weight 1 / share.
+        undrawn_for: what left none: ``budget_exceeded`` or ``queue_full``.
     """
 
     decision: Literal["random", "forced", "none", "dropped"]
@@ -31,6 +34,8 @@ class Draw:
     reason: str | None = None
     rates: Mapping[str, float] = field(default_factory=dict)
     factor: float = 1.0
+    undrawn: Mapping[str, float] = field(default_factory=dict)
+    undrawn_for: str = ""
 
 
 def uniform(trace_id: str, salt: bytes = _SALT) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -131,15 +131,16 @@ class Sampler:
             seen: share of all traces that get here, those with the lowest numbers; each stands for 1 / seen in the
                 demand that sets the pressure.
         """
-        rate, scale = self.rates.of(record)
-        own = self.rates.metrics
-        wanted = {name: min(own[name] * scale, 1.0) if name in own else rate for name in metrics}
+        rate, wanted = self._wanted(record, metrics)
         most = max(wanted.values(), default=rate)
         factor = 1.0 if self._pressure is None or most <= 0.0 else self._pressure.factor(most / seen)
-        if most * factor < FLOOR <= most or factor == 0.0:
-            return self._forced(record, metrics) or Draw(
-                decision="dropped", probability=most * factor, reason="pressure"
+        if self._pressure is not None and (most * factor < FLOOR <= most or factor == 0.0):
+            cause = self._pressure.cause
+            reason = cause if cause == "budget_exceeded" else "pressure"
+            draw = self._forced(record, metrics) or Draw(
+                decision="dropped", probability=most * factor, reason=reason
             )
+            return replace(draw, undrawn=_alike(wanted, seen), undrawn_for=cause)
         number = uniform(record.trace_id)
         drawn = {name: p * factor for name, p in wanted.items() if number < p * factor}
         if drawn or (not metrics and number < rate * factor):
@@ -147,6 +148,15 @@ class Sampler:
             return Draw(decision="random", probability=most * factor, rates=drawn, factor=factor)
         forced = self._forced(record, metrics) if most > 0.0 else None
         return forced or Draw(decision="none", probability=most * factor, reason="not_sampled")
+
+    def undrawn(self, record: RagRecord, metrics: Sequence[str], *, seen: float = 1.0) -> dict[str, float]:
+        """Return `Draw.undrawn` of a trace that cannot be drawn whatever the pressure is, because it was lost."""
+        return _alike(self._wanted(record, metrics)[1], seen)
+
+    def _wanted(self, record: RagRecord, metrics: Sequence[str]) -> tuple[float, dict[str, float]]:
+        rate, scale = self.rates.of(record)
+        own = self.rates.metrics
+        return rate, {name: min(own[name] * scale, 1.0) if name in own else rate for name in metrics}
 
     def _forced(self, record: RagRecord, metrics: Sequence[str]) -> Draw | None:
         reason = forced_reason(record)
@@ -164,3 +174,7 @@ class Sampler:
             return False
         self._credit -= 1.0
         return True
+
+
+def _alike(wanted: Mapping[str, float], seen: float) -> dict[str, float]:
+    return {name: seen for name, p in wanted.items() if p > 0.0}

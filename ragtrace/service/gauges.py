@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from functools import partial
 from hashlib import sha256
@@ -106,12 +107,13 @@ class ServiceGauges:
         """Return the load of the queue, of a spool by its own accounts; None before these are known."""
         stats = self._queue.stats()
         size, capacity = sum(part.size for part in stats), sum(part.capacity for part in stats)
-        if not self._queue.is_shared:
-            return Load(size=size, capacity=capacity, served=_served(self._ledger.counts()))
         counters = counters_of(self._queue)
-        if counters is None:
+        if self._queue.is_shared and counters is None:
             return None
-        return Load(size=size, capacity=capacity, served=_served(counters.ends), wanted=counters.wanted)
+        served = _served(self._ledger.counts() if counters is None else counters.ends)
+        affordable = math.inf if self._limiter is None else self._limiter.affordable(served=served, waiting=size)
+        wanted = None if counters is None else counters.wanted
+        return Load(size=size, capacity=capacity, served=served, affordable=affordable, wanted=wanted)
 
     def blocked(self) -> Blocked | None:
         """Return why no call of the judge passes, None when one may."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ragtrace.host import Clock
 from ragtrace.scoring.limits.bucket import MOST_DEBT, Bucket
+from ragtrace.scoring.limits.pace import Purse
 from ragtrace.sqlite_file import SharedFile
 
 if TYPE_CHECKING:
@@ -209,6 +210,19 @@ class Budget:
         usd = (_nano(caps.usd_per_day) - spent[0] - reserved[0]) / 1e9 if caps.usd_per_day else None
         tokens = caps.tokens_per_day - spent[1] - reserved[1] if caps.tokens_per_day else None
         return Left(usd=usd, tokens=tokens)
+
+    def purses(self) -> tuple[list[Purse], float]:
+        """Return the budgets that are on, in nano-dollars and in tokens, and the seconds until they begin anew."""
+        with self._transaction() as connection:
+            wall_s = self._clock.wall()
+            today, _ = self._sums(connection, _day_of(wall_s))
+            ever = connection.execute(
+                "SELECT COALESCE(SUM(nano_usd), 0), COALESCE(SUM(tokens), 0) FROM days WHERE account = ?",
+                (self._account,),
+            ).fetchone()
+        budgets = (_nano(self._caps.usd_per_day), self._caps.tokens_per_day or 0)
+        found = [Purse(*each) for each in zip(budgets, today, ever, strict=True) if each[0]]
+        return found, DAY_S - wall_s % DAY_S
 
     def close(self) -> None:
         """Close the file; the next call opens it again."""

@@ -18,6 +18,7 @@ from ragtrace.host import Clock
 from ragtrace.scoring.limits.blocked import OF_REQUEST, Blocked, error_of
 from ragtrace.scoring.limits.breaker import Breaker
 from ragtrace.scoring.limits.budget import Budget, Caps, Left, Refusal
+from ragtrace.scoring.limits.pace import Pace
 from ragtrace.scoring.limits.prices import Prices
 from ragtrace.scoring.limits.token_estimate import TokenEstimate, charged
 
@@ -132,6 +133,7 @@ class JudgeLimiter:
         self._is_usd_capped = bool(caps.usd_per_day)
         self._has_price: bool | None = None
         self._estimate = TokenEstimate()
+        self._pace = Pace()
         self._breaker = Breaker()
         self._calls = calls
         self._under_way = 0
@@ -188,6 +190,20 @@ class JudgeLimiter:
                 held=self._breaker.held,
                 under_way=self._under_way,
             )
+
+    def affordable(self, *, served: int, waiting: float) -> float:
+        """Return the units a minute that today's budgets pay for until midnight, UTC; infinite where none binds.
+
+        Args:
+            served: units that ended so far in all processes that share the file.
+            waiting: units that wait to be scored.
+        """
+        try:
+            purses, left_s = self._budget.purses()
+        except (sqlite3.Error, OSError):  # no call is made either, and what waits counts as missing
+            return math.inf
+        with self._lock:
+            return self._pace.units_per_minute(purses, served=served, waiting=waiting, left_s=left_s)
 
     def close(self) -> None:
         """Close the file; from any thread."""

@@ -41,43 +41,60 @@ GAUGES = {
 
 
 @dataclass(slots=True, eq=False)
+class _Entry:
+    """A run in the window; its scores are replaced once the second judge has given its own."""
+
+    at: float
+    span: tuple[str, str]
+    run: JudgedRun
+
+
+@dataclass(slots=True, eq=False)
 class _CombinedSeries:
     """The runs of one series in the window, and pairs of both judges from before.
 
     Attributes:
         first: labels of the first judge.
         attributes: labels of the points; None before the first result of the second judge.
+        waiting: of `runs` those that the second judge is to be asked about again, by trace and span.
     """
 
     first: Attributes
     attributes: Attributes | None = None
-    runs: deque[tuple[float, JudgedRun]] = field(default_factory=lambda: deque(maxlen=MAX_RUNS))
+    runs: deque[_Entry] = field(default_factory=lambda: deque(maxlen=MAX_RUNS))
+    waiting: dict[tuple[str, str], _Entry] = field(default_factory=dict)
     past: deque[JudgedRun] = field(default_factory=lambda: deque(maxlen=_PAST_PAIRS))
     mean: CombinedMean | None = None
     is_read: bool = False
 
-    def add(self, now: float, run: JudgedRun) -> None:
-        if len(self.runs) == MAX_RUNS:
-            self._leave()
-        self.runs.append((now, run))
+    def add(self, now: float, span: tuple[str, str], run: JudgedRun) -> None:
         self.is_read = False
+        if (entry := self.waiting.pop(span, None)) is None:
+            if len(self.runs) == MAX_RUNS:
+                self._leave()
+            entry = _Entry(now, span, run)
+            self.runs.append(entry)
+        entry.run = run
+        if run.is_missing:
+            self.waiting[span] = entry
 
     def read(self, oldest: float) -> CombinedMean | None:
         """Return the mean over the runs since `oldest`, computed anew where runs came or left."""
         from ragtrace.stats.two_judges.two_phase import combined_mean  # noqa: PLC0415 - numpy only where two judges score
 
-        while self.runs and self.runs[0][0] < oldest:
+        while self.runs and self.runs[0].at < oldest:
             self._leave()
         if not self.is_read:
-            self.mean = combined_mean([run for _, run in self.runs], self.past)
+            self.mean = combined_mean([entry.run for entry in self.runs], self.past)
             self.is_read = True
         return self.mean
 
     def _leave(self) -> None:
-        _, run = self.runs.popleft()
+        entry = self.runs.popleft()
+        self.waiting.pop(entry.span, None)
         self.is_read = False
-        if run.second is not None:
-            self.past.append(run)
+        if entry.run.second is not None:
+            self.past.append(entry.run)
 
 
 class CombinedMeans:
@@ -115,7 +132,7 @@ class CombinedMeans:
 
     @guarded
     def observe(self, record: RagRecord, scores: Sequence[Score]) -> None:
-        """Take the scores of one run."""
+        """Take the scores of one run; once more when the second judge has given those that failed at first."""
         of_second = {score.result.key: score for score in scores if self._is_of(score, self._second)}
         for score in scores:
             output = self._outputs.get(score.result.name)
@@ -145,7 +162,8 @@ class CombinedMeans:
                 return
             if second is not None and series.attributes is None:
                 series.attributes = self._instruments.series(record, second.result, output) | series.first
-            series.add(self._clock(), _run_of(output, first, second))
+            span = (first.key.trace_id, first.key.span_id)
+            series.add(self._clock(), span, _run_of(output, first, second))
 
     def _series_of(self, labels: Attributes, first: MetricResult) -> _CombinedSeries | None:
         key = tuple(sorted(labels.items()))

@@ -127,3 +127,20 @@ def test_workflows_are_series_of_their_own() -> None:
         means.take(score("overlap", 0.3), score("openai:m", 0.1, 2.0), workflow="other")
     found = {str(labels["gen_ai.workflow.name"]): value for value, labels in means.means.points("mean")}
     assert found == {"rag": pytest.approx(0.5, abs=0.02), "other": pytest.approx(0.1, abs=0.02)}
+
+
+def test_a_run_that_waits_for_the_second_judge_is_one_that_it_failed_on_until_it_answers() -> None:
+    means = filled()
+    for _ in range(2):  # every try tells
+        means.take(score("overlap", 0.1), score("openai:m", None, 8.0))
+    waiting = means.mean()
+    assert waiting is not None
+    assert [len(series.runs) for series in means.means._series.values()] == [81]
+    means.take(score("overlap", 0.1), score("openai:m", 0.9, 8.0))
+    answered = means.mean()
+    assert answered is not None
+    assert answered > waiting
+    assert [len(series.runs) for series in means.means._series.values()] == [81]
+    means.clock.now += WINDOW_S + 1
+    assert means.mean() is None
+    assert [len(series.waiting) for series in means.means._series.values()] == [0]

@@ -222,6 +222,7 @@ SCORE_W2X: Final = "ragtrace.score.w2x"
 SCORE_W2X2: Final = "ragtrace.score.w2x2"
 SCORE_LOW_W: Final = "ragtrace.score.low.w"
 SCORE_MISSING_W: Final = "ragtrace.score.missing.w"
+SCORE_RECOVERED_W: Final = "ragtrace.score.recovered.w"
 SCORE_DUE_W: Final = "ragtrace.score.due.w"
 SCORE_DUE_W2: Final = "ragtrace.score.due.w2"
 DIAGNOSIS_N: Final = "ragtrace.diagnosis.n"
@@ -408,6 +409,12 @@ METRICS: Final[tuple[Instrument, ...]] = (
     _counter(SCORE_W2X2, "{score}", "Sum over clusters of the squared weighted score."),
     _counter(SCORE_LOW_W, "{score}", "Sum of w of scores on the failing side of the metric's threshold."),
     _counter(SCORE_MISSING_W, "{score}", "Sum of w of the runs that should have a score and have none.", _MISSING),
+    _counter(
+        SCORE_RECOVERED_W,
+        "{score}",
+        "The part of missing.w whose score came after all; less it is missing.",
+        _MISSING,
+    ),
     _counter(SCORE_DUE_W, "{score}", "Sum of w of the runs that should have a score.", _DUE),
     _counter(
         SCORE_DUE_W2, "{score}", "Sum of squared weights of clusters of the runs that should have a score.", _DUE

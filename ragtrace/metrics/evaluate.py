@@ -16,6 +16,7 @@ from ragtrace.model import JudgeInfo, MetricResult, RagRecord
 from ragtrace.model.diagnosis import DIAGNOSIS
 from ragtrace.model.passage import content_hash
 from ragtrace.model.record import CONTEXTS_TRUNCATED
+from ragtrace.model.score import is_of_set_up
 from ragtrace.prompts.loader import plain_forms
 
 if TYPE_CHECKING:
@@ -65,6 +66,20 @@ async def evaluate(metrics: Iterable[Metric], ctx: EvalContext) -> list[MetricRe
             results = await compute_safely(metric, ctx)
         evaluated[metric.spec.name] += _signed(metric.spec, results, ctx)
     return [result for results in evaluated.values() for result in results]
+
+
+def is_due(spec: MetricSpec, ctx: EvalContext) -> bool:
+    """Return whether a metric should have a score for a record, as far as its inputs tell before it is computed.
+
+    Example:
+        >>> from ragtrace.metrics.registry import select
+        >>> from ragtrace.model import RagRecord
+        >>> ctx = EvalContext(RagRecord(id="1", query="Where?", answer="In Oslo."))
+        >>> [is_due(metric.spec, ctx) for metric in select(["invented_specifics", "factual_correctness"])]
+        [True, False]
+    """
+    reason = _missing(spec, ctx)
+    return reason is None or not is_of_set_up(reason)
 
 
 def _missing(spec: MetricSpec, ctx: EvalContext) -> str | None:

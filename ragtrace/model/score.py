@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ragtrace.model.diagnosis import DIAGNOSIS, WORDS
 
@@ -30,7 +30,7 @@ ERROR_REASONS = frozenset(
         "budget_exceeded",
     }
 )  # fmt: skip
-SKIP_REASONS = frozenset({"not_sampled", "budget_exceeded", "expired", "evicted"})
+SKIP_REASONS = frozenset({"not_sampled", "budget_exceeded", "queue_full", "expired", "evicted", "shutdown"})
 NOT_APPLICABLE = frozenset(
     {
         "no_answer_expected", "no_labels", "k_not_positive", "insufficient_runs", "insufficient_ratings",
@@ -173,7 +173,8 @@ class MetricResult:
     def is_missing(self) -> bool:
         """Whether a score is missing from the mean for a reason that may depend on the run's quality.
 
-        Every ``error`` is, and each ``na`` but those of `NOT_APPLICABLE` and ``missing_input:NAME``.
+        Every ``error`` is, each ``skipped`` but ``not_sampled``, for which other runs stand with their weights, and
+        each ``na`` but those of `NOT_APPLICABLE` and ``missing_input:NAME``.
 
         Example:
             >>> MetricResult(name="faithfulness", state="na", reason="abstained").is_missing
@@ -181,11 +182,9 @@ class MetricResult:
             >>> MetricResult(name="faithfulness", state="na", reason="missing_input:answer").is_missing
             False
         """
-        if self.reason is None or self.state == "skipped":
+        if self.reason is None:
             return False
-        return self.state == "error" or not (
-            self.reason in NOT_APPLICABLE or self.reason.startswith(_MISSING_INPUT)
-        )
+        return not is_of_set_up(self.reason) if self.state == "na" else self.reason != "not_sampled"
 
     def shown_details(self, *, has_content: bool) -> dict[str, object]:
         """Return the details that may leave; without content finite numbers, truth values and a verdict's words.
@@ -210,6 +209,24 @@ class MetricResult:
             or (isinstance(value, float) and math.isfinite(value))
             or (self.name == DIAGNOSIS and isinstance(value, str) and value in WORDS.get(name, ()))
         }
+
+
+def is_of_set_up(reason: str) -> bool:
+    """Return whether a reason of state ``na`` is decided by the set-up or the record, and never by a run's quality.
+
+    Example:
+        >>> is_of_set_up("no_labels"), is_of_set_up("missing_input:reference"), is_of_set_up("no_contexts")
+        (True, True, False)
+    """
+    return reason in NOT_APPLICABLE or reason.startswith(_MISSING_INPUT)
+
+
+class Missed(NamedTuple):
+    """A counted missing score of a waiting run; the score takes back the same weight with the same words."""
+
+    weight: float
+    outcome: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

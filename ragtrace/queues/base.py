@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from ragtrace.model import End, RagRecord
+    from ragtrace.model import End, Missed, RagRecord
     from ragtrace.telemetry.spans.writer import Root
 
     Ended = Callable[[End, str], None]
@@ -32,6 +32,8 @@ class Unit:
         rates: the same for each metric that is to be computed; empty = every metric, at `probability`.
         factor: the part of it that is the pressure's; the unit stands for 1 / factor that wanted to be here.
         kept: probability with which it outlived the evictions of full queues; it divides the weight too.
+        missed: what its metrics were counted missing with at its first failed try, by output; empty before. Their
+            scores take it back, in whichever process.
         is_recorded: whether the root span was sampled for export; without it no evaluation span is written.
         root: the process's own handle of the root span, None for a unit from elsewhere.
         offered_at: monotonic seconds.
@@ -44,6 +46,7 @@ class Unit:
     rates: Mapping[str, float] = field(default_factory=dict)
     factor: float = 1.0
     kept: float = 1.0
+    missed: Mapping[str, Missed] = field(default_factory=dict)
     is_recorded: bool = True
     root: Root | None = None
     offered_at: float = field(default_factory=time.monotonic)
@@ -193,8 +196,9 @@ class Queue(Protocol):
     def nack(self, job: Job, delay_s: float = 0.0, reason: str = "", *, is_attempt: bool = True) -> bool:
         """Give a job back, due in `delay_s`; return False when its lease was lost.
 
-        An attempt counts: after `MAX_ATTEMPTS` the job ends as ``dead`` with its reason. Without an attempt and
-        without a delay the scorer stops: a queue that dies with the process drops the job.
+        The next lease gives it out with the `Unit.missed` that it has now. An attempt counts: after `MAX_ATTEMPTS`
+        the job ends as ``dead`` with its reason. Without an attempt and without a delay the scorer stops: a queue
+        that dies with the process drops the job.
         """
         ...
 
@@ -241,6 +245,19 @@ class SharedQueue(Queue, Protocol):
     @property
     def unread_s(self) -> float:
         """Seconds for which the queue could not be read or written, 0.0 when it can."""
+        ...
+
+
+@runtime_checkable
+class LossTellingQueue(Protocol):
+    """A queue that tells of units that it loses, so that they count as missing scores.
+
+    It tells of those for which nothing else stands: the weights of the units that are left stand for those that a
+    full queue evicts at random.
+    """
+
+    def on_lost(self, lost: Callable[[Unit, str], None]) -> None:
+        """Set the function that is called with each lost unit and the reason, from any thread."""
         ...
 
 

@@ -39,6 +39,10 @@ def ignore_end(state: End, reason: str) -> None:
     """Ignore the end of a unit."""
 
 
+def ignore_loss(unit: Unit, reason: str) -> None:
+    """Ignore the loss of a unit."""
+
+
 class MemoryQueue:
     """First in, first out; a full queue evicts units at random.
 
@@ -80,6 +84,7 @@ class MemoryQueue:
         self.capacity = capacity
         self.capacity_bytes = capacity_bytes
         self._ended = ended
+        self._lost: Callable[[Unit, str], None] = ignore_loss
         self._clock = clock
         self._wake: Callable[[], None] | None = None
         self._rng = rng or random.Random()
@@ -98,6 +103,10 @@ class MemoryQueue:
     def on_put(self, wake: Callable[[], None] | None) -> None:
         """Set the function that `put` calls in its thread."""
         self._wake = wake
+
+    def on_lost(self, lost: Callable[[Unit, str], None]) -> None:
+        """Set the function that is called with each unit that is lost, and the reason."""
+        self._lost = lost
 
     def put(self, unit: Unit) -> list[Unit]:
         """Take a unit; return the evicted ones, or the unit itself if too large."""
@@ -143,7 +152,7 @@ class MemoryQueue:
         elif is_attempt or delay_s > 0.0:
             self._give_back(Job(unit=job.unit, attempt=job.attempt + is_attempt, key=job.key), delay_s)
         else:
-            self._ended("dropped", "shutdown")
+            self._drop(job.unit)
         return True
 
     def heartbeat(self, held: Sequence[Job]) -> None:
@@ -182,8 +191,8 @@ class MemoryQueue:
     def close(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing is waited for
         """End every unit as ``dropped shutdown``; return whether there was none."""
         units = self.clear()
-        for _ in units:
-            self._ended("dropped", "shutdown")
+        for unit in units:
+            self._drop(unit)
         return not units
 
     def clear(self) -> list[Unit]:
@@ -197,22 +206,27 @@ class MemoryQueue:
             self._bytes = 0
         return units
 
+    def _drop(self, unit: Unit) -> None:
+        self._ended("dropped", "shutdown")
+        self._lost(unit, "shutdown")
+
     def _give_back(self, job: Job, wait_s: float) -> None:
         size = job.unit.size_bytes
         with self._lock:
-            if self._is_closed:
-                evicted, reason = [job.unit], "shutdown"
-            else:
+            is_closed, evicted = self._is_closed, []
+            if not is_closed:
                 waiting = _Waiting(job.unit, size, self._log_kept)
                 later = _Delayed(self._clock() + wait_s, waiting, job.attempt, job.key)
                 insort(self._later, later, key=attrgetter("due_s"))
                 self._bytes += size
-                evicted, reason = self._evicted(), "queue_full"
+                evicted = self._evicted()
+        if is_closed:
+            self._drop(job.unit)
         for _ in evicted:
-            self._ended("dropped", reason)
+            self._ended("dropped", "queue_full")
 
     def _evicted(self) -> list[Unit]:
-        gone = []
+        gone: list[Unit] = []
         while (n := self.size) > self.capacity or self._bytes > self.capacity_bytes:
             waiting = self._removed(self._rng.randrange(n))
             self._bytes -= waiting.size

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import uuid
+from typing import TYPE_CHECKING
 
+from ragtrace.model import Missed
 from ragtrace.model.codec import record_from_json, record_to_json
 from ragtrace.queues.base import Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # A record that capture made stays below it in every script: control characters take six bytes each in JSON, and a
 # text stands in each of three pools.
@@ -38,6 +43,7 @@ def to_bytes(unit: Unit) -> bytes:
         "probability": unit.probability,
         "kept": unit.kept,
         "rates": dict(unit.rates),
+        "missed": dict(unit.missed),
         "is_recorded": unit.is_recorded,
     }
     return json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
@@ -65,6 +71,31 @@ def from_bytes(payload: bytes, *, key: str, age_s: float, now: float, kept: floa
         probability=float(facts["probability"]),
         kept=kept * float(facts.get("kept", 1.0)),
         rates={str(name): float(rate) for name, rate in facts.get("rates", {}).items()},
+        missed=_missed(facts.get("missed", {})),
         is_recorded=bool(facts.get("is_recorded", True)),
         offered_at=now - age_s,
     )
+
+
+def missed_to_text(unit: Unit) -> str:
+    """Return what a unit was counted missing with as JSON, "" where it was not.
+
+    Example:
+        >>> from ragtrace.model import RagRecord
+        >>> unit = Unit(record=RagRecord(id="1"), missed={"mrr": Missed(20.0, "error", "judge_timeout")})
+        >>> missed_from_text(missed_to_text(unit)) == unit.missed
+        True
+    """
+    return json.dumps(dict(unit.missed), separators=(",", ":")) if unit.missed else ""
+
+
+def missed_from_text(text: str) -> dict[str, Missed]:
+    """Return what `missed_to_text` wrote."""
+    return _missed(json.loads(text)) if text else {}
+
+
+def _missed(facts: Mapping[str, tuple[float, str, str]]) -> dict[str, Missed]:
+    return {
+        str(name): Missed(float(weight), str(outcome), str(reason))
+        for name, (weight, outcome, reason) in facts.items()
+    }

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("ragtrace")
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 BUSY_S = 10.0  # how long a transaction waits for another process's
 _SEEN_EVERY_S = 10.0
 _GONE_S = 60.0  # without a sign of life another host is taken for gone
@@ -39,7 +39,7 @@ CREATE TABLE jobs (
   seq INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, state TEXT NOT NULL, priority INTEGER NOT NULL,
   not_before REAL NOT NULL, lease_until REAL NOT NULL DEFAULT 0, owner TEXT NOT NULL DEFAULT '',
   attempts INTEGER NOT NULL DEFAULT 0, offered_at REAL NOT NULL, size INTEGER NOT NULL, payload BLOB,
-  log_kept REAL NOT NULL DEFAULT 0
+  log_kept REAL NOT NULL DEFAULT 0, missed TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX ready ON jobs (priority DESC, seq) WHERE state = 'ready';
 CREATE INDEX leased ON jobs (lease_until) WHERE state = 'leased';
@@ -52,10 +52,20 @@ CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 # `log_kept` of a job that waits is the fact of that name when it came; of a leased one, what it lost since. So one
 # difference turns the one into the other, at each lease and at each return.
 _KEPT = "INSERT OR IGNORE INTO facts VALUES ('log_kept', 0)"
-_FROM_1 = "ALTER TABLE jobs ADD COLUMN log_kept REAL NOT NULL DEFAULT 0"
+_LATER_COLUMNS = {
+    "log_kept": "ALTER TABLE jobs ADD COLUMN log_kept REAL NOT NULL DEFAULT 0",
+    "missed": "ALTER TABLE jobs ADD COLUMN missed TEXT NOT NULL DEFAULT ''",
+}
+_BACK = (
+    "UPDATE jobs SET state = 'ready', owner = '', not_before = ?1,"
+    " missed = CASE ?2 WHEN '' THEN missed ELSE ?2 END,"
+    " log_kept = (SELECT value FROM facts WHERE name = 'log_kept') - log_kept"
+)
+_RELEASED = f"{_BACK}, attempts = attempts - 1 WHERE owner = ?3 AND state = 'leased'"
 _LEAST = "SELECT priority, count(*) FROM jobs WHERE state = 'ready' GROUP BY priority ORDER BY priority LIMIT 1"
 _DRAWN = "SELECT key, size FROM jobs WHERE state = 'ready' AND priority = ? ORDER BY random() LIMIT 100"
 _MOST_SHARED = 1_000
+_EXPIRED_AT_ONCE = 500
 _COUNTS = "SELECT state, reason, n FROM ledger WHERE n > 0"
 
 
@@ -78,7 +88,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leased:
-    """A job that a worker holds until its lease ends; it outlived evictions with the probability `kept`."""
+    """A job that a worker holds until its lease ends; it outlived evictions with the probability `kept`.
+
+    `missed` is what `Spool.nack` or `Spool.release` noted when it was given back.
+    """
 
     key: str
     payload: bytes
@@ -86,6 +99,7 @@ class Leased:
     priority: int
     age_s: float
     kept: float = 1.0
+    missed: str = ""
 
 
 class Spool:
@@ -191,21 +205,11 @@ class Spool:
                 " log_kept = (SELECT value FROM facts WHERE name = 'log_kept') - log_kept"
                 " WHERE seq IN (SELECT seq FROM jobs WHERE state = 'ready' AND not_before <= ?3"
                 " ORDER BY priority DESC, seq LIMIT ?4)"
-                " RETURNING key, payload, attempts, priority, offered_at, seq, log_kept",
+                " RETURNING key, payload, attempts, priority, offered_at, log_kept, missed, seq",
                 (owner, now + self.lease_s, now, limit),
             ).fetchall()
-        rows.sort(key=lambda row: (-row[3], row[5]))
-        return [
-            Leased(
-                key=key,
-                payload=payload.lstrip(),
-                attempt=attempts,
-                priority=priority,
-                age_s=max(now - offered_at, 0.0),
-                kept=math.exp(log_kept) if priority == 0 else 1.0,
-            )
-            for key, payload, attempts, priority, offered_at, _, log_kept in rows
-        ]
+        rows.sort(key=lambda row: (-row[3], row[-1]))
+        return [_leased(now, *row[:-1]) for row in rows]
 
     def heartbeat(self, owner: str, keys: Sequence[str]) -> None:
         """Prolong leases."""
@@ -239,8 +243,8 @@ class Spool:
             self._end(connection, [(key, held[0])], state, reason)
         return True
 
-    def nack(self, owner: str, key: str, delay_s: float, reason: str) -> bool:
-        """Give a job back, due in `delay_s`; the last attempt ends as ``dead``."""
+    def nack(self, owner: str, key: str, delay_s: float, reason: str, missed: str = "") -> bool:
+        """Give a job back, due in `delay_s`, with a note; the last attempt ends as ``dead``."""
         with self._transaction() as connection:
             held = connection.execute(
                 "SELECT size, attempts FROM jobs WHERE key = ? AND owner = ? AND state = 'leased'", (key, owner)
@@ -250,32 +254,27 @@ class Spool:
             if held[1] >= self.max_attempts:
                 self._end(connection, [(key, held[0])], "dead", reason)
             else:
-                connection.execute(
-                    "UPDATE jobs SET state = 'ready', owner = '', not_before = ?,"
-                    " log_kept = (SELECT value FROM facts WHERE name = 'log_kept') - log_kept WHERE key = ?",
-                    (self._clock.now() + delay_s, key),
-                )
+                connection.execute(f"{_BACK} WHERE key = ?3", (self._clock.now() + delay_s, missed, key))
         return True
 
-    def release(self, owner: str, keys: Sequence[str] | None = None, delay_s: float = 0.0) -> bool:
-        """Give jobs back without an attempt, None = all; False without a lease."""
+    def release(
+        self, owner: str, keys: Sequence[str] | None = None, delay_s: float = 0.0, missed: str = ""
+    ) -> bool:
+        """Give jobs back without an attempt and with a note, None = all; False without a lease."""
         due = self._clock.now() + delay_s
         with self._transaction() as connection:
-            sql = (
-                "UPDATE jobs SET state = 'ready', owner = '', attempts = attempts - 1, not_before = ?,"
-                " log_kept = (SELECT value FROM facts WHERE name = 'log_kept') - log_kept"
-                " WHERE owner = ? AND state = 'leased'"
-            )
             if keys is None:
-                connection.execute(sql, (due, owner))
-            else:
-                return (
-                    connection.executemany(f"{sql} AND key = ?", [(due, owner, key) for key in keys]).rowcount > 0
-                )
-        return True
+                connection.execute(_RELEASED, (due, missed, owner))
+                return True
+            given = [(due, missed, owner, key) for key in keys]
+            return connection.executemany(f"{_RELEASED} AND key = ?4", given).rowcount > 0
 
-    def requeue_expired(self) -> int:
-        """Take back expired leases and end old jobs; return the number taken back."""
+    def requeue_expired(self, lost: Callable[[Leased], None] | None = None) -> int:
+        """Take back expired leases and end old jobs; return the number taken back.
+
+        Args:
+            lost: told of each old job that has no note.
+        """
         now = self._clock.now()
         with self._transaction() as connection:
             late = connection.execute(
@@ -290,10 +289,17 @@ class Spool:
                 (now,),
             ).rowcount
             old = connection.execute(
-                "SELECT key, size FROM jobs WHERE state = 'ready' AND offered_at < ?", (now - self.expire_s,)
+                "SELECT key, payload, attempts, priority, offered_at,"
+                " (SELECT value FROM facts WHERE name = 'log_kept') - log_kept, missed, size FROM jobs"
+                " WHERE state = 'ready' AND offered_at < ? LIMIT ?",
+                (now - self.expire_s, _EXPIRED_AT_ONCE),
             ).fetchall()
-            self._end(connection, old, "skipped", "expired")
+            self._end(connection, [(row[0], row[-1]) for row in old], "skipped", "expired")
             connection.execute("DELETE FROM jobs WHERE state = 'ended' AND offered_at < ?", (now - self.expire_s,))
+        if lost is not None:
+            for row in old:
+                if not row[-2]:
+                    lost(_leased(now, *row[:-1]))
         return int(back)
 
     def empty_journal(self) -> None:
@@ -359,7 +365,9 @@ class Spool:
                 f"{self.path} was written by a newer ragtrace ({known}): upgrade ragtrace here, or set another"
             )
         if version < SCHEMA_VERSION:
-            for statement in (*(_SCHEMA.split(";") if version == 0 else [_FROM_1]), _KEPT):
+            has = {row[1] for row in connection.execute("PRAGMA table_info(jobs)")}
+            added = [column for name, column in _LATER_COLUMNS.items() if name not in has]
+            for statement in (*(_SCHEMA.split(";") if version == 0 else added), _KEPT):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         self._own(connection)
@@ -442,6 +450,27 @@ class Spool:
             "UPDATE facts SET value = value - ? WHERE name = 'bytes'", (sum(size for _, size in jobs),)
         )
         _add(connection, state, reason, len(jobs))
+
+
+def _leased(
+    now: float,
+    key: str,
+    payload: bytes,
+    attempts: int,
+    priority: int,
+    offered_at: float,
+    log_kept: float,
+    missed: str,
+) -> Leased:
+    return Leased(
+        key=key,
+        payload=payload.lstrip(),
+        attempt=attempts,
+        priority=priority,
+        age_s=max(now - offered_at, 0.0),
+        kept=math.exp(log_kept) if priority == 0 else 1.0,
+        missed=missed,
+    )
 
 
 def _add(connection: sqlite3.Connection, state: str, reason: str, n: int) -> None:

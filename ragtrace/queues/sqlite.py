@@ -8,14 +8,23 @@ import sqlite3
 import threading
 import time
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from ragtrace.capture import guarded, record_internal_error
 from ragtrace.errors import QueueError
 from ragtrace.model.printable import count_text
 from ragtrace.queues.base import Job, QueueStats
-from ragtrace.queues.memory import MemoryQueue, ignore_end
-from ragtrace.queues.payload import MOST_BYTES, PRIORITIES, from_bytes, key_of, to_bytes
+from ragtrace.queues.memory import MemoryQueue, ignore_end, ignore_loss
+from ragtrace.queues.payload import (
+    MOST_BYTES,
+    PRIORITIES,
+    from_bytes,
+    key_of,
+    missed_from_text,
+    missed_to_text,
+    to_bytes,
+)
 from ragtrace.queues.spool import BUSY_S, Entry, Spool
 from ragtrace.sqlite_file import inode_of, unwritable, will_pass
 
@@ -25,6 +34,7 @@ if TYPE_CHECKING:
 
     from ragtrace.host import Clock
     from ragtrace.queues.base import Counters, Ended, Unit
+    from ragtrace.queues.spool import Leased
 
 T = TypeVar("T")
 _log = logging.getLogger("ragtrace")
@@ -91,6 +101,7 @@ class SqliteQueue:
         self._spool_bytes = spool_bytes
         self._lease_s = lease_s
         self._ended = ended
+        self._lost: Callable[[Unit, str], None] = ignore_loss
         self._is_producer = is_producer
         self._buffer = MemoryQueue(capacity, capacity_bytes, ended=ended)
         self._is_closed = False
@@ -135,6 +146,11 @@ class SqliteQueue:
     def on_put(self, wake: Callable[[], None] | None) -> None:
         """Set the function that has the scorer's thread call `lease`."""
         self._buffer.on_put(None if wake is None else guarded(wake))
+
+    def on_lost(self, lost: Callable[[Unit, str], None]) -> None:
+        """Set the function that is called with each unit that is lost, and the reason."""
+        self._lost = lost
+        self._buffer.on_lost(lost)
 
     def put(self, unit: Unit) -> list[Unit]:
         """Take a unit into the buffer; return the evicted ones."""
@@ -209,15 +225,19 @@ class SqliteQueue:
         self._retry_at_s = time.monotonic() + self._wait_s
         self._wait_s = min(self._wait_s * 2, _BACKOFF_S[1])
 
+    def _drop(self, unit: Unit, reason: str) -> None:
+        self._ended("dropped", reason)
+        self._lost(unit, reason)
+
     def _entry(self, unit: Unit) -> Entry | None:
         try:
             payload = to_bytes(unit)
         except Exception as error:
             record_internal_error("ragtrace.queues.sqlite.payload", error)
-            self._ended("dropped", "internal_error")
+            self._drop(unit, "internal_error")
             return None
         if len(payload) > MOST_BYTES:  # made by hand: capture cuts a record by its characters
-            self._ended("dropped", "too_large")
+            self._drop(unit, "too_large")
             return None
         priority, wanted = PRIORITIES[unit.decision], 1.0 / unit.factor
         return Entry(key=key_of(unit), payload=payload, priority=priority, wanted=wanted)
@@ -277,7 +297,7 @@ class SqliteQueue:
         jobs = []
         for one in leased:
             try:
-                unit = from_bytes(one.payload, key=one.key, age_s=one.age_s, now=now, kept=one.kept)
+                unit = _unit_of(one, now)
             except Exception as error:  # written by another version, or by hand
                 record_internal_error("ragtrace.queues.sqlite.read", error)
                 self._safely(lambda spool, key=one.key: spool.ack(self._owner, key, "invalid", "unreadable"))  # type: ignore[misc]
@@ -303,9 +323,10 @@ class SqliteQueue:
         with self._lock:
             if self._is_closed:
                 return False
+            missed = missed_to_text(job.unit)
             if is_attempt:
-                return self._connected().nack(self._owner, job.key, delay_s, reason)
-            return self._connected().release(self._owner, [job.key], delay_s)
+                return self._connected().nack(self._owner, job.key, delay_s, reason, missed)
+            return self._connected().release(self._owner, [job.key], delay_s, missed)
 
     def heartbeat(self, held: Sequence[Job]) -> None:
         """Prolong the leases held."""
@@ -320,9 +341,14 @@ class SqliteQueue:
 
     def _look(self, spool: Spool) -> None:
         if not self._is_producer:
-            spool.requeue_expired()
+            spool.requeue_expired(self._lose)
         self._counters = spool.counters()
         spool.empty_journal()
+
+    @guarded
+    def _lose(self, one: Leased) -> None:
+        """Tell of a unit that expired before its first try."""
+        self._lost(_unit_of(one, time.monotonic()), "expired")
 
     def next_due_s(self) -> float | None:
         """Return the seconds until a job is due."""
@@ -384,8 +410,9 @@ class SqliteQueue:
             if self._has_leased:
                 self._safely(lambda spool: spool.release(self._owner))
             self._is_closed = True
-            for _ in self._in_hand:
-                self._ended("dropped", "spool_unwritable")
+            for entry in self._in_hand:
+                unit = from_bytes(entry.payload, key=entry.key, age_s=0.0, now=time.monotonic())
+                self._drop(unit, "spool_unwritable")
             self._in_hand = []
             if self._spool is not None:
                 self._spool.close()
@@ -393,6 +420,11 @@ class SqliteQueue:
         finally:
             self._lock.release()
         return True
+
+
+def _unit_of(one: Leased, now: float) -> Unit:
+    unit = from_bytes(one.payload, key=one.key, age_s=one.age_s, now=now, kept=one.kept)
+    return replace(unit, missed=missed_from_text(one.missed)) if one.missed else unit
 
 
 def _is_final(error: Exception) -> bool:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ragtrace.capture.suppression import own_work, uninstrumented
 from ragtrace.metrics.eval_context import EvalContext, MetricOptions
-from ragtrace.metrics.evaluate import evaluate, threshold_of
-from ragtrace.model import Score, ScoreKey
+from ragtrace.metrics.evaluate import evaluate, is_due, threshold_of
+from ragtrace.model import MetricResult, Score, ScoreKey
 from ragtrace.queues.base import MAX_ATTEMPTS
 from ragtrace.sampling.second import is_drawn_again
 from ragtrace.scoring.first_judge import asks_judge, is_answer
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ragtrace.judges.base import Embedder, Judge, PairScorer
     from ragtrace.metrics.base import Metric, Output
     from ragtrace.metrics.deep_retrieval import DeepRetriever
-    from ragtrace.model import MetricResult, RagRecord
+    from ragtrace.model import RagRecord, State
     from ragtrace.queues import Unit
     from ragtrace.scoring.first_judge import FirstJudge
     from ragtrace.scoring.limits import Blocked
@@ -88,6 +88,22 @@ class Scorer:
         again = self._scores(unit, asked, await self._evaluated(unit.record, asked, self.judge), rate)
         known = {score.key for score in scores}
         return scores + [score for score in again if score.key not in known]
+
+    def unscored(self, unit: Unit, state: State, reason: str) -> list[Score]:
+        """Return a score without a value for each output that a unit should have a score of, and was not asked for.
+
+        Args:
+            unit: with its weights.
+            state: ``error`` or ``skipped``.
+            reason: of that state.
+        """
+        case = EvalContext(
+            unit.record, judge=self.judge, embedder=self.embedder, pairs=self.pairs, options=self.options
+        )
+        chosen = [metric for metric in self.chosen(unit) if is_due(metric.spec, case)]
+        outputs = [output.name for metric in chosen for output in metric.spec.outputs]
+        results = [MetricResult(name=name, state=state, reason=reason) for name in outputs]
+        return self._scores(unit, chosen, results)
 
     def _scores(
         self, unit: Unit, chosen: Sequence[Metric], results: Sequence[MetricResult], second_rate: float = 1.0

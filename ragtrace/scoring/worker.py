@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded, record_internal_error
@@ -18,10 +18,10 @@ from ragtrace.scoring.daemon_threads import DaemonThreads
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
-    from ragtrace.model import End
-    from ragtrace.queues import Job, Queue
+    from ragtrace.model import End, Score
+    from ragtrace.queues import Job, Queue, Unit
 
 _log = logging.getLogger("ragtrace")
 SWEEP_EVERY_S = 1.0
@@ -40,6 +40,7 @@ class Outcome:
         reason: the cause, where the state does not tell it.
         retry_in_s: give it back instead, due in so many seconds.
         is_spared: a retry that counts no attempt, for want of budget or judge.
+        scores: what was found before the job was given back; none where nobody was asked.
         write: writes the scores where `also` cannot; runs before the end, so that no scored job lacks its scores.
         also: written in the transaction of the end, in a queue that has one.
         then: publishes the scores, once the end is written and if the lease still holds.
@@ -49,6 +50,7 @@ class Outcome:
     reason: str = ""
     retry_in_s: float | None = None
     is_spared: bool = False
+    scores: Sequence[Score] = ()
     write: Callable[[], None] | None = None
     also: Callable[[sqlite3.Connection], None] | None = None
     then: Callable[[], None] | None = None
@@ -66,6 +68,8 @@ class Worker:
         queue: where jobs come from.
         handle: scores one job.
         concurrency: most units under way at once.
+        missed: counts the scores of a unit as missing, before its job is given back or ends as ``failed``; returns
+            the unit with what was counted.
         sweep: called about once a second from the thread while it runs.
         close: awaited once when the thread ends.
     """
@@ -76,6 +80,7 @@ class Worker:
         handle: Callable[[Job], Awaitable[Outcome]],
         *,
         concurrency: int = 8,
+        missed: Callable[[Unit, Outcome], Unit] | None = None,
         sweep: Callable[[], None] | None = None,
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
@@ -86,6 +91,7 @@ class Worker:
         self._unwritten_because = ""
         self._warned_at, self._has_warned = -WARN_EVERY_S, False
         self._concurrency = concurrency
+        self._missed = missed
         self._sweep = sweep
         self._close = close
         self._lock = threading.Lock()
@@ -279,6 +285,8 @@ class Worker:
             outcome = Outcome(state="failed", reason=type(error).__name__, retry_in_s=retry_in_s)
         if outcome.retry_in_s is not None:
             self.postponed_for = outcome.reason
+        if outcome.retry_in_s is not None or outcome.state == "failed":
+            job = self._counted(job, outcome)
         if self._unwritten or not self._finish(job, outcome):
             self._unwritten.append((job, outcome))
             self._warn()
@@ -306,8 +314,20 @@ class Worker:
                 return False
             record_internal_error("ragtrace.scoring.worker.settle", error)
             if outcome.retry_in_s is None:
-                return self._finish(job, Outcome(reason=type(error).__name__, retry_in_s=FAILED_S))
+                again = Outcome(reason=type(error).__name__, retry_in_s=FAILED_S)
+                return self._finish(self._counted(job, again), again)
         return True
+
+    def _counted(self, job: Job, outcome: Outcome) -> Job:
+        """Return a job with what its scores are counted missing with while it waits.
+
+        Counted before the job is given back: a kill between the two leaves the bounds too wide, never too narrow.
+        """
+        try:
+            return job if self._missed is None else replace(job, unit=self._missed(job.unit, outcome))
+        except Exception as error:
+            record_internal_error("ragtrace.scoring.worker.missed", error)
+            return job
 
     def _write(self, outcome: Outcome) -> None:
         """Write scores into a separate file; a permanent error is counted, and the job ends."""

@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import finished_run, guarded, record_internal_error
 from ragtrace.queues import Unit
+from ragtrace.queues.base import LossTellingQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,7 +42,8 @@ class Pipeline:
 
     At most 4,096 ended runs with 64 Mi characters wait. A run beyond that is dropped with its spans, and counted
     as ``dropped`` (``queue_full``). `metrics` are the names that are drawn for. Each function of `remember` is
-    called with every record.
+    called with every record. `lost` is called with the unit of a run that gets no score, the reason, and how many
+    runs were lost alike.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class Pipeline:
         queue: Queue,
         worker: Worker,
         remember: Sequence[Callable[[RagRecord], None]] = (),
+        lost: Callable[[Unit, str, int], None] = lambda _unit, _reason, _runs: None,
     ) -> None:
         self._writer = writer
         self._instruments = instruments
@@ -62,6 +67,9 @@ class Pipeline:
         self._queue = queue
         self._worker = worker
         self._remember = tuple(remember)
+        self._lost = lost
+        if isinstance(queue, LossTellingQueue):
+            queue.on_lost(lambda unit, reason: lost(unit, reason, 1))
         self._is_closed = False
         self._has_ended = False
         self._is_parents = False
@@ -70,7 +78,8 @@ class Pipeline:
         )
         self._lock = threading.RLock()  # the garbage collector may end a run while this thread holds it
         self._waiting_chars = 0
-        self._dropped = 0
+        self._dropped: Counter[str] = Counter()  # runs that found no room, by workflow
+        self._unread: Counter[tuple[str, str, float]] = Counter()  # see `lose_unread`
         self._thread: threading.Thread | None = None
 
     # -- the application's thread --
@@ -89,7 +98,7 @@ class Pipeline:
         chars = ended.size_chars
         with self._lock:
             if self._waiting.qsize() >= MOST_RUNS or self._waiting_chars + chars > MOST_CHARS:
-                self._dropped += 1
+                self._dropped[root.workflow] += 1
                 return
             self._waiting_chars += chars
         self._waiting.put((root, ended, chars))
@@ -124,13 +133,16 @@ class Pipeline:
             root.end(ended.ended_ns)
             self._ledger.passed("dropped", "internal_error")
             self._instruments.traces("dropped", "internal_error")
+            self.lose_unread("internal_error", workflow=root.workflow)
         finally:
             with self._lock:
                 self._waiting_chars -= chars
-                dropped, self._dropped = self._dropped, 0
-        for _ in range(dropped):
-            self._ledger.passed("dropped", "queue_full")
-            self._instruments.traces("dropped", "queue_full")
+                dropped, self._dropped = self._dropped, Counter()
+        if dropped:
+            self._ledger.passed("dropped", "queue_full", dropped.total())
+            self._instruments.traces("dropped", "queue_full", dropped.total())
+            for workflow, runs in dropped.items():
+                self.lose_unread("queue_full", workflow=workflow, runs=runs)
 
     def process(self, root: Root, ended: EndedRun | WaitingRun) -> None:
         """Turn one ended run into a record, a draw, spans, and a unit where it was drawn."""
@@ -145,6 +157,24 @@ class Pipeline:
         if unit is not None:
             self.enqueue(unit)
 
+    def lose_unread(self, reason: str, *, seen: float = 1.0, workflow: str = "", runs: int = 1) -> None:
+        """Note runs that were lost before they were read: they count as missing, with the inputs of the next run.
+
+        Args:
+            reason: why.
+            seen: the share of all runs that gets as far.
+            workflow: of the runs, "" = of the next run.
+            runs: how many.
+        """
+        self._unread[workflow, reason, seen] += runs
+
+    def _count_unread(self, record: RagRecord) -> None:
+        unread, self._unread = self._unread, Counter()
+        for (workflow, reason, seen), runs in unread.items():
+            like = replace(record, workflow=workflow or record.workflow, session=None, user=None)
+            if rates := self._sampler.undrawn(like, self.metrics, seen=seen):
+                self._lost(Unit(record=like, rates=rates), reason, runs)
+
     def unit_of(
         self, record: RagRecord, draw: Draw, *, is_recorded: bool = True, root: Root | None = None
     ) -> Unit | None:
@@ -153,7 +183,11 @@ class Pipeline:
         A later revision of a trace is remembered again, and not counted among the traces.
         """
         if not record.revision:
+            if self._unread:
+                self._count_unread(record)
             self._instruments.traces(_COUNTED.get(draw.decision, "sampled"), draw.reason)
+            if draw.undrawn:
+                self._lost(Unit(record=record, rates=draw.undrawn), draw.undrawn_for, 1)
         for remember in self._remember:
             remember(record)
         if draw.decision not in _DRAWN:
@@ -179,10 +213,13 @@ class Pipeline:
         except Exception as error:
             record_internal_error("ragtrace.service.pipeline.queue", error)
             self._ledger.end("dropped", "internal_error")
+            self._lost(unit, "internal_error", 1)
             return
         for one in evicted:
-            is_late = self._is_closed and one is unit
-            self._ledger.end("dropped", "shutdown" if is_late else "queue_full")
+            reason = "shutdown" if self._is_closed and one is unit else "queue_full"
+            self._ledger.end("dropped", reason)
+            if one is unit:  # for it the weights of the others may not stand: it was too large, or came too late
+                self._lost(unit, reason, 1)
 
     # -- waiting and ending, from any thread --
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded, record_internal_error
+from ragtrace.model import ERROR_REASONS, SKIP_REASONS
 from ragtrace.queues import Unit
 from ragtrace.scoring import Outcome
 from ragtrace.scoring.scorer import MAX_WEIGHT, postponed, verdict_of
@@ -14,10 +16,10 @@ from ragtrace.stores.base import OutboxEntry
 from ragtrace.stores.outbox import COUNT, EVENT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ragtrace.metrics.base import Output
-    from ragtrace.model import Score
+    from ragtrace.model import Score, State
     from ragtrace.queues import Job
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.limits import JudgeLimiter
@@ -82,13 +84,49 @@ class ScoreHandler:
             return waits
         scores = await self._scorer.score(job.unit)
         deciding, entry = self._scorer.deciding(scores, is_late=_is_late(job.unit)), OutboxEntry()
-        return self._postponed(deciding) or verdict_of(
+        outcome = self._postponed(deciding) or verdict_of(
             deciding,
             job.attempt,
             write=self._outbox.write(scores, job.unit.record, entry) if self._outbox is not None else None,
             also=self._outbox.also(scores, job.unit.record, entry) if self._outbox is not None else None,
             then=lambda: self.publish(job.unit, scores, started_ns, entry),
         )
+        return outcome if outcome.retry_in_s is None else replace(outcome, scores=scores)
+
+    def missed(self, unit: Unit, outcome: Outcome) -> Unit:
+        """Count a unit's scores as missing at its first failed try, and return the unit with what was counted.
+
+        Args:
+            unit: waits for another try, or will have none.
+            outcome: with the scores that were found.
+        """
+        if unit.missed or unit.record.revision:
+            return unit
+        reason = _reason_of(outcome)
+        scores = outcome.scores or self._scorer.unscored(unit, "error", reason)
+        if self._combined is not None:
+            self._combined.observe(unit.record, scores)
+        return replace(unit, missed=self._instruments.waits(unit.record, scores, reason, self._has_other))
+
+    @guarded
+    def lost(self, unit: Unit, reason: str, runs: int = 1) -> None:
+        """Count a unit that gets no score as missing, unless it was counted before; from any thread.
+
+        Args:
+            unit: with the probabilities that give its weights.
+            reason: for which it was lost.
+            runs: that were lost alike.
+        """
+        if unit.missed or unit.record.revision:
+            return
+        state: State = "error" if reason == "internal_error" else "skipped"
+        known = reason if state == "error" or reason in SKIP_REASONS else "evicted"
+        self._instruments.lost(unit.record, self._scorer.unscored(unit, state, known), runs=runs)
+
+    @property
+    def _has_other(self) -> Callable[[Score], bool] | None:
+        first = self._scorer.first
+        return first.gave if first is not None else None
 
     def publish(
         self, unit: Unit, scores: Sequence[Score], started_ns: int, entry: OutboxEntry | None = None
@@ -152,13 +190,13 @@ class ScoreHandler:
         counted = [score for score in scores if entry.is_owed(score, COUNT)]
         if not counted:
             return
-        first = self._scorer.first
         self._instruments.scored(
             unit.record,
             counted,
             self._outputs,
             is_recorded=unit.is_recorded,
-            has_other=first.gave if first is not None else None,
+            has_other=self._has_other,
+            missed=unit.missed,
         )
         self._instruments.evaluated(
             unit.record,
@@ -247,6 +285,13 @@ class ScoreHandler:
                 ", ".join(sorted(unit.rates)),
                 ", ".join(metric.spec.name for metric in self._scorer.metrics),
             )
+
+
+def _reason_of(outcome: Outcome) -> str:
+    """Return why a unit has no scores yet, as a reason of state ``error``; a stop of calls is an absent judge."""
+    if outcome.state == "failed":
+        return "internal_error"
+    return outcome.reason if outcome.reason in ERROR_REASONS else "judge_unavailable"
 
 
 def _is_late(unit: Unit) -> bool:

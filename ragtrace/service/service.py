@@ -194,6 +194,7 @@ class Service:
             self.queue,
             self.handler.handle,
             concurrency=settings.concurrency,
+            missed=self.handler.missed,
             sweep=self._sweep,
             close=self._close,
         )
@@ -215,6 +216,7 @@ class Service:
             queue=self.queue,
             worker=self._worker,
             remember=[self.feedback.remember, *([storing.remember] if storing is not None else ())],
+            lost=self.handler.lost,
         )
         self._flusher = Flusher(
             settings,

@@ -72,7 +72,8 @@ def mean_whatever_is_missing(mean: Interval, missing: Interval) -> Interval:
 
     With the missing share q, the mean m of the present scores gives (1 - q) m where every missing score is 0, and
     (1 - q) m + q where every one is 1. Both ends move outwards by the sampling error of m and q, combined as in
-    Zou and Donner (Statistics in Medicine 27, 2008). Bounds that are None move nothing. Without a mean: three None.
+    Zou and Donner (Statistics in Medicine 27, 2008). Bounds that are None move nothing. Without a
+    mean nothing was scored: None between 0 and 1, and three None where nothing was due either.
 
     Args:
         mean: of the present scores, with its interval.
@@ -85,8 +86,10 @@ def mean_whatever_is_missing(mean: Interval, missing: Interval) -> Interval:
         >>> [round(it, 2) for it in mean_whatever_is_missing(Interval(0.9, None, None), Interval(0.2, None, None))]
         [0.9, 0.72, 0.92]
     """
-    if mean.mean is None or missing.mean is None:
+    if missing.mean is None:
         return Interval(None, None, None)
+    if mean.mean is None:
+        return Interval(None, 0.0, 1.0)
     m, q = mean.mean, missing.mean
     down = 0.0 if mean.low is None else (1.0 - q) * (m - mean.low)
     up = 0.0 if mean.high is None else (1.0 - q) * (mean.high - m)

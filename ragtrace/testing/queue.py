@@ -10,9 +10,10 @@ import threading
 import time
 import unittest
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.model import Passage, Pool, RagRecord
+from ragtrace.model import Missed, Passage, Pool, RagRecord
 from ragtrace.queues.base import MAX_ATTEMPTS, Queue, SharedQueue, Unit
 
 if TYPE_CHECKING:
@@ -138,6 +139,15 @@ class QueueConformance(unittest.TestCase):
         self.wait(1.0)
         (again,) = self.queue.lease(1)
         self.assertEqual((again.unit.record.id, again.attempt), ("a", 2))
+
+    def test_a_job_is_given_back_with_what_its_unit_was_counted_missing_with(self) -> None:
+        self.put("a")
+        missed = {"faithfulness": Missed(20.0, "error", "judge_timeout")}
+        (job,) = self.queue.lease(1)
+        self.assertTrue(self.queue.nack(replace(job, unit=replace(job.unit, missed=missed)), 1.0, "judge_timeout"))
+        self.wait(1.0)
+        (again,) = self.queue.lease(1)
+        self.assertEqual(dict(again.unit.missed), missed)
 
     def test_the_last_attempt_is_dead(self) -> None:
         self.put("a")

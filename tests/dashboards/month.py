@@ -43,11 +43,12 @@ _SUMS = {
     semconv.SCORE_W2X2: lambda x, w: (w * x) ** 2,
     semconv.SCORE_LOW_W: lambda x, w: w * (x < 0.8),
 }
-# Every fourth score more is due and missing: a fifth of all.
+# Every fourth score more is due and missing: a fifth of all. Of as many again the score came after all.
 _DUE = {
     semconv.SCORE_DUE_W: 1.25 * WEIGHT,
     semconv.SCORE_DUE_W2: 1.25 * WEIGHT**2,
-    semconv.SCORE_MISSING_W: 0.25 * WEIGHT,
+    semconv.SCORE_MISSING_W: 0.5 * WEIGHT,
+    semconv.SCORE_RECOVERED_W: 0.25 * WEIGHT,
 }
 _VERDICTS = ("ok", "lost_in_rerank", "wrongly_refused")
 _DISTRIBUTED = ("faithfulness", "harm_at_k")

@@ -25,7 +25,7 @@ from ragtrace.queues.kafka.address import KafkaAddress, refusal
 from ragtrace.queues.kafka.consumer import DRAIN_S, GroupCalls, GroupConsumer
 from ragtrace.queues.kafka.shared_state import ProcessState, SharedState, counters_of_all
 from ragtrace.queues.kafka.topics import count_partitions
-from ragtrace.queues.memory import MemoryQueue, ignore_end
+from ragtrace.queues.memory import MemoryQueue, ignore_end, ignore_loss
 from ragtrace.queues.payload import MOST_BYTES, from_bytes, key_of, to_bytes
 
 if TYPE_CHECKING:
@@ -155,6 +155,7 @@ class KafkaQueue:
         self.address = address
         self._capacity, self._capacity_bytes, self._spool_bytes = capacity, capacity_bytes, spool_bytes
         self._lease_s, self._ended, self._is_producer = lease_s, ended, is_producer
+        self._lost: Callable[[Unit, str], None] = ignore_loss
         self._buffer = MemoryQueue(capacity, capacity_bytes, ended=ended)
         self._id = f"{os.getpid()}-{uuid.uuid4().hex}".encode()
         self._own = ProcessState()
@@ -209,6 +210,11 @@ class KafkaQueue:
     def on_put(self, wake: Callable[[], None] | None) -> None:
         """Set the function that is called when a fetched unit can be leased."""
         self._wake = None if wake is None else guarded(wake)
+
+    def on_lost(self, lost: Callable[[Unit, str], None]) -> None:
+        """Set the function that is called with each unit that is lost, and the reason."""
+        self._lost = lost
+        self._buffer.on_lost(lost)
 
     def put(self, unit: Unit) -> list[Unit]:
         """Take a unit into the buffer; return the evicted ones."""
@@ -280,6 +286,7 @@ class KafkaQueue:
             entry = self._taken(job)
             if entry is None:
                 return False
+            entry.unit = job.unit
             if is_attempt and entry.attempt >= MAX_ATTEMPTS:
                 self._own.ends["dead", reason] += 1
                 self._bury(_key_of(entry.unit), to_bytes(entry.unit), reason, reason, entry.tokens)
@@ -555,18 +562,25 @@ class KafkaQueue:
             payload = to_bytes(unit)
         except Exception as error:
             record_internal_error("ragtrace.queues.kafka.payload", error)
-            self._refuse("internal_error")
+            self._refuse(unit, "internal_error")
             return
         if len(payload) > MOST_BYTES:
-            self._refuse("too_large")
+            self._refuse(unit, "too_large")
             return
         self._own.wanted += 1.0 / unit.factor
-        self._producer.produce(self.address.topic, payload, _key_of(unit), on_delivery=self._on_sent)
 
-    def _refuse(self, reason: str) -> None:
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is not None and not self._is_over:
+                self._lost(unit, "spool_unwritable")
+            self._on_sent(error, message)
+
+        self._producer.produce(self.address.topic, payload, _key_of(unit), on_delivery=delivered)
+
+    def _refuse(self, unit: Unit, reason: str) -> None:
         with self._changed:
             self._outstanding -= 1
             self._ended("dropped", reason)
+        self._lost(unit, reason)
 
     def _on_sent(self, error: KafkaError | None, message: Message) -> None:
         with self._changed:

@@ -76,6 +76,8 @@ class TraceUnits:
     def _units_of(self, trace: AssembledTrace) -> list[Unit]:
         if (reason := _GIVEN_UP.get(trace.end)) is not None:
             self._passed("dropped", reason, is_counted=not trace.revision)
+            if trace.end == "evicted" and not trace.revision:
+                self._service.pipeline.lose_unread("queue_full", seen=self._seen)
             return []
         spans = trace.spans
         if trace.end == "no_root":
@@ -116,8 +118,12 @@ class TraceUnits:
             return None
         self._hints.lacking(run)
         pipeline = self._service.pipeline
-        draw = self._service.sampler.decide(record, pipeline.metrics, seen=max(self.share, 1e-9))
+        draw = self._service.sampler.decide(record, pipeline.metrics, seen=self._seen)
         return pipeline.unit_of(record, draw)
+
+    @property
+    def _seen(self) -> float:
+        return max(self.share, 1e-9)
 
     def _passed(
         self, decision: Literal["skipped", "dropped"], reason: str, count: int = 1, *, is_counted: bool = True

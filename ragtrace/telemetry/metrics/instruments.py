@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from opentelemetry import trace
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from opentelemetry.util.types import AttributeValue
 
     from ragtrace.capture import FinishedRun, Step
-    from ragtrace.model import MetricResult, RagRecord, Score
+    from ragtrace.model import MetricResult, Missed, RagRecord, Score
     from ragtrace.telemetry.metrics.meters import Points, Reader
     from ragtrace.telemetry.metrics.series import Attributes
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _NS = 1e9
 _NO_USAGE = Usage()
+_NOTHING_MISSED: Mapping[str, Missed] = MappingProxyType({})
 _SUMS = (
     semconv.SCORE_N, semconv.SCORE_W, semconv.SCORE_WX, semconv.SCORE_W2, semconv.SCORE_W2X, semconv.SCORE_W2X2,
 )  # fmt: skip
@@ -214,6 +216,7 @@ class Instruments:
         *,
         is_recorded: bool,
         has_other: Callable[[Score], bool] | None = None,
+        missed: Mapping[str, Missed] = _NOTHING_MISSED,
     ) -> None:
         """Record the scores of one trace: outcomes, histograms, weighted sums and windows.
 
@@ -228,6 +231,7 @@ class Instruments:
             is_recorded: whether the root was exported, so that an exemplar may point at it.
             has_other: tells the scores of a first judge that stand beside another judge's. The counts of verdicts
                 and of missing scores, which name no judge, leave them to that one.
+            missed: what was counted as missing while the trace waited, by output (`waits`).
         """
         workflow = self.workflow(record)
         model = self._labels.bounded("model", record.model) if record.model else None
@@ -244,7 +248,10 @@ class Instruments:
                 outcome[semconv.REASON] = result.reason
             self._add(semconv.EVALUATIONS, 1, outcome)
             if has_other is None or not has_other(score):
-                self._shares.count(score, workflow, cluster)
+                if (waited := missed.get(result.name)) is not None:
+                    self._shares.settle(score, workflow, cluster, waited)
+                else:
+                    self._shares.count(score, workflow, cluster)
             if result.value is None:
                 continue
             self._scored_at = score.scored_at or time.time()
@@ -255,6 +262,41 @@ class Instruments:
                 self._record(semconv.EVALUATION_SCORE, value, attributes, context or _NO_TRACE)
             if score.stratum == "random" and score.weight is not None:
                 self._add_weighted(scale, attributes, cluster, value, score.weight, is_pass=result.passed)
+
+    def waits(
+        self,
+        record: RagRecord,
+        scores: Sequence[Score],
+        reason: str,
+        has_other: Callable[[Score], bool] | None = None,
+    ) -> dict[str, Missed]:
+        """Count the scores of a trace that is to be tried again as missing; return what was counted, by output.
+
+        Args:
+            record: the trace.
+            scores: what is known of them, of any state.
+            reason: of the failure.
+            has_other: as of `scored`.
+        """
+        workflow, cluster, found = self.workflow(record), cluster_of(record), {}
+        for score in scores:
+            if has_other is None or not has_other(score):
+                missed = self._shares.wait(score, workflow, cluster, reason)
+                if missed is not None:
+                    found[score.result.name] = missed
+        return found
+
+    def lost(self, record: RagRecord, scores: Sequence[Score], *, runs: int = 1) -> None:
+        """Count the scores of a trace that gets none any more as missing.
+
+        Args:
+            record: the trace.
+            scores: without a value.
+            runs: traces that were lost alike.
+        """
+        workflow, cluster = self.workflow(record), cluster_of(record)
+        for score in scores:
+            self._shares.count(score, workflow, cluster, runs=runs)
 
     def evaluated(
         self,

@@ -139,6 +139,34 @@ def test_what_is_too_old_expires_and_ends_are_forgotten(spool, clock):
     assert put(spool, "a") == 1
 
 
+def test_an_old_job_without_a_note_is_told_of(spool, clock):
+    put(spool, "a", "b")
+    spool.lease("w", 1)
+    spool.release("w", ["a"], missed="noted")
+    clock.at += 1001
+    lost = []
+    spool.requeue_expired(lost.append)
+    assert keys(lost) == ["b"]
+    assert balanced(spool).ends == {("skipped", "expired"): 2}
+
+
+def test_a_note_outlives_later_tries_without_one_and_the_process(tmp_path, clock):
+    spool = Spool(tmp_path / "s", clock=clock, lease_s=10)
+    put(spool, "a")
+    assert [job.missed for job in spool.lease("w", 1)] == [""]
+    assert spool.nack("w", "a", 0.0, "judge_timeout", "noted")
+    for give_back in (lambda: spool.nack("w", "a", 0.0, "judge_timeout"), lambda: spool.release("w", ["a"])):
+        assert [job.missed for job in spool.lease("w", 1)] == ["noted"]
+        assert give_back()
+    spool.lease("w", 1)
+    spool.close()  # as a kill leaves it: leased
+    clock.at += 11
+    other = Spool(tmp_path / "s", clock=clock, lease_s=10)
+    other.requeue_expired()
+    assert [job.missed for job in other.lease("v", 1)] == ["noted"]
+    other.close()
+
+
 def test_the_wall_s_clock_may_jump_both_ways(spool, clock):
     put(spool, "a")
     for jump in (10**9, -2 * 10**9):

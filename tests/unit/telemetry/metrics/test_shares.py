@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ragtrace import semconv
-from ragtrace.model import ERROR_REASONS, NA_REASONS, MetricResult, Scale
+from ragtrace.model import ERROR_REASONS, NA_REASONS, SKIP_REASONS, MetricResult, Missed, Scale
 from ragtrace.model.diagnosis import DIAGNOSIS, VERDICTS
 from ragtrace.model.score import NOT_APPLICABLE
 from tests.unit.telemetry.metrics.test_instruments import RECORD, Instruments, Metered
@@ -122,14 +123,16 @@ def test_each_reason_is_missing_or_not_applicable():
             result = MetricResult(name="x", state=state, reason=reason)
             assert result.is_missing == (reason not in NOT_APPLICABLE)
     assert not MetricResult(name="x", state="na", reason="missing_input:reference").is_missing
-    assert not MetricResult(name="x", state="skipped", reason="not_sampled").is_missing
+    for reason in SKIP_REASONS:
+        assert MetricResult(name="x", state="skipped", reason=reason).is_missing == (reason != "not_sampled")
     assert not MetricResult(name="x", state="ok", value=1.0).is_missing
 
 
 def test_the_reference_names_the_reasons_that_do_not_count():
     page = (Path(__file__).parents[4] / "docs" / "reference" / "telemetry.md").read_text()
     section = page.split("### Missing scores and verdicts")[1].split("| name")[0]
-    assert set(re.findall(r"`(\w+)`", section)) & (NA_REASONS | ERROR_REASONS) == NOT_APPLICABLE
+    (rule,) = re.findall(r"each `na` but(.*?)\. With q", section, re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", rule)) == NOT_APPLICABLE
 
 
 @pytest.mark.parametrize("reason", sorted(NOT_APPLICABLE))
@@ -160,3 +163,76 @@ def test_label_sets_are_bounded(metered, instruments):
         instruments.precreate_metric(known, Scale())
     instruments.precreate("support", None)
     assert len(metered.values(semconv.SCORE_MISSING_W)) <= 1_000
+
+
+def kinds(metered, name):
+    found = Counter()
+    for about, weight in metered.values(name):
+        found[about[semconv.OUTCOME], about[semconv.REASON]] += weight
+    return dict(+found)
+
+
+def due_of(metered, metric="faithfulness"):
+    return sum(w for about, w in metered.values(semconv.SCORE_DUE_W) if metric in about.values())
+
+
+TIMED_OUT = score(state="error", reason="judge_timeout", weight=4.0)
+
+
+def test_a_run_that_waits_is_due_and_missing_until_its_score_comes(metered, instruments):
+    missed = instruments.waits(RECORD, [TIMED_OUT], "judge_timeout")
+    assert missed == {"faithfulness": Missed(4.0, "error", "judge_timeout")}
+    assert (due_of(metered), kinds(metered, semconv.SCORE_MISSING_W)) == (4.0, {("error", "judge_timeout"): 4.0})
+    # What another queue kept of it since may have raised the weight: what comes back is what was counted.
+    instruments.scored(RECORD, [score(weight=5.0)], SCALES, is_recorded=True, missed=missed)
+    assert due_of(metered) == 4.0
+    assert kinds(metered, semconv.SCORE_RECOVERED_W) == kinds(metered, semconv.SCORE_MISSING_W)
+    assert [w for _, w in metered.values(semconv.SCORE_W)] == [5.0]
+
+
+@pytest.mark.parametrize(
+    "last", [{"state": "error", "reason": "judge_refused"}, {"state": "na", "reason": "abstained"},
+             {"state": "na", "reason": "no_labels"}]
+)  # fmt: skip
+def test_a_run_that_waited_and_got_no_score_stays_missing_and_is_counted_once(metered, instruments, last):
+    missed = instruments.waits(RECORD, [TIMED_OUT], "judge_timeout")
+    instruments.scored(RECORD, [score(weight=4.0, **last)], SCALES, is_recorded=True, missed=missed)
+    assert (due_of(metered), kinds(metered, semconv.SCORE_MISSING_W)) == (4.0, {("error", "judge_timeout"): 4.0})
+    assert kinds(metered, semconv.SCORE_RECOVERED_W) == {}
+
+
+def test_scores_that_wait_for_others_of_their_run_are_missing_too(metered, instruments):
+    found = [score(weight=4.0), score(DIAGNOSIS, state="error", reason="judge_error", weight=4.0)]
+    missed = instruments.waits(RECORD, found, "judge_error")
+    assert set(missed) == {"faithfulness", DIAGNOSIS}
+    assert metered.values(semconv.DIAGNOSIS_W) == [], "no verdict yet"
+    instruments.scored(RECORD, [score(weight=4.0), diagnosed("ok", 4.0)], SCALES, is_recorded=True, missed=missed)
+    assert kinds(metered, semconv.SCORE_RECOVERED_W) == {("error", "judge_error"): 8.0}
+    assert {about[semconv.DIAGNOSIS_VERDICT]: w for about, w in metered.values(semconv.DIAGNOSIS_W) if w} == {
+        "ok": 4.0
+    }
+
+
+def test_forced_runs_do_not_wait_in_the_bounds(metered, instruments):
+    facts = {"state": "error", "reason": "judge_timeout"}
+    for apart in ({"stratum": "forced"}, {"weight": None}):
+        assert instruments.waits(RECORD, [score(**facts, **apart)], "judge_timeout") == {}
+    assert due_of(metered) == 0.0
+
+
+def test_runs_that_were_lost_alike_count_as_so_many_clusters(metered, instruments):
+    lost = [score(state="skipped", reason="queue_full", weight=2.0)]
+    instruments.lost(replace(RECORD, session="s"), lost, runs=10)
+    assert due_of(metered) == 20.0
+    assert [w for _, w in metered.values(semconv.SCORE_DUE_W2)] == [40.0]
+    assert kinds(metered, semconv.SCORE_MISSING_W) == {("skipped", "queue_full"): 20.0}
+    assert kinds(metered, semconv.SCORE_RECOVERED_W) == {}
+
+
+def test_what_may_come_back_exists_at_zero_before_it_does(metered, instruments):
+    instruments.precreate_metric(MetricResult(name="faithfulness", state="na", reason="no_answer"), Scale())
+    instruments.precreate("support", None)
+    made = {name: {(a[semconv.OUTCOME], a[semconv.REASON]) for a, _ in metered.values(name)}
+            for name in (semconv.SCORE_MISSING_W, semconv.SCORE_RECOVERED_W)}  # fmt: skip
+    assert {("skipped", "budget_exceeded"), ("skipped", "queue_full")} < made[semconv.SCORE_MISSING_W]
+    assert made[semconv.SCORE_RECOVERED_W] == {kind for kind in made[semconv.SCORE_MISSING_W] if kind[0] == "error"}

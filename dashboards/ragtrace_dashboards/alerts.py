@@ -315,9 +315,11 @@ def _budget_spent(config: Config) -> Alert:
         topic="budget",
         severity="warning",
         summary=f"Today's budget of the judge {{{{ $labels.{by[1]} }}}} is spent",
-        description=f"{VALUE} {{{{ $labels.{by[2]} }}}} are left. Traces wait until midnight UTC, and today's "
-        "scores do not stand for the whole day. Raise the budget or lower the sampling fraction.",
-        expr=f"min by ({kept}) ({left}) <= {config.budget_share:g} * {full}",
+        description=f"{VALUE} {{{{ $labels.{by[2]} }}}} are left, less than {config.budget_share:g} of what the "
+        "rest of the day should have. Until midnight UTC runs get no score: they count as missing, and the bounds "
+        "of every mean are wide. Raise the budget or lower the sampling fraction.",
+        # A budget lasts until midnight when it falls no faster than its day.
+        expr=f"min by ({kept}) ({left}) <= {config.budget_share:g} * {full} * (1 - time() % 86400 / 86400)",
         labels=by,
         for_s=config.for_s,
     )

@@ -225,6 +225,11 @@ def where_alone(expr: str, sample: Sample) -> str:
     return f"({expr}) and on ({METRIC}) (count by ({METRIC}) ({sample.mean}) == 1)"
 
 
+def unless_several(expr: str, sample: Sample) -> str:
+    """Keep an expression where its metric has one series, or none as nothing was scored; see `where_alone`."""
+    return f"({expr}) unless on ({METRIC}) (count by ({METRIC}) ({sample.mean}) > 1)"
+
+
 def wilson_bound(share: str, size: str, side: str, z: float = Z95) -> str:
     """Return an end of Wilson's interval of a share, ``-`` or ``+``; both sides have the same labels.
 

@@ -130,6 +130,8 @@ def _budget() -> Iterator[Case]:
 
     yield case("spends", [(3, 0), (LAST, 1)], (4, 10.0), (8, 0.1))
     yield case("saves", [(LAST, 0)], (4, 10.0), (8, 4.0))
+    falling = [(1.0, 10.0 * (1 - (hour + 1) / 24)) for hour in range(12)]
+    yield case("lasts the day", [(3, 0), (8, 0), (LAST, 0)], *falling)
     yield case("the next day", [(3, 1), (11, 0)], (4, 0.0), (8, 10.0))
     yield case("spent, then gone", [(5, 1), (LAST, 0)], (3, 10.0), (3, 0.0), kind="silence")
 

@@ -29,9 +29,17 @@ def share_cases() -> list[Case]:
 
 
 def due(
-    job: str, *phases: Phase, metric: str = "faithfulness", reason: str = "abstained", weight: float = _WEIGHT
+    job: str,
+    *phases: Phase,
+    metric: str = "faithfulness",
+    reason: str = "abstained",
+    weight: float = _WEIGHT,
+    waited: float = 0.0,
 ) -> list[dict[str, str]]:
-    """Return the counters of due runs, and of those without a score, half of them for each of two reasons."""
+    """Return the counters of due runs, and of those without a score, half of them for each of two reasons.
+
+    A share `waited` of the due runs was missing as well, and got its score.
+    """
     about = {"job": job, "gen_ai_workflow_name": "support", "gen_ai_evaluation_name": metric}
 
     def of(name: str, labels: dict[str, str], *rates: float) -> dict[str, str]:
@@ -47,6 +55,11 @@ def due(
             of(semconv.SCORE_MISSING_W, {OUTCOME: outcome, REASON: why}, *(weight * it / 2 for it in lost))
             for outcome, why in (("na", reason), ("error", "judge_timeout"))
         ),
+        *(
+            of(name, {OUTCOME: "error", REASON: "judge_unavailable"}, *(weight * it * waited for it in runs))
+            for name in (semconv.SCORE_MISSING_W, semconv.SCORE_RECOVERED_W)
+            if waited
+        ),
     ]
 
 
@@ -61,8 +74,16 @@ def verdicts(job: str, *phases: tuple[float, float, dict[str, float]]) -> list[d
 
 
 def _missing() -> Iterator[Case]:
-    def case(job: str, hours: list[tuple[float, int]], *phases: Phase, kind: Kind = "", metric: str = "") -> Case:
-        return Case(job, due(job, *phases, metric=metric or "faithfulness"), {MISSING: hours}, kind=kind)
+    def case(
+        job: str,
+        hours: list[tuple[float, int]],
+        *phases: Phase,
+        kind: Kind = "",
+        metric: str = "",
+        waited: float = 0.0,
+    ) -> Case:
+        series = due(job, *phases, metric=metric or "faithfulness", waited=waited)
+        return Case(job, series, {MISSING: hours}, kind=kind)
 
     late = [(_T0 - 2, 0), (_T0 + 24, 1), (_T0 + 70, 1)]
     quiet = [(_T0 - 2, 0), (_T0 + 24, 0), (_T0 + 70, 0)]
@@ -72,6 +93,9 @@ def _missing() -> Iterator[Case]:
     yield case("few more than usual", quiet, (_T0, 200, 0.05), (72, 200, 0.09))
     yield case("fewer than usual", quiet, (_T0, 200, 0.30), (72, 200, 0.0))
     yield case("nobody watches this metric", quiet, (_T0, 200, 0.05), (72, 200, 0.45), metric="mrr")
+    yield case("runs wait and are scored", quiet, (_T0, 200, 0.05), (72, 200, 0.05), waited=0.6)
+    yield case("some wait, others are refused", late, (_T0, 200, 0.05), (72, 200, 0.25), waited=0.6)
+    yield case("no budget for the whole day", late, (_T0, 200, 0.0), (72, 200, 1.0))
     yield case("20 runs a day", quiet, (_T0, 20, 0.05), (72, 20, 0.45), kind="low n")
     yield case("no baseline yet", [(20, 0), (30, 0)], (36, 100, 0.40), kind="low n")
     yield case("runs end", quiet, (_T0, 200, 0.05), (72, 0, 0.0), kind="silence")

@@ -22,6 +22,7 @@ from ragtrace_dashboards.expressions import (
     on,
     summed,
 )
+from ragtrace_dashboards.missing import still_missing
 from ragtrace_dashboards.shares import difference_bound
 
 if TYPE_CHECKING:
@@ -116,16 +117,17 @@ _LARGEST_FIRST: Final[JsonObject] = {
 def share_without_a_score(**place: Unpack[Place]) -> Panel:
     """Return the share of due runs that have no score, by metric and workflow."""
     by = (WORKFLOW, METRIC)
-    missing = summed(SERIES[semconv.SCORE_MISSING_W], "$window", by, CHOSEN)
+    missing = still_missing("$window", by, CHOSEN)
     due = summed(SERIES[semconv.SCORE_DUE_W], "$window", by, CHOSEN)
     return Panel(
         title="Share without a score",
         description="Weighted share of the runs that should have a score and have none. The mean says nothing of "
-        "them: a mean that rises while this rises hides bad answers. Investigate a drop has the reasons.",
+        "them: a mean that rises while this rises hides bad answers. Runs that wait for the judge count until "
+        "their score comes. Investigate a drop has the reasons.",
         unit="percentunit",
         low=0,
         high=1,
-        queries=[Query(f"{missing} / ({due} > 0)", legend=legend_of(METRIC, WORKFLOW))],
+        queries=[Query(f"clamp({missing} / ({due} > 0), 0, 1)", legend=legend_of(METRIC, WORKFLOW))],
         **place,
     )
 
@@ -133,7 +135,7 @@ def share_without_a_score(**place: Unpack[Place]) -> Panel:
 def without_a_score(**place: Unpack[Place]) -> Panel:
     """Return the share of due runs that have no score, by reason; for a board of one metric."""
     by = (METRIC,)
-    missing = summed(SERIES[semconv.SCORE_MISSING_W], "$window", (*by, OUTCOME, REASON), CHOSEN)
+    missing = still_missing("$window", (*by, OUTCOME, REASON), CHOSEN)
     due = summed(SERIES[semconv.SCORE_DUE_W], "$window", by, CHOSEN)
     return Panel(
         title="Share without a score, by reason",

@@ -33,6 +33,7 @@ from ragtrace_dashboards.expressions import (
     of,
     on,
     summed,
+    unless_several,
     where_alone,
 )
 from ragtrace_dashboards.missing import Missing, whatever_is_missing
@@ -71,13 +72,15 @@ _WIDTHS = {
 }  # fmt: skip
 """Widths of columns in pixels, so that every heading can be read; the metric has the rest."""
 
+_OF_K = CHOSEN_K.removeprefix(CHOSEN)
 Z_STEPS = ((0.0, "green"), (2.5, "yellow"), (3.5, "red"))
 _DASHED: JsonObject = {"dash": [8, 6], "fill": "dash"}
 
 
 def trend(config: Config, *, where: str = CHOSEN_K, has_frozen: bool = False, **heading: Unpack[Heading]) -> Panel:
     """Return mean and baseline over time, the frozen one as well, and the 95 % band where there is one series."""
-    sample, missing = Sample(window="$window", where=where), Missing(window="$window")
+    sample = Sample(window="$window", where=where)
+    missing = Missing(window="$window", where=where.removesuffix(_OF_K))  # a run is due once, whatever the K
     base = baseline_of(sample, config, is_fixed=True)
     frozen = Query(_frozen(config, where), legend=f"frozen baseline {WHICH}", name="frozen")
     return Panel(
@@ -86,8 +89,8 @@ def trend(config: Config, *, where: str = CHOSEN_K, has_frozen: bool = False, **
             Query(sample.mean, legend=WHICH, name="mean"),  # the title names the metric
             Query(where_alone(bound(sample, "-"), sample), legend=LOWER, name="lower"),
             Query(where_alone(bound(sample, "+"), sample), legend=UPPER, name="upper"),
-            Query(where_alone(whatever_is_missing(sample, missing, "-"), sample), legend=LEAST, name="least"),
-            Query(where_alone(whatever_is_missing(sample, missing, "+"), sample), legend=MOST, name="most"),
+            Query(unless_several(whatever_is_missing(sample, missing, "-"), sample), legend=LEAST, name="least"),
+            Query(unless_several(whatever_is_missing(sample, missing, "+"), sample), legend=MOST, name="most"),
             Query(base.mean, legend=f"baseline {WHICH}", name="baseline"),
             *([frozen] if has_frozen else []),
         ],
@@ -139,7 +142,7 @@ def means(
 ) -> Panel:
     """Return a table, a line for all that is not averaged: mean, interval, effective size, baseline, z of a day."""
     sample = Sample(window=duration(config.day_window_s), by=by)
-    base, missing = baseline_of(sample, config), Missing(window=sample.window)
+    base, missing = baseline_of(sample, config), Missing(window=sample.window, where=CHOSEN)
     columns = {
         "mean": ("mean", sample.mean),
         "low": (LOWER, bound(sample, "-")),
@@ -186,7 +189,9 @@ def means(
 
 def _missing_share(sample: Sample, missing: Missing) -> str:
     """Return the share without a score with the labels of the mean, so that both stand in one line."""
-    return f"0 * {sample.sum(semconv.SCORE_W)} + {on(WHOSE)} group_left () {missing.share}"
+    weight = f"({sample.sum(semconv.SCORE_W)} > 0)"
+    beside = f"0 * {weight} + {on(WHOSE)} group_left () {missing.share}"
+    return f"{beside} or ({missing.share} unless {on(WHOSE)} {weight})"
 
 
 def one_table(*hidden: str, names: Mapping[str, str], order: Mapping[str, int] | None = None) -> list[JsonObject]:

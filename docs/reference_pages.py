@@ -67,9 +67,11 @@ ERROR = {
 }
 SKIPPED = {
     "not_sampled": "The metric has a rate of its own, and the draw left this run out.",
-    "budget_exceeded": "Today's budget is spent, and the unit would have waited too long.",
+    "budget_exceeded": "The rest of today's budget pays for less than one run in a thousand.",
     "expired": "The unit waited longer than units may wait.",
-    "evicted": "The queue was full, and the unit was dropped at random. The weights of the others grow.",
+    "queue_full": "The run found no room, or the full queue left it no probability.",
+    "shutdown": "The process ended while the unit waited in its memory.",
+    "evicted": "The unit found no place: too large, or a spool that cannot be written.",
 }
 ADVICE: dict[str, str] = {
     "RagtraceError": "Catch it to catch all of them.",

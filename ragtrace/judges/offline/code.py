@@ -86,6 +86,6 @@ def known_code(texts: Iterable[str]) -> KnownCode:
 
 
 def _key(piece: str) -> str:
-    """Return a piece in lower case, a link without scheme and last slash."""
+    """Return a piece in lower case, a link or a path without scheme, last slash and full stop."""
     lowered = piece.lower()
-    return (_START.sub("", lowered).rstrip("/") if "." in lowered else lowered) or lowered
+    return (_START.sub("", lowered).rstrip("/.") if "." in lowered else lowered) or lowered

@@ -46,6 +46,8 @@ NUMBER_PENALTY = 0.10
 NAME_PENALTY = 0.05
 MAX_PENALISED = 2
 THRESHOLD = 0.57
+CLAIM_THRESHOLD = 0.30  # of one longer claim in an answer whose mean passes `THRESHOLD`
+LONGER_TERMS = 5
 UNSEEN_FACTOR = 0.56
 AGAINST_FACTOR = 0.55
 _REVISION = "overlap/3"
@@ -107,7 +109,9 @@ class OverlapJudge(Judge):
     two) and .05 a name (at most two) that the contexts lack. A sentence with an unknown specific is multiplied
     by .56, and a sentence with evidence against it, or with code or a link that the contexts lack, by .55. A
     sentence of one term ("It is free.") counts as the sentences with that term that are about the same: against it
-    where they deny it. In [0, 1], higher is better supported. Weights and the one threshold are fixed.
+    where they deny it. In [0, 1], higher is better supported. A claim is supported from 0.57 on; a longer one from
+    0.30 on where nothing speaks against it and the mean of the answer is 0.57 or more. Weights and thresholds are
+    fixed.
 
     Example:
         >>> import asyncio
@@ -127,7 +131,7 @@ class OverlapJudge(Judge):
         parts = (
             _REVISION, REVISION, task,
             WINDOW_SHARE, NUMBER_PENALTY, NAME_PENALTY, MAX_PENALISED, LONG_CLAIM_TERMS,
-            THRESHOLD, UNSEEN_FACTOR, AGAINST_FACTOR, refusal_pattern(),
+            THRESHOLD, CLAIM_THRESHOLD, LONGER_TERMS, UNSEEN_FACTOR, AGAINST_FACTOR, refusal_pattern(),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
@@ -145,10 +149,11 @@ class OverlapJudge(Judge):
             terms = (terms_of(normal) if normal != claim.normal else claim.terms) or claim.terms
             claims.append(replace(claim, normal=normal, terms=terms))
             unseen.append(lacking)
+        judged = [_judged(claim, its, evidence) for claim, its in zip(claims, unseen, strict=True)]
         return Audit(
             attempted=answer.is_attempt,
             noncommittal=not answer.is_attempt,
-            claims=tuple(_judged(claim, its, evidence) for claim, its in zip(claims, unseen, strict=True)),
+            claims=_decided(judged, claims),
             truncated=answer.is_truncated,
             invented=tuple(dict.fromkeys(it.shown for its in unseen for it in its)),
         )
@@ -163,6 +168,7 @@ def _cut(text: str) -> str:
 
 
 def _judged(said: ReadClaim, unseen: list[Specific], evidence: _Evidence) -> Claim:
+    """Return a claim with its support; ``supported`` says that nothing speaks against it."""
     whole, best, window = _cover(said.terms, evidence)
     against = evidence.contrast.against(said.normal) if best >= 0.3 else ""
     if len(said.terms) == 1 and (told := _told(said, evidence)) is not None:
@@ -187,11 +193,28 @@ def _judged(said: ReadClaim, unseen: list[Specific], evidence: _Evidence) -> Cla
             reasons.append(f"{kind} not in the contexts: {', '.join(lacking[:5])}")
     return Claim(
         text=said.text,
-        verdict="supported" if support >= THRESHOLD else "contradicted" if against else "not_supported",
+        verdict="contradicted" if against else "not_supported" if unseen or code else "supported",
         support=support,
         sources=(window.context,) if window is not None else (),
         reason="; ".join(reasons),
     )
+
+
+def _decided(claims: list[Claim], said: list[ReadClaim]) -> tuple[Claim, ...]:
+    """Return claims of which those with too little support are ``not_supported``.
+
+    In an answer that is supported as a whole, a sentence that joins or sums up shares few words with any window, so
+    that a longer one is held against a lower bar. Without it 3 of 4 faithful answers of MTRAG have a claim that is
+    called unsupported, with it 1 of 2, and as many of the unfaithful ones.
+    """
+    mean = math.fsum(claim.support for claim in claims) / max(1, len(claims))
+    decided = []
+    for claim, its in zip(claims, said, strict=True):
+        is_lower = mean >= THRESHOLD and len(its.terms) >= LONGER_TERMS
+        is_weak = claim.support < (CLAIM_THRESHOLD if is_lower else THRESHOLD)
+        is_changed = claim.verdict == "supported" and is_weak
+        decided.append(replace(claim, verdict="not_supported") if is_changed else claim)
+    return tuple(decided)
 
 
 def _cover(terms: frozenset[str], evidence: _Evidence) -> tuple[float, float, _SentencePair | None]:

@@ -54,6 +54,7 @@ _ARTICLE = re.compile(  # in "10 euros a day" it is no length
 )
 _AT_HOUR = re.compile(r"(?:\b(?:from|at|between|until|till|to|by|after|before|and)\s|[-\u2013]\s?)$")
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
+_GROUP = re.compile(r"(?<=\d )\d+|\d+(?= \d)")
 _TOKEN = re.compile(r"[^\W_]+")
 
 
@@ -320,7 +321,8 @@ def compare(text: str, normal: str, known: Known) -> tuple[list[Specific], str]:
             wordings[it] = it.shown
         if wordings[it] is None and it.kind == "name" and abbreviates_words_before(it, normal):
             wordings[it] = ""
-    lacking = [it for it in its if it.kind == "number" and wordings[it] is None]
+    grouped = {found.start() for found in _GROUP.finditer(normal)}  # of a phone number: no sums
+    lacking = [it for it in its if it.kind == "number" and wordings[it] is None and it.start not in grouped]
     if lacking:
         near = known.near(normal)
         for it in sorted(lacking, key=lambda it: -(value_of(it.key) or 0.0))[:MOST_DERIVED]:

@@ -59,7 +59,7 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
         r"\u3010[^\u3011\n]{0,80}\u3011|\uff3b[^\uff3d\n]{0,80}\uff3d|\uff08\d{1,3}\uff09|\u3014[^\u3015\n]{0,80}\u3015",
         r"\[\^[^\]\n]{1,40}\](?::[^\n]*)?",
         rf"\[{_NUMBERS}(?:\s*[,:]\s*(?:pp?\.|page)?\s*\d+(?:[\u2013-]\d+)?)?\](?:,\s?(?=\[))?",
-        rf"(?i)\[(?:see )?{_SOURCE}(?!\w)[^\]\n]{{0,80}}\]",
+        rf"(?i)\[(?:see )?(?:{_SOURCE}(?!\w)|(?:results?|hits?|notes?)\s?#?\d)[^\]\n]{{0,80}}\]",
         rf"(?i)\[{FILE}[^\]\n]{{0,60}}\]",
         rf"\[{_LABEL}(?:\s*(?:[,;|&]|\band\b)\s*{_LABEL}){{0,9}}\]",
         r"\[(?:[A-Za-z](?:, ?[A-Za-z]){0,9}|[ivx]{2,4}|cite_(?:start|end))\]",
@@ -70,8 +70,8 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
         rf"(?i)\({_SEE}[^()\n\d]{{1,60}}?, ?{_PLACE}\)",
         rf"\((?:see |cf\. |e\.g\.,? )?(?:{_AUTHORS})(?:; (?:{_AUTHORS})){{0,5}}\)",
         rf"\((?:see |cf\. )?#\d{{1,4}}(?:{_AND}#?\d{{1,4}}){{0,9}}\)",
-        rf"(?:\({small}(?:\s*(?:[,;&]|\band\b)\s*{small}){{0,9}}\))+{end}",
-        rf"(?<=[.!?])[ ]?(?:\({small}(?:\s*(?:[,;&]|\band\b)\s*{small}){{0,9}}\))+(?=\s)",
+        rf"(?:\({small}(?:\s*(?:[,;&\u2013]|\band\b)\s*{small}){{0,9}}\))+{end}",
+        rf"(?<=[.!?])[ ]?(?:\({small}(?:\s*(?:[,;&\u2013]|\band\b)\s*{small}){{0,9}}\))+(?=\s)",
         r"(?i)\((?:\s|[,;.&]|\b(?:see|cf|from|per|and|sources?|refs?)\b){0,12}\)",  # what is left of "(see [1])"
         # Marks without brackets
         r"(?:(?<=[\s.,;:!?])|(?<=[a-z]{4}))\^\d{1,3}(?:, ?\d{1,3}){0,9}(?![\w^])",

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from tests.unit.judges.offline.scoring import results
+
+if TYPE_CHECKING:
+    from ragtrace.model import MetricResult
 
 FACT = "The museum opens at nine in the morning."
 FEE = "There is a fee of 40 euros."
@@ -12,9 +17,12 @@ FEE = "There is a fee of 40 euros."
 
 async def verdicts(context: str, said: str) -> list[str]:
     found = (await results(f"{FACT} {said}", f"{FACT} {context}"))["faithfulness"]
-    claims = found.details["claims"]
-    assert isinstance(claims, list)
-    return [claim["verdict"] for claim in claims]
+    return [claim["verdict"] for claim in claims_of(found)]
+
+
+def claims_of(result: MetricResult) -> list[dict[str, Any]]:
+    found: Any = result.details["claims"]
+    return found
 
 
 @pytest.mark.parametrize(
@@ -83,14 +91,14 @@ async def test_the_sentence_before_tells_what_a_short_claim_is_about() -> None:
     context = "The day ticket costs 9 euros and is refundable. The gift card costs 40 euros and is not refundable."
     for subject, verdict in (("day ticket costs 9", "supported"), ("gift card costs 40", "contradicted")):
         found = (await results(f"The {subject} euros. It is refundable.", context))["faithfulness"]
-        assert [claim["verdict"] for claim in found.details["claims"]] == ["supported", verdict]
+        assert [claim["verdict"] for claim in claims_of(found)] == ["supported", verdict]
 
 
 async def test_words_of_a_list_are_claims() -> None:
     found = (await results("The offices are:\n- Oslo\n- Lisbon", "The offices are in Oslo and Bergen."))[
         "faithfulness"
     ]
-    assert [claim["text"] for claim in found.details["claims"]] == ["The offices are:", "Oslo.", "Lisbon."]
+    assert [claim["text"] for claim in claims_of(found)] == ["The offices are:", "Oslo.", "Lisbon."]
     assert found.details["unsupported"] == ["Lisbon."]
 
 
@@ -98,7 +106,7 @@ async def test_a_title_does_not_end_a_sentence() -> None:
     found = (await results("Dr. Stein leads the team. It meets on Monday.", "Dr. Stein leads the team."))[
         "faithfulness"
     ]
-    assert [claim["text"] for claim in found.details["claims"]] == [
+    assert [claim["text"] for claim in claims_of(found)] == [
         "Dr. Stein leads the team.",
         "It meets on Monday.",
     ]

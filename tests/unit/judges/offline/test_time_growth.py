@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from ragtrace.judges.offline import reading
 from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.model import Passage, Pool, RagRecord
 

@@ -61,7 +61,7 @@ def test_pytest_finds_the_fixture_by_the_entry_point(pytester: pytest.Pytester) 
     result.stdout.fnmatch_lines(
         [
             "E       AssertionError: faithfulness: the mean is below 0.8*",
-            "E       mean 0.192, 95 % interval 0.000 to 1.000, n = 1, judge overlap *",
+            "E       mean 0.165, 95 % interval 0.000 to 1.000, n = 1, judge overlap *",
             "E             answer   The lab is in Rome. [[]bad claim 1]",
             "*ragtrace scores*",
             "*::test_good: faithfulness mean 1.000, *, least 0.8",
@@ -84,7 +84,7 @@ def test_figures_come_back_from_the_workers_of_xdist(pytester: pytest.Pytester) 
     pytester.makepyfile(CHECK)
     result = pytester.runpytest_subprocess("-n", "1")
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*::test_bad: faithfulness mean 0.192, *, least 0.8"])
+    result.stdout.fnmatch_lines(["*::test_bad: faithfulness mean 0.165, *, least 0.8"])
 
 
 @pytest.mark.slow

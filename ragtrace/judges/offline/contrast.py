@@ -201,6 +201,8 @@ class ContrastFinder:
         near = self._near(said.whole.terms | asked)
         if not near:
             return ""
+        if any(_quotes(sentence.whole.text, text) for sentence in near):
+            return ""
         said = sentence_of(text, self._small or frozenset())
         if asked:
             said = Sentence(whole := replace(said.whole, terms=said.whole.terms | asked, content=asked), (whole,))
@@ -426,6 +428,17 @@ class ContrastFinder:
         return None
 
 
+def _quotes(sentence: str, text: str) -> bool:
+    """Return whether a text repeats a sentence of the contexts, or a part of it, word for word.
+
+    Example:
+        >>> _quotes("Orders of five items take 9 days.", "Refunds take 9 days."), _quotes("It has 5 doors.", "It has 5 doors")
+        (False, True)
+    """
+    ours, theirs = (" ".join(_TOKEN.findall(it.lower())) for it in (text, sentence))
+    return f" {ours} " in f" {theirs} "
+
+
 def _of_one_dimension(unit: TextUnit, it: Specific, whole: TextUnit) -> list[Specific]:
     """Return the numbers in another unit of the same dimension, without the answer's own."""
     said = {(one.key, one.unit) for one in whole.specifics}
@@ -460,9 +473,10 @@ def _negates_alike(said: TextUnit, unit: TextUnit) -> bool:
 
 def _counted_otherwise(said: TextUnit, near: list[Sentence]) -> str:
     """Return the evidence that the contexts count a noun otherwise."""
+    held = frozenset().union(*(sentence.whole.counts for sentence in near))
     for unit in (sentence.whole for sentence in near):
         numbers = {number for number, _ in unit.counts}
-        for number, noun in sorted(said.counts - unit.counts):
+        for number, noun in sorted(said.counts - held):
             others = [(n, counted) for n, counted in unit.counts if counted == noun]
             if number in numbers and len(others) == 1 and others[0] not in said.counts:
                 return f"the contexts have {' '.join(others[0])!r}: {unit.text[:160]}"

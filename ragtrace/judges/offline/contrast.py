@@ -67,6 +67,15 @@ _SMALL_WORD = re.compile(r"\b[a-z][^\W\d_]+")
 _TOKEN = re.compile(r"[^\W_]+")
 
 
+def _content(terms: frozenset[str]) -> frozenset[str]:
+    return frozenset(term for term in terms if not _MEASURE_TERM.search(term)) - _unit_terms()
+
+
+@cache
+def _unit_terms() -> frozenset[str]:
+    return frozenset(term for name in units() for term in stems(name))
+
+
 @cache
 def _opposites() -> dict[str, frozenset[str]]:
     table: dict[str, set[str]] = {}
@@ -86,7 +95,7 @@ class TextUnit:
     """A sentence or a clause as it is compared.
 
     Attributes:
-        content: the terms that are no number, date or time.
+        content: the terms that are no number, unit, date or time.
         forms: all words, stemmed.
         words: all words as written.
         counts: numbers, each with the noun directly behind it.
@@ -150,7 +159,7 @@ def sentence_of(text: str, small: frozenset[str] = frozenset()) -> Sentence:
             TextUnit(
                 text=part,
                 terms=(terms := terms_of(part)),
-                content=terms.difference(*(terms_of(f"x {it.shown}") for it in kept if it.kind != "name")),
+                content=_content(terms),
                 forms=frozenset((stems(word) or [word])[0] for word in _TOKEN.findall(part.lower())),
                 words=frozenset(_TOKEN.findall(part)),
                 specifics=kept,
@@ -196,9 +205,9 @@ class ContrastFinder:
 
     def against(self, text: str) -> str:
         """Return the evidence against a normalised sentence, "" without any."""
-        said = sentence_of(text)
-        asked = frozenset() if said.whole.content else self.asked  # "It is 28 days." answers the question alone
-        near = self._near(said.whole.terms | asked)
+        terms = terms_of(text)
+        asked = frozenset() if _content(terms) else self.asked  # "It is 28 days." answers the question alone
+        near = self._near(terms | asked)
         if not near:
             return ""
         if any(_quotes(sentence.whole.text, text) for sentence in near):

@@ -29,6 +29,7 @@ _DECADE = re.compile(r"(?<!\w)(\d{3}0)s\b")
 _NAME = re.compile(r"\b[A-Z][^\W\d_]*(?:['\u2019-][A-Z]?[^\W\d_]+)*(?:\d+\w*)?|\b[A-Z]{1,5}\d+\w*")
 _JOINED = re.compile(r"^ (?:(?:of|the|de|da|di|van|von|der|den|la|le|al|bin|for|&) ){0,2}$")
 _QUOTED = re.compile(r"(?<![\w\"])\"(?=\S)([^\"\n]{1,300}?)(?<=\S)\"(?!\w)|[“„«]\s?([^“”„«»\n]{1,300}?)\s?[”“»]")
+_TITLE = re.compile(r"\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|Professor|Doctor|Sir)\.?$")
 _LABEL = re.compile(r"^[^.!?:\n]{1,60}:(?=\s|$)")
 
 
@@ -162,11 +163,15 @@ def _names(text: str, *, has_first: bool) -> list[Specific]:
 def _name(text: str, run: list[re.Match[str]], begin: int) -> Specific | None:
     first = run[0]
     before = text[: first.start()].rstrip(" ")
-    is_first = begin >= 0 and (
-        first.start() <= begin + 1
-        or not before
-        or before[-1] in "\"“\u2018'(:;.!?\u2013—•"
-        or text[: first.start()].endswith("- ")
+    is_first = (
+        begin >= 0
+        and not _TITLE.search(before)
+        and (
+            first.start() <= begin + 1
+            or not before
+            or before[-1] in "\"“\u2018'(:;.!?\u2013—•"
+            or text[: first.start()].endswith("- ")
+        )
     )
     if is_first and len(run) == 1 and not _is_code(first[0]):
         return None

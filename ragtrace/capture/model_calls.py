@@ -294,7 +294,12 @@ def _of_part(value: object, name: str, part: object, depth: int) -> str | None:
 
 
 def _of_list(value: Sequence[object], depth: int) -> str | None:
-    """Return what a list says: the last message of a model, else content blocks of which one at least is text."""
+    """Return what a list says.
+
+    The pieces of a stream are joined. Else it is the last message of a model, or content blocks with a text.
+    """
+    if value and all(_field(item, "type") == "AIMessageChunk" for item in value):
+        return "".join(_text_in(item, depth + 1) or "" for item in value)
     if any(_role(item) is not None for item in value):
         return _last_said(value, depth)
     return "".join(map(_said_by_block, value)) if any(map(_is_reply_block, value)) else None

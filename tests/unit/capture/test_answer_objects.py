@@ -73,6 +73,7 @@ ANSWERS = {
     "state of messages": {"messages": [HumanMessage("Where?"), ToolMessage("x", tool_call_id="1"), AIMessage(SAID)]},
     "chain's output": {"input": "Where?", "context": [Document("x")], "answer": SAID},
     "list of messages": [HumanMessage("Where?"), AIMessage(SAID)],
+    "pieces of a stream": [AIMessageChunk(SAID[:4]), AIMessageChunk(SAID[4:])],
     "list of blocks": BLOCKS,
     "Response": Response(SAID, source_nodes=[]),
     "AgentChatResponse": AgentChatResponse(SAID),

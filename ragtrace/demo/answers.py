@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from langchain_core.messages import AIMessage
 
-from ragtrace.demo.handbook import coverage
+from ragtrace.demo.handbook import coverage, questions
 from ragtrace.errors import ConfigError, MissingExtra
 from ragtrace.judges.offline.words import sentences
 from ragtrace.settings import shown_address
@@ -23,6 +23,7 @@ SYSTEM = (
     "If they do not answer it, say that the handbook does not say."
 )
 _TIMEOUT_S = 60.0
+_ANSWERS = 4  # the least grade of a passage that answers the question
 _MOST_SENTENCES = 3
 _LEAST_MATCH = 0.32  # share of the question's weight; a sentence below it answers something else
 _NEAR_BEST = 0.8
@@ -38,7 +39,7 @@ _WORDINGS = {
 }  # fmt: skip
 _OPENINGS = ("In short: ", "Briefly: ", *[""] * 10)
 _WORD = re.compile(r"[A-Za-z]+")
-_PASSAGE = re.compile(r"^\[\S+\] (.+)$", re.MULTILINE)
+_PASSAGE = re.compile(r"^\[(\S+)\] (.+)$", re.MULTILINE)
 _QUESTION = re.compile(r"^Question: (.+)$", re.MULTILINE)
 
 
@@ -64,6 +65,23 @@ def render_prompt(question: str, passages: Sequence[tuple[str, str]]) -> str:
     return f"Passages:\n\n{shown}\n\nQuestion: {question}"
 
 
+def has_answer(user: str) -> bool:
+    """Return whether a prompt holds a passage that answers its question: one of grade 4 or 5.
+
+    Example:
+        >>> has_answer(render_prompt("Where?", [("faq", "In Oslo.")]))
+        False
+    """
+    asked, passages = _read_prompt(user)
+    grades = next((question.grades for question in questions() if question.query == asked), {})
+    return any(grades.get(name, 1) >= _ANSWERS for name in passages)
+
+
+def _read_prompt(user: str) -> tuple[str, dict[str, str]]:
+    """Return the question of a prompt, and its passages by id."""
+    return (_QUESTION.findall(user) or [""])[-1], dict(_PASSAGE.findall(user))
+
+
 class OfflineWriter:
     """Answers with the passages' sentences that match the question, lightly reworded.
 
@@ -85,8 +103,8 @@ class OfflineWriter:
 
     def write(self, system: str, user: str) -> AIMessage:  # noqa: ARG002 - a model reads it, this one obeys anyway
         """Answer from the passages in the prompt, or say that they do not answer the question."""
-        question = (_QUESTION.findall(user) or [""])[-1]
-        chosen = best_sentences(question, _PASSAGE.findall(user))
+        question, passages = _read_prompt(user)
+        chosen = best_sentences(question, list(passages.values()))
         if not chosen:
             return AIMessage(REFUSAL)
         opening = self._draw.choice(_OPENINGS)

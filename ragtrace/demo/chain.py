@@ -12,7 +12,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
 from pydantic import PrivateAttr
 
-from ragtrace.demo.answers import SYSTEM, render_prompt
+from ragtrace.demo.answers import SYSTEM, has_answer, render_prompt
 from ragtrace.demo.search import HandbookRetriever, rerank
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class HandbookModel(BaseChatModel):
         system, user = (str(message.content) for message in messages)
         self._answers += 1
         message = self._writer.write(system, user)
-        message.content = self._incident.apply(str(message.content), self._answers)
+        message.content = self._incident.apply(str(message.content), self._answers, has_answer=has_answer(user))
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 

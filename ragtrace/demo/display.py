@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from ragtrace.demo.incident import HURT_CHANNEL, INVENTING_SHARE
+from ragtrace.demo.incident import HURT_CHANNEL
 from ragtrace.demo.tally import WATCHED
 from ragtrace.demo.view import QUIET, alarm_text, interval_text, mean_text, metrics_table, worst_lines
 from ragtrace.model.standing import standing_of
@@ -126,12 +126,12 @@ def _diagnosis(lines: Sequence[str], progress: Progress) -> Iterator[Text]:
     yield from (Text(line) for line in lines)
     if progress.has_incident:
         yield Text(
-            f"{'Truth':<10}from question {progress.incident_at} on the answerer invented facts in"
-            f" {INVENTING_SHARE:.0%} of the answers through the {HURT_CHANNEL}",
+            f"{'Truth':<10}from question {progress.incident_at} on the answerer invented facts in the answers"
+            f" through the {HURT_CHANNEL}",
             style=QUIET,
         )
         yield Text(
-            f"{'':<10}(a verdict names the earliest fault of a run, and the offline judge misses some)",
+            f"{'':<10}(where the prompt held what the question needs; the offline judge misses some)",
             style=QUIET,
         )
     yield Text()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-INVENTING_SHARE = 0.8  # of the answers through the channel, after the incident began
 CHANNELS = ("web", "app")
 HURT_CHANNEL = "app"
 _PEOPLE = ("Ingrid Halvorsen", "Tomas Ferrante", "Amara Okonjo-Reyes", "Marit Solbakken", "Pieter Vanderhoek")
@@ -52,14 +51,16 @@ def channel_of(number: int, seed: int) -> str:
 
 
 class Incident:
-    """Adds invented sentences to `INVENTING_SHARE` of the answers through the app, from answer `first` on.
+    """Adds invented sentences to the answers through the app, from answer `first` on.
+
+    It is a fault of the model alone: an answer whose prompt lacks what the question needs is left as it is.
 
     Args:
         first: number of the first answer, from 1, that may be changed; None means never.
         seed: makes it repeatable.
 
     Example:
-        >>> Incident(first=None, seed=0).apply("In Oslo.", number=1)
+        >>> Incident(first=None, seed=0).apply("In Oslo.", number=1, has_answer=True)
         'In Oslo.'
     """
 
@@ -67,11 +68,17 @@ class Incident:
         self.first = first
         self._seed = seed
 
-    def apply(self, answer: str, number: int) -> str:
-        """Return the answer, with one or two invented sentences where the draw chooses it."""
-        if self.first is None or number < self.first or channel_of(number, self._seed) != HURT_CHANNEL:
+    def apply(self, answer: str, number: int, *, has_answer: bool) -> str:
+        """Return the answer, with one or two invented sentences where the incident touches it.
+
+        Args:
+            answer: as it was written.
+            number: of the answer, from 1.
+            has_answer: the prompt holds a passage that answers the question.
+        """
+        if not has_answer or self.first is None or number < self.first:
+            return answer
+        if channel_of(number, self._seed) != HURT_CHANNEL:
             return answer
         draw = random.Random(f"incident:{self._seed}:{number}")
-        if draw.random() >= INVENTING_SHARE:
-            return answer
         return " ".join([answer, *(invent_sentence(draw) for _ in range(draw.choice((1, 1, 2))))])

@@ -28,7 +28,6 @@ from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model.codec import record_from_json
-from ragtrace.model.diagnosis import FAILURES
 from ragtrace.model.standing import standing_by, standing_of
 
 if TYPE_CHECKING:
@@ -137,26 +136,24 @@ def test_the_drop_is_found_after_the_incident_and_the_records_can_be_used(tmp_pa
 
 
 async def check_planted(lines: list[dict[str, Any]]) -> None:
-    """Every invented sentence that the judge marks makes its run `unsupported`.
-
-    Only labels may name an earlier stage instead, where the needed passages did not reach the prompt.
-    """
+    """Every invented sentence that the judge marks makes its run `unsupported`, with labels and without."""
     incident, count = Incident(first=DemoOptions().incident_at, seed=DemoOptions().seed), 0
     for number, line in enumerate(lines, start=1):
-        planted, standing = incident.apply("", number).strip(), standing_of(line["scores"])
-        marks = [claim.text for claim in standing.claims]
-        if not any(mark in planted for mark in marks):
-            assert standing.word != "good" or not planted, line["answer"]
+        planted = incident.apply("", number, has_answer=True).strip()
+        if not planted or planted not in line["answer"]:
+            continue
+        standing = standing_of(line["scores"])
+        if not any(claim.text in planted for claim in standing.claims):
+            assert standing.word != "good", line["answer"]
             continue
         count += 1
-        is_lost = standing.details.get("reached") is False
-        assert standing.verdict in FAILURES if is_lost else standing.verdict == "unsupported", line["answer"]
-        assert (standing.word, standing.details["supported"]) == ("bad", False)
+        assert (standing.verdict, standing.word) == ("unsupported", "bad"), line["answer"]
+        assert standing.details["supported"] is False
         record = replace(record_from_json(line, fallback_id=""), labels=None)
         metrics = select(["faithfulness", "invented_specifics", "diagnosis"])
         unlabelled = standing_by(await evaluate(metrics, EvalContext(record, judge=OverlapJudge())))
         assert unlabelled.verdict == "unsupported", line["answer"]
-    assert count >= 50, "of about 60 that are planted"
+    assert count >= 50, "of about 55 that are planted"
 
 
 def check_resume(out: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from ragtrace.demo.answers import REFUSAL, OfflineWriter, best_sentences, render_prompt
+from ragtrace.demo.answers import REFUSAL, OfflineWriter, best_sentences, has_answer, render_prompt
 from ragtrace.demo.handbook import handbook, questions
-from ragtrace.demo.incident import HURT_CHANNEL, INVENTING_SHARE, Incident, channel_of
+from ragtrace.demo.incident import HURT_CHANNEL, Incident, channel_of
 from ragtrace.demo.search import rerank, search
 
 TEXTS = {passage.id: passage.text for passage in handbook()}
@@ -38,18 +38,26 @@ def test_questions_that_the_handbook_does_not_answer_are_refused_and_few_others(
     assert best_sentences("Which cheese goes well with red wine?", list(TEXTS.values())) == []
 
 
-def test_the_incident_changes_about_its_share_and_repeats_with_the_seed() -> None:
+def test_the_incident_changes_the_answers_of_its_channel_and_repeats_with_the_seed() -> None:
     def said(**options: int | None) -> list[str]:
         incident = Incident(**options, seed=1)  # type: ignore[arg-type]
-        return [incident.apply("In Oslo.", number) for number in range(1, 1001)]
+        return [incident.apply("In Oslo.", number, has_answer=True) for number in range(1, 1001)]
 
     changed = said(first=1)
     assert changed == said(first=1)
-    hurt = [text != "In Oslo." for n, text in enumerate(changed, start=1) if channel_of(n, seed=1) == HURT_CHANNEL]
-    assert abs(sum(hurt) / len(hurt) - INVENTING_SHARE) < 0.05
-    assert sum(hurt) == sum(text != "In Oslo." for text in changed)
+    for number, text in enumerate(changed, start=1):
+        assert (text != "In Oslo.") == (channel_of(number, seed=1) == HURT_CHANNEL)
     assert all(text.startswith("In Oslo.") for text in changed)
     assert set(said(first=None)) == set(said(first=1001)) == {"In Oslo."}
+
+
+def test_the_incident_leaves_answers_whose_prompt_does_not_hold_what_the_question_needs() -> None:
+    incident = Incident(first=1, seed=1)
+    assert {incident.apply("In Oslo.", number, has_answer=False) for number in range(1, 1001)} == {"In Oslo."}
+    held = {name for name, prompt in prompts().items() if has_answer(prompt)}
+    graded = {question.id for question in questions() if question.grades}
+    assert held <= graded
+    assert 0.8 * len(graded) <= len(held) < len(graded)
 
 
 def test_search_finds_an_answering_passage_for_nine_questions_in_ten() -> None:

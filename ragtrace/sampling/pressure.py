@@ -23,6 +23,7 @@ _LEAST_SHARE = 0.5  # of what is served: an excess is worked off, and scoring do
 _MEMORY = 0.5  # of the demand of a window, in the next: who is held to nothing tells nothing of what it wanted
 _LAG_WINDOWS = 10  # a queue may hold so many windows of service, so that a score is not older than ten minutes
 _SMALLEST_ROOM = 200  # and always so many units: before anything was served nothing is known
+_LEAST_ROOM = 0.1  # of these: less is none, or ever fewer runs would stand for the windows of an outage
 _USUAL_WINDOWS = 10  # whose mean demand a budget is shared among: what one window saves, the next may spend
 
 
@@ -50,10 +51,11 @@ class Pressure:
     """The share of the asked-for probability that one window can bear; fixed before the window's first draw.
 
     The window's target is what was served in the last one and half of the room left in a queue of ten windows of
-    service; of what is too long a half is taken back, while at least half of what is served goes on. The factor is
-    target / expected traces, at most 1, and at most the part of the last ten windows' traces that budgets pay for.
-    Of a shared queue these are the traces of all processes, so that each takes its share of the target, and all
-    come to about the same factor. Called in one thread; within a window `factor` is a comparison and an addition.
+    service, where that room is 20 units or more; of what is too long a half is taken back, while at least half of
+    what is served goes on. The factor is target / expected traces, at most 1, and at most the part of the last ten
+    windows' traces that budgets pay for. Of a shared queue these are the traces of all processes, so that each takes
+    its share of the target, and all come to about the same factor. Called in one thread; within a window `factor`
+    is a comparison and an addition.
 
     Args:
         load: read once a window; None while nothing is known.
@@ -127,5 +129,8 @@ def _share(target: float, demand: float) -> float:
 
 
 def _target(load: Load, served: float) -> float:
-    room = min(load.capacity, max(_LAG_WINDOWS * served, _SMALLEST_ROOM)) - load.size
+    most = min(load.capacity, max(_LAG_WINDOWS * served, _SMALLEST_ROOM))
+    room = most - load.size
+    if 0.0 < room < _LEAST_ROOM * min(most, _SMALLEST_ROOM):
+        room = 0.0
     return max(served + _ROOM_SHARE * room, _LEAST_SHARE * served)

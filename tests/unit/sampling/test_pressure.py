@@ -117,3 +117,19 @@ def test_what_is_not_yet_known_lowers_nothing():
     known[0] = Load(size=400, capacity=2_048, served=10**6 + 100, wanted=10.0**6 + 400)
     now[0] = 240.0
     assert pressure.factor(1.0) == pytest.approx((100 + 0.5 * 600) / 500)
+
+
+def test_a_queue_that_nothing_leaves_fills_in_a_few_windows_and_then_takes_none():
+    """Else a few runs would be drawn from ever more, and one with the weight of a whole window moves every sum."""
+    now, size = [0.0], [0.0]
+    pressure = Pressure(lambda: Load(size=size[0], capacity=2_048, served=0), clock=lambda: now[0])
+    factors = []
+    for minute in range(12):
+        now[0] = minute * 60.0
+        factors.append([pressure.factor(1.0) for _ in range(300)][-1])
+        size[0] += 300 * factors[-1] if minute else 0  # what was drawn before the first turn has ended
+    assert factors[-1] == 0.0
+    assert min(factor for factor in factors if factor) >= 10 / 300
+    size[0] = 100.0  # the judge is back
+    now[0] = 12 * 60.0
+    assert pressure.factor(1.0) > 0.1

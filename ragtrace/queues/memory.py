@@ -109,16 +109,18 @@ class MemoryQueue:
         self._lost = lost
 
     def put(self, unit: Unit) -> list[Unit]:
-        """Take a unit; return the evicted ones, or the unit itself if too large."""
+        """Take a unit; return the evicted ones, or the unit itself if it is too large or comes too late."""
         size = unit.size_bytes
-        if size > self.capacity_bytes:
-            return [unit]
+        is_taken = size <= self.capacity_bytes
         with self._lock:
-            if self._is_closed:
-                return [unit]
-            self._units.append(_Waiting(unit, size, self._log_kept))
-            self._bytes += size
-            evicted = self._evicted()
+            is_closed, evicted = self._is_closed, [unit]
+            if is_taken and not is_closed:
+                self._units.append(_Waiting(unit, size, self._log_kept))
+                self._bytes += size
+                evicted = self._evicted()
+        if is_closed or not is_taken:  # nothing stands for it, as others do for one that is evicted at random
+            self._lost(unit, "shutdown" if is_closed else "queue_full")
+            return evicted
         if self._wake is not None:
             self._wake()
         return evicted

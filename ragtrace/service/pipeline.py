@@ -208,18 +208,19 @@ class Pipeline:
     def enqueue(self, unit: Unit) -> None:
         """Put a unit into the queue; an evicted one is counted."""
         self._ledger.offer()
+        if self._is_closed:
+            self._ledger.end("dropped", "shutdown")
+            self._lost(unit, "shutdown", 1)
+            return
         try:
-            evicted = [unit] if self._is_closed else self._queue.put(unit)
+            evicted = self._queue.put(unit)
         except Exception as error:
             record_internal_error("ragtrace.service.pipeline.queue", error)
             self._ledger.end("dropped", "internal_error")
             self._lost(unit, "internal_error", 1)
             return
-        for one in evicted:
-            reason = "shutdown" if self._is_closed and one is unit else "queue_full"
-            self._ledger.end("dropped", reason)
-            if one is unit:  # for it the weights of the others may not stand: it was too large, or came too late
-                self._lost(unit, reason, 1)
+        for one in evicted:  # the queue tells which of them count as missing
+            self._ledger.end("dropped", "shutdown" if self._is_closed and one is unit else "queue_full")
 
     # -- waiting and ending, from any thread --
 

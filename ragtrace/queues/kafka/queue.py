@@ -218,7 +218,10 @@ class KafkaQueue:
 
     def put(self, unit: Unit) -> list[Unit]:
         """Take a unit into the buffer; return the evicted ones."""
-        return [unit] if self._is_stopping else self._buffer.put(unit)
+        if self._is_stopping:
+            self._lost(unit, "shutdown")
+            return [unit]
+        return self._buffer.put(unit)
 
     def stats(self) -> tuple[QueueStats, ...]:
         """Return the statistics of the buffer and of the topic, as of the last look."""

@@ -61,6 +61,24 @@ def test_each_unit_is_evicted_with_the_same_chance() -> None:
     assert all(330 < times < 470 for times in evicted.values()), evicted  # 400 each; sd 18
 
 
+def test_only_a_unit_that_no_weight_stands_for_is_told_as_lost() -> None:
+    """A new unit that is evicted at random, like any other, is not."""
+    evicted: Counter[str] = Counter()
+    for seed in range(20):
+        lost: list[tuple[str, str]] = []
+        queue = MemoryQueue(capacity=1, capacity_bytes=10_000, rng=random.Random(seed))
+        queue.on_lost(lambda unit, reason, lost=lost: lost.append((unit.record.id, reason)))
+        queue.put(unit("a"))
+        evicted.update(ids(queue.put(unit("b"))))
+        assert lost == []
+        queue.put(unit("huge", "x" * 50_000))
+        assert lost == [("huge", "queue_full")]
+        queue.clear()
+        assert ids(queue.put(unit("late"))) == ["late"]
+        assert lost[1:] == [("late", "shutdown")]
+    assert set(evicted) == {"a", "b"}
+
+
 def test_a_job_given_back_into_a_full_queue_evicts_one() -> None:
     ends: list[tuple[str, str]] = []
     queue = MemoryQueue(capacity=2, ended=lambda state, reason: ends.append((state, reason)))

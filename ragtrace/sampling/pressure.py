@@ -53,9 +53,9 @@ class Pressure:
     The window's target is what was served in the last one and half of the room left in a queue of ten windows of
     service, where that room is 20 units or more; of what is too long a half is taken back, while at least half of
     what is served goes on. The factor is target / expected traces, at most 1, and at most the part of the last ten
-    windows' traces that budgets pay for. Of a shared queue these are the traces of all processes, so that each takes
-    its share of the target, and all come to about the same factor. Called in one thread; within a window `factor`
-    is a comparison and an addition.
+    windows' traces that budgets pay for. Of a shared queue these are the traces of all processes, so that each
+    takes its share of the target, and all come to about the same factor. Called in one thread; within a window
+    `factor` is a comparison and an addition.
 
     Args:
         load: read once a window; None while nothing is known.

@@ -208,17 +208,16 @@ class Pipeline:
     def enqueue(self, unit: Unit) -> None:
         """Put a unit into the queue; an evicted one is counted."""
         self._ledger.offer()
-        if self._is_closed:
-            self._ledger.end("dropped", "shutdown")
-            self._lost(unit, "shutdown", 1)
-            return
+        is_refused = self._is_closed
         try:
-            evicted = self._queue.put(unit)
+            evicted = [unit] if is_refused else self._queue.put(unit)
         except Exception as error:
             record_internal_error("ragtrace.service.pipeline.queue", error)
             self._ledger.end("dropped", "internal_error")
             self._lost(unit, "internal_error", 1)
             return
+        if is_refused:
+            self._lost(unit, "shutdown", 1)
         for one in evicted:  # the queue tells which of them count as missing
             self._ledger.end("dropped", "shutdown" if self._is_closed and one is unit else "queue_full")
 

@@ -23,7 +23,9 @@ def test_a_budget_for_half_of_the_runs_gives_half_of_them_at_any_hour():
     """A day in 26 s: budgets read `Clock.wall`, and windows the clock of `Pressure`."""
     seen = world("day, steady")
     assert all(0.3 <= share <= 0.7 for share in seen.more["shares"][1:]), seen
-    assert seen.more["shares"][0] >= 0.3, seen  # its first window, longer on a busy machine, draws at the sample rate
+    assert seen.more["shares"][0] >= 0.3, (
+        seen
+    )  # its first window, longer on a busy machine, draws at the sample rate
     assert seen.more["judged"] <= 0.5 * seen.runs, seen  # the budget holds
     assert seen.mean == pytest.approx(seen.truth, abs=0.05)
     seen.check(due_within=0.12, is_mean_enough=True)

@@ -56,7 +56,9 @@ def command(
     store: Store = None,
     metric: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Investigate this metric. Default: the one that fell most surely."),
+        typer.Option(
+            metavar="NAME", help="Investigate this metric. Default: the one that changed for the worse most surely."
+        ),
     ] = None,
     workflow: Workflow = None,
     since: Annotated[

@@ -145,7 +145,7 @@ def _next_steps(progress: Progress, out: str, lines: int, columns: int) -> Itera
     yield Text("Next", style=QUIET)
     own = own_command()
     steps = (
-        (f"{own} investigate {out}", "the diagnosis again, from the file"),
+        (f"{own} investigate {out} --metric {WATCHED}", "the diagnosis again, from the file"),
         (f"{own} worst {out}", "the worst answers, and what is wrong with them"),
         (f"{own} demo --no-incident", "the same without the incident: the detector stays quiet"),
         (f"{own} demo --stack local", "a real Prometheus and Alertmanager, and the alert as it is delivered"),

@@ -39,6 +39,11 @@ class Output(Scale):
     threshold: float | None = 0.8
     is_watched: bool = False
 
+    @property
+    def can_drift(self) -> bool:
+        """Whether a change for the worse is looked for: values from 0 to 1, with a threshold or `is_watched`."""
+        return (self.threshold is not None or self.is_watched) and 0 <= self.low < self.high <= 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSpec:

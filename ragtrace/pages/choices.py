@@ -58,12 +58,13 @@ def missed_by(metric: MetricView, base: RunFilter) -> RunFilter:
     return replace(base, metric=metric.metric, state="missed", order="worst")
 
 
-def shown_metric(overview: Overview, key: str | None) -> MetricView | None:
-    """Return the metric of the large chart: as asked for, else a fallen one, else the first."""
+def shown_metric(overview: Overview, key: str | None, found: InvestigationView | None) -> MetricView | None:
+    """Return the metric of the large chart: asked for, else of the headline, else a worse one, else the first."""
     metrics = overview.metrics
     asked = [metric for metric in metrics if metric.metric == key]
+    told = [metric for metric in metrics if found is not None and found.is_fallen and metric.metric == found.metric]
     fallen = [metric for metric in metrics if is_worse(metric)]
-    return next(iter([*asked, *fallen, *metrics]), None)
+    return next(iter([*asked, *told, *fallen, *metrics]), None)
 
 
 def agreed(overview: Overview, found: InvestigationView | None) -> Overview:
@@ -88,11 +89,26 @@ def is_worse(metric: MetricView) -> bool:
 
 
 def calm_sentence(overview: Overview) -> str | None:
-    """Return the headline where nothing fell; None where no metric is watched."""
+    """Return the headline where nothing changed for the worse; None where something did, or none is watched."""
+    if any(map(is_worse, overview.metrics)):
+        return None
     states = [metric.drift.state for metric in overview.metrics]
     if "steady" in states:
         return f"No metric is shown to have changed for the worse; {states.count('steady')} are steady."
     return "There are too few scores to tell a change." if "too_few" in states else None
+
+
+def worse_sentence(overview: Overview) -> str | None:
+    """Return the headline that names every metric that changed for the worse; None where none did.
+
+    It stands where no investigation explains them.
+    """
+    worse = [
+        f"{it.metric} {it.drift.state} from {it.drift.before:.2f} to {it.drift.after:.2f}"
+        for it in overview.metrics
+        if is_worse(it)
+    ]
+    return f"{'; '.join(worse)}." if worse else None
 
 
 class StageShare(NamedTuple):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from ragtrace.model.printable import count_text
-from ragtrace.pages.choices import agreed, calm_sentence, is_worse, shown_metric, stages_of
+from ragtrace.pages.choices import agreed, calm_sentence, is_worse, shown_metric, stages_of, worse_sentence
 from ragtrace.pages.rendering import STATIC, render
 from ragtrace.views.types import RunFilter
 
@@ -98,7 +98,8 @@ def report_html(views: Views, comparison: ComparisonView | None = None, *, metri
         "query": {},
         "investigation": investigation,
         "calm": calm_sentence(overview),
-        "shown": shown_metric(overview, metric),
+        "worse": worse_sentence(overview),
+        "shown": shown_metric(overview, metric, investigation),
         "stages": stages_of(overview),
         "fine": [share for share in overview.verdicts if share.stage == "none"],
         "found": comparison,

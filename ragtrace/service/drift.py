@@ -48,11 +48,7 @@ GAUGES = {
 
 def watched(outputs: Mapping[str, Output]) -> dict[str, Output]:
     """Return the outputs in [0, 1] that are watched for a drop: with a threshold, or because they ask for it."""
-    return {
-        name: output
-        for name, output in outputs.items()
-        if (output.threshold is not None or output.is_watched) and 0 <= output.low < output.high <= 1
-    }
+    return {name: output for name, output in outputs.items() if output.can_drift}
 
 
 def turned(output: Output, value: float) -> float:

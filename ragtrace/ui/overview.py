@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import Route
 
 from ragtrace.model.diagnosis import MEANINGS
-from ragtrace.pages.choices import PERIODS, agreed, calm_sentence, is_worse, shown_metric, stages_of
+from ragtrace.pages.choices import PERIODS, agreed, calm_sentence, is_worse, shown_metric, stages_of, worse_sentence
 from ragtrace.ui.site import filter_of, site_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def show_overview(request: Request) -> Response:
     if overview.runs < _MOST_BINS * _BIN_RUNS:
         overview = site.views.overview(chosen, bins=max(overview.runs // _BIN_RUNS, _FEWEST_BINS))
     has_fallen = any(map(is_worse, overview.metrics))
-    found = site.views.investigate(workflow=chosen.workflow) if has_fallen else None
+    found = site.views.investigate(replace(chosen, metric=None)) if has_fallen else None
     overview = agreed(overview, found)
     return site.page(
         "overview.html",
@@ -61,7 +61,8 @@ def show_overview(request: Request) -> Response:
         workflows=site.views.overview().workflows if chosen.workflow else overview.workflows,
         investigation=found,
         calm=calm_sentence(overview),
-        shown=shown_metric(overview, query.get("metric")),
+        worse=worse_sentence(overview),
+        shown=shown_metric(overview, query.get("metric"), found),
         shown_key=query.get("metric"),
         stages=stages_of(overview),
         fine=[share for share in overview.verdicts if share.stage == "none"],
@@ -73,7 +74,7 @@ def show_investigation(request: Request) -> Response:
     site = site_of(request)
     query = request.query_params
     chosen = chosen_runs(site.views, query)
-    found = site.views.investigate(metric=chosen.metric, workflow=chosen.workflow)
+    found = site.views.investigate(chosen)
     return site.page(
         "investigate.html",
         page="investigate",
@@ -81,6 +82,7 @@ def show_investigation(request: Request) -> Response:
         found=found,
         chosen=chosen,
         asked=query.get("metric"),
+        query=_kept(query),
         metrics=site.views.choices().metrics,
         meanings=MEANINGS,
         steps=NEXT_STEPS,

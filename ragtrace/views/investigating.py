@@ -102,8 +102,7 @@ def investigation_view(
     Args:
         snapshot: all runs.
         chosen: those to look at.
-        metric: its key; None = the one that fell most surely; where the time is estimated, the usual first one if
-            that fell.
+        metric: its key; None = the one that changed for the worse most surely.
         since: begin of the window, Unix seconds.
         texts_of: gives the question and the worst claim of a run.
         show: the command that shows a run.
@@ -152,6 +151,7 @@ def _view(found: Investigation, lines: tuple[str, ...]) -> InvestigationView:
         culprits=tuple(_culprit(it, change.value) for it in found.explained.slices),
         shares=tuple(_share(it) for it in found.shares),
         rest=rest_text(found) if found.explained.slices else None,
+        also=found.also,
         lines=lines,
         example_ids=tuple(it.trace_id for it in found.examples) if found.is_fallen else (),
     )

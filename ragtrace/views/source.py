@@ -249,8 +249,7 @@ class Views:
 
         Args:
             which: runs to look at; its metric is investigated where `metric` is None.
-            metric: None = the one that fell most surely; where the time is estimated, the usual first one if that
-                fell.
+            metric: None = the one that changed for the worse most surely.
             since: begin of the window in Unix seconds; None = the most likely change.
             workflow: of this workflow alone.
         """

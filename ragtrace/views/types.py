@@ -10,6 +10,7 @@ from ragtrace.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ragtrace.scoring.investigation.search import AlsoWorse
     from ragtrace.stats.intervals import Interval
 
 Order = Literal["worst", "best", "newest", "oldest"]
@@ -493,6 +494,7 @@ class InvestigationView:
         meaning: of the verdict, in words.
         shares: of each verdict on both sides; empty where the runs have none.
         rest: whether the mean changed outside the culprits.
+        also: other metrics that changed for the worse; only where none was asked for.
         lines: the report of `ragtrace investigate`, line by line.
         example_ids: runs that show it.
     """
@@ -510,6 +512,7 @@ class InvestigationView:
     culprits: tuple[Culprit, ...] = ()
     shares: tuple[ShareChange, ...] = ()
     rest: str | None = None
+    also: tuple[AlsoWorse, ...] = ()
     lines: tuple[str, ...] = ()
     example_ids: tuple[str, ...] = ()
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ragtrace.report.html import report_html
 from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.views.source import Views
 from tests.ui.pages import Page, read_page
 from tests.ui.scored import client_of, incident, scored_line, write_lines
 from tests.unit.views.scored_runs import emit, line
@@ -117,6 +119,25 @@ def test_the_investigation_links_to_the_runs_before_and_after(client: TestClient
 def test_a_steady_file_is_called_steady(tmp_path: Path) -> None:
     client = client_of(write_lines(tmp_path / "scored.jsonl", [scored_line(n, value=0.9) for n in range(100)]))
     assert "No metric is shown to have changed for the worse" in page_of(client, "/").text
+
+
+@pytest.mark.parametrize(("every", "low"), [(4, 1.0), (2, 0.4)])
+def test_every_page_tells_the_rise_of_inventions(tmp_path: Path, every: int, low: float) -> None:
+    """Also where it is small, and where faithfulness, which stands first, changed less surely."""
+    lines = [scored_line(n, value=low if n >= 60 and not n % 3 else 1.0) for n in range(120)]
+    for n, it in enumerate(lines):
+        value = float(n >= 60 and n % every == 0)
+        it["scores"]["invented_specifics"] = {"state": "ok", "value": value, "judge": "overlap", "version": "v1"}
+    path = write_lines(tmp_path / "scored.jsonl", lines)
+    client = client_of(path)
+    told = f"invented_specifics rose by {1 / every:.2f}"
+    for address in ("/", "/?period=30d", "/investigate"):
+        text = " ".join(page_of(client, address).text.split())
+        assert told in text
+        assert "No metric is shown to have changed for the worse" not in text
+        assert ("Also worse: faithfulness 1.00 → 0.80" in text) == (low < 1.0)
+    report = report_html(Views.of_file(path))
+    assert told in " ".join(report.split())
 
 
 def test_a_page_costs_nothing_until_the_file_grows(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ragtrace.model import BadClaim, RagRecord
     from ragtrace.model.diagnosis import Stage, Verdict
     from ragtrace.scoring.investigation.replaced import Replaced
-    from ragtrace.scoring.investigation.search import Investigation
+    from ragtrace.scoring.investigation.search import AlsoWorse, Investigation
     from ragtrace.stats.change.mean import Change, Mean
     from ragtrace.stats.change.slices import Slice, SliceChange
 
@@ -23,6 +23,7 @@ _INDENT = 10
 _WIDE = 100
 _ALL = 0.95
 _MOST_VALUES = 3
+_MOST_ALSO = 2
 _DIMENSIONS = {
     "corpus": "data source",
     "source": "passages from",
@@ -133,9 +134,13 @@ def _what(found: Investigation) -> list[str]:
     change = found.change
     if not found.is_fallen:
         verb = "nothing is shown to have fallen" if found.direction == "up" else "nothing is shown to have risen"
+        is_sure_alone = change.low is not None and change.high is not None and not change.low <= 0.0 <= change.high
+        looks = (
+            f"; the interval does not count the {found.period.looks} looks for its time" if is_sure_alone else ""
+        )
         return [
             f"{found.metric}: {verb}; from {_mean(change.before)} to {_mean(change.window)}",
-            f"change {_signed(change)}",
+            f"change {_signed(change)}{looks if found.period.looks > 1 else ''}",
         ]
     verb = "fell" if found.direction == "up" else "rose, and lower is better,"
     rows = [
@@ -146,8 +151,15 @@ def _what(found: Investigation) -> list[str]:
     if judges := {it.judge for it in found.others if it.judge} - {found.maker.judge}:
         rows.append(f"as {found.maker.judge} scored it; shown less surely: {', '.join(sorted(judges))}")
     if found.also:
-        rows.append(f"also worse: {', '.join(found.also[:5])}")
+        rows.append(
+            f"also worse: {', '.join(map(_also, found.also[:_MOST_ALSO]))}; see --metric {found.also[0].metric}"
+        )
     return rows
+
+
+def _also(it: AlsoWorse) -> str:
+    before, window = ("none" if mean is None else f"{mean:.3f}" for mean in (it.before, it.window))
+    return f"{it.metric} {before} -> {window}"
 
 
 def _since(found: Investigation) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ragtrace.stats.change.slices import Explained
 
 CERTAIN_P = 0.025
-"""One-sided p-value at which a change counts as shown, shared by the metrics that were looked at."""
+"""One-sided p-value at which the change of a metric counts as shown, whichever other metrics are looked at."""
 EXAMPLES = 3
 LOOKS = 20
 """By so many p-values are multiplied where the scores chose the time of the change."""
@@ -76,6 +76,15 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AlsoWorse:
+    """Another metric that changed for the worse, with its means in its own two periods."""
+
+    metric: str
+    before: float | None
+    window: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Investigation:
     """Result of an investigation.
 
@@ -94,7 +103,7 @@ class Investigation:
         has_facts: whether the runs of both periods have the facts of schema version 3, such as tags.
         examples: runs of the window that are worse than the mean of before, those of the first slice and of the
             verdict first.
-        also: other metrics that fell, by name; only where the metric was chosen here.
+        also: other metrics that changed for the worse, the surest first; only where the metric was chosen here.
         others: judges, versions and K whose scores stand for the same traffic, and changed less surely.
     """
 
@@ -109,7 +118,7 @@ class Investigation:
     has_verdicts: bool
     has_facts: bool
     examples: tuple[Example, ...]
-    also: tuple[str, ...] = ()
+    also: tuple[AlsoWorse, ...] = ()
     others: tuple[Maker, ...] = ()
     shares: tuple[VerdictShare, ...] = ()
     replaced: tuple[Replaced, ...] = ()
@@ -144,14 +153,15 @@ def investigate(
 ) -> Investigation:
     """Compare two periods of a metric, and say where a fall lies.
 
-    Without a metric it is that of the strongest evidence among those that a drift detector watches; its p-value is
-    then multiplied by their number. Scores of another judge version, K or kind of labels are never mixed: those of
-    most weight in the window are compared, and of two judges the one whose scores changed most surely.
+    Without a metric it is that of the strongest evidence among those that a drift detector watches. Each is judged
+    by itself, as if it had been asked for, so that all pages and commands agree on what changed. Scores of another
+    judge version, K or kind of labels are never mixed: those of most weight in the window are compared, and of two
+    judges the one whose scores changed most surely.
 
     Args:
         source: where the scores stand.
         period: what is compared.
-        metric: the exported name; None = the one that fell most surely.
+        metric: the exported name; None = the one that changed for the worse most surely.
         changed_at: Unix seconds of the change, where a detector tells it; None = estimated.
         is_wanted: says of which judge version, K and labels the scores are compared, where there are such.
 
@@ -159,20 +169,26 @@ def investigate(
         TooFewScores: a period has fewer than 20 independent scores.
         NoMetric: there are no scores to compare.
     """
-    also: tuple[str, ...] = ()
     if metric is not None:
-        found = compared(source, period, metric, is_wanted=is_wanted)
-        is_fallen = found.p * period.looks <= CERTAIN_P
-    else:
-        found, is_fallen, also = _chosen(source, period)
-    return _explained(found, period, is_fallen=is_fallen, changed_at=changed_at, also=also)
+        look = _Look(compared(source, period, metric, is_wanted=is_wanted), period)
+        return _explained(look, changed_at=changed_at)
+    looks: list[_Look] = []
+    problem: ConfigError = NoMetric("no metric with a threshold and values from 0 to 1 has scores in these periods")
+    for name in filter(is_watched, source.metrics()):
+        try:
+            looks.append(_Look(compared(source, period, name), period))
+        except TooFewScores as error:
+            problem = error
+    if not looks:
+        raise problem
+    return _surest(sorted(looks, key=lambda it: it.p), changed_at=changed_at)
 
 
 def investigate_change(source: Source, metrics: Sequence[str], *, before: float, until: float) -> Investigation:
     """Compare the times before and after the likeliest change for the worse.
 
-    Where the first metric did not fall, the one of the others that fell most surely is taken, by p-values that are
-    multiplied by the number of metrics.
+    Of several metrics the one that changed for the worse most surely is taken, the first where none did. Each is
+    judged by itself, at its own likeliest time.
 
     Args:
         source: where the scores stand.
@@ -181,22 +197,21 @@ def investigate_change(source: Source, metrics: Sequence[str], *, before: float,
         until: Unix seconds behind the last one.
 
     Raises:
-        TooFewScores: of the first metric.
-        NoMetric: it has no score.
+        TooFewScores: every metric has too few; the message is of the first.
+        NoMetric: the first has no score, and no other can be compared.
     """
     first, *others = metrics
-    found = investigate(source, period_of(source, first, before=before, until=until), metric=first)
-    if found.is_fallen:
-        return found
-    changes: list[tuple[float, str, Period]] = []
-    for name in filter(is_watched, others):
+    looks: list[_Look] = []
+    problems: list[ConfigError] = []
+    for name in [first, *filter(is_watched, others)]:
         try:
             period = period_of(source, name, before=before, until=until)
-            changes.append((compared(source, period, name).p * period.looks * len(metrics), name, period))
-        except (TooFewScores, NoMetric):  # it has no say
-            continue
-    p, name, period = min(changes, default=(1.0, first, found.period))
-    return investigate(source, period, metric=name) if p <= CERTAIN_P else found
+            looks.append(_Look(compared(source, period, name), period))
+        except (TooFewScores, NoMetric) as error:  # it has no say
+            problems.append(error)
+    if not looks:
+        raise problems[0]
+    return _surest(looks)
 
 
 def period_of(source: Source, metric: str, *, before: float, until: float) -> Period:
@@ -239,33 +254,40 @@ def _least(n: int) -> int:
     return max(int(LEAST_CLUSTERS), n // 20)
 
 
-def _chosen(source: Source, period: Period) -> tuple[MetricChange, bool, tuple[str, ...]]:
-    """Return the metric that fell most surely, whether it did, and the names of the others that fell."""
-    found: list[MetricChange] = []
-    problem: ConfigError = NoMetric("no metric with a threshold and values from 0 to 1 has scores in these periods")
-    for name in source.metrics():
-        if not is_watched(name):
-            continue
-        try:
-            found.append(compared(source, period, name))
-        except TooFewScores as error:
-            problem = error
-    if not found:
-        raise problem
-    ranked = sorted(found, key=lambda it: it.p)
-    fallen = [it.metric for it in ranked if it.p * period.looks * len(found) <= CERTAIN_P]
-    return ranked[0], bool(fallen), tuple(fallen[1:])
+class _Look(NamedTuple):
+    """The change of one metric between its two periods."""
+
+    found: MetricChange
+    period: Period
+
+    @property
+    def p(self) -> float:
+        return self.found.p * self.period.looks
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether a change for the worse is shown."""
+        return self.p <= CERTAIN_P
+
+
+def _surest(looks: Sequence[_Look], *, changed_at: float | None = None) -> Investigation:
+    """Explain the surest change for the worse, and name the others; where none is shown, explain the first look."""
+    worse = sorted((it for it in looks if it.is_worse), key=lambda it: it.p)
+    also = tuple(
+        AlsoWorse(metric=it.metric, before=it.change.before.mean, window=it.change.window.mean)
+        for it, _ in worse[1:]
+    )
+    return _explained(next(iter([*worse, *looks])), changed_at=changed_at, also=also)
 
 
 def is_watched(name: str) -> bool:
-    """Return whether a metric has a threshold and values from 0 to 1, so that a fall can be looked for."""
+    """Return whether a change for the worse is looked for: of every metric that a drift detector can watch."""
     known = known_output(name)
-    return known is not None and known.threshold is not None and 0 <= known.low < known.high <= 1
+    return known is not None and known.can_drift
 
 
-def _explained(
-    found: MetricChange, period: Period, *, is_fallen: bool, changed_at: float | None, also: tuple[str, ...]
-) -> Investigation:
+def _explained(look: _Look, *, changed_at: float | None, also: tuple[AlsoWorse, ...] = ()) -> Investigation:
+    found, period, is_fallen = look.found, look.period, look.is_worse
     runs, scores, worse = found.runs, found.scores, found.worse
     has_facts = all(run.query_chars is not None for run in runs)
     left_out = _unknown_before(runs, has_facts=has_facts)

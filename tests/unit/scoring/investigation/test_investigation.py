@@ -11,10 +11,10 @@ import pytest
 from ragtrace.model import JudgeInfo, Passage, Pool
 from ragtrace.model.diagnosis import FAILURES
 from ragtrace.scoring.investigation.alarm import investigate_alarm
-from ragtrace.scoring.investigation.comparison import NoMetric, Period, TooFewScores
+from ragtrace.scoring.investigation.comparison import NoMetric, Period, TooFewScores, compared
 from ragtrace.scoring.investigation.lines import MEANINGS, lines, report
 from ragtrace.scoring.investigation.runs import RunScore, StoreSource
-from ragtrace.scoring.investigation.search import investigate
+from ragtrace.scoring.investigation.search import investigate, investigate_change
 from ragtrace.scoring.investigation.verdicts import NO_VERDICT, verdict_shares
 from ragtrace.scoring.offline.scored_row import Maker
 from ragtrace.stats.change.mean import TwoPeriods
@@ -321,6 +321,79 @@ def test_the_metric_that_fell_is_chosen(store, wall):
             store.emit(record, [score_of(record, "mrr", 0.8 + 0.01 * i, at=wall.at)])
     wall.at = NOW
     assert investigate(StoreSource(store), DAYS).metric == "faithfulness"
+
+
+def rising(store, wall, *, faithfulness=0.9, rises=True, every=4):
+    """Fill a store whose later runs invent in some answers, and have another faithfulness."""
+    traffic = Traffic(store, wall)
+    for number in range(240):
+        wall.at, is_late = NOW - (24 - number / 10) * HOUR, number >= 120
+        record = numbered(number)
+        invents = float(rises and is_late and number % every == 0)
+        scores = [
+            traffic._score(record, "faithfulness", faithfulness if is_late else 0.9),
+            score_of(record, "invented_specifics", invents, at=wall.at, judge=JUDGE),
+            score_of(record, "answer_relevancy", 0.5 + 0.1 * (number % 5), at=wall.at, judge=JUDGE),
+        ]
+        store.emit(record, scores)
+    wall.at = NOW
+    return StoreSource(store)
+
+
+NAMES = ["faithfulness", "answer_relevancy", "invented_specifics"]
+
+
+def both_ways(source):
+    """Return what is found without a metric: since a time, and since the likeliest change."""
+    half = Period(before=NOW - 25 * HOUR, since=NOW - 12 * HOUR, until=NOW)
+    return [investigate(source, half), investigate_change(source, NAMES, before=0.0, until=NOW)]
+
+
+def test_a_rise_alone_of_a_metric_where_less_is_better_is_chosen(store, wall):
+    for found in both_ways(rising(store, wall)):
+        assert (found.metric, found.is_fallen, found.also) == ("invented_specifics", True, ())
+        assert "also worse" not in "\n".join(lines(found))
+
+
+@pytest.mark.parametrize(("faithfulness", "first", "other"), [(0.82, *NAMES[::-2]), (0.5, *NAMES[::2])])
+def test_the_surest_change_for_the_worse_is_chosen_and_the_other_is_named(store, wall, faithfulness, first, other):
+    for found in both_ways(rising(store, wall, faithfulness=faithfulness, every=2)):
+        assert found.metric == first
+        [also] = found.also
+        assert also.metric == other
+        told = f"also worse: {other} {also.before:.3f} -> {also.window:.3f}; see --metric {other}"
+        assert told in "\n".join(lines(found))
+        assert json.loads(json.dumps(found.to_json()))["also"][0]["metric"] == other
+
+
+def test_where_none_changed_for_the_worse_none_is_named(store, wall):
+    for found in both_ways(rising(store, wall, rises=False)):
+        assert (found.is_fallen, found.also) == (False, ())
+
+
+def test_what_is_shown_of_a_metric_that_was_asked_for_is_shown_without_asking(store, wall):
+    """A small rise, which would not be shown if its p-value were shared among the metrics."""
+    traffic = Traffic(store, wall)
+    for number in range(80):
+        wall.at = NOW - (80 - number) * HOUR / 10
+        record = numbered(number)
+        invents = float(number >= 40 and number % 4 == 0)
+        traffic.store.emit(
+            record,
+            [
+                score_of(record, name, value, at=wall.at, judge=JUDGE)
+                for name, value in (("faithfulness", 0.9), ("invented_specifics", invents))
+            ],
+        )
+    wall.at = NOW
+    asked, usual = (
+        investigate_change(StoreSource(store), names, before=0.0, until=NOW)
+        for names in (["invented_specifics"], ["faithfulness", "invented_specifics"])
+    )
+    assert asked.is_fallen
+    assert (usual.metric, usual.is_fallen, usual.change) == (asked.metric, True, asked.change)
+    found = compared(StoreSource(store), asked.period, "invented_specifics")
+    assert 0.025 / 2 < found.p * asked.period.looks <= 0.025
 
 
 def test_scores_of_another_judge_are_not_mixed(store, wall):

@@ -117,7 +117,7 @@ def test_the_drop_is_found_after_the_incident_and_the_records_can_be_used(tmp_pa
     assert "not in the contexts" in said
     assert "the model: unsupported grew from" in said
     assert "1. tag channel:app" in said
-    status, again = run([sys.executable, "-m", "ragtrace", "investigate", str(out)])
+    status, again = run([sys.executable, "-m", "ragtrace", "investigate", str(out), "--metric", "faithfulness"])
     assert status == 0, again
     assert again.splitlines()[:5] == said.partition("Diagnosis, from the scores alone\n")[2].splitlines()[:5]
 

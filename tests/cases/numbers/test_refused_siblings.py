@@ -26,5 +26,6 @@ def test_scores_that_come_after_all_take_their_runs_out_of_the_bounds():
     assert 0.0 < seen.sums.get("recovered.w", 0.0) <= seen.sums["missing.w"] + 1e-6, seen
     assert seen.part < 0.5 * waiting.part
     assert seen.sums["due.w"] == pytest.approx(waiting.sums["due.w"], rel=0.05)  # a run is due once
-    assert seen.sums["missing.w"] == pytest.approx(waiting.sums["missing.w"], rel=0.1)
+    # Once too: on a busy machine some runs are first tried after `waiting` was read.
+    assert waiting.sums["missing.w"] <= seen.sums["missing.w"] <= 1.5 * waiting.sums["missing.w"]
     assert seen.mean == pytest.approx(seen.truth, abs=0.05)

@@ -32,6 +32,8 @@ ENGINES_READY := $(ENGINES)/.ready
 LOWEST := build/lowest
 LOWEST_READY := $(LOWEST)/.ready
 NEWEST := build/newest
+# The newest Python too, where it is found.
+NEWEST_PYTHON ?= $(shell command -v python3.14 || echo $(PYTHON))
 INTEGRATION_TESTS := integrations tests/regressions tests/e2e/test_chain.py $(wildcard tests/e2e/test_acceptance_*.py) \
   $(wildcard tests/conformance)
 # Two workers: more gain nothing on two cores and make subprocess tests slow.
@@ -164,7 +166,9 @@ test-lowest: $(LOWEST_READY) ## the integrations on the lowest versions that pyp
 	NLTK_DATA=$$(echo $(CURDIR)/$(LOWEST)/lib/python3*/site-packages/llama_index/core/_static/nltk_cache) \
 	  $(LOWEST)/bin/python -m pytest -n $(WORKERS) $(INTEGRATION_TESTS)
 
-test-newest: $(READY) ## the integrations on the newest versions that resolve today
+test-newest: PYTHON := $(NEWEST_PYTHON)
+test-newest: $(READY) ## the integrations on the newest versions that resolve today, on python3.14 where it is found
+	@echo "test-newest: $$($(PYTHON) --version), $(if $(findstring 3.14,$(PYTHON)),the newest,since there is no python3.14)"
 	$(call environment,$(NEWEST),--requirement requirements/newest.in)
 	$(NEWEST)/bin/python -m ragtrace.testing.versions
 	$(NEWEST)/bin/python -m pytest -n $(WORKERS) $(INTEGRATION_TESTS)

@@ -19,14 +19,13 @@ from ragtrace.cli.io.label_ids import LabelIds
 from ragtrace.cli.io.say import say
 from ragtrace.cli.io.stored import MOMENT, moment, opened_store, store_path
 from ragtrace.errors import ConfigError
-from ragtrace.views.scored_answer import stored_answer, usual_order
+from ragtrace.views.scored_answer import stored_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ragtrace.model import RagRecord
     from ragtrace.model.codec import ScoreJson
-    from ragtrace.scoring.investigation.comparison import Period
     from ragtrace.scoring.investigation.runs import Source as Scores
     from ragtrace.scoring.investigation.search import Investigation
     from ragtrace.stores.sqlite import SqliteStore
@@ -65,7 +64,8 @@ def command(
         str | None,
         typer.Option(
             metavar="WHEN",
-            help=f"Begin of the window: {MOMENT}, or change (the likeliest one). Default: 24h; in a file, change.",
+            help=f"Begin of the window: {MOMENT}, or change (the likeliest one). Default: 24h; change in a file,"
+            " and in a store with too few scores from before.",
         ),
     ] = None,
     until: Annotated[
@@ -87,13 +87,13 @@ def command(
     with opened_store(Path(name)) if is_store(name) else nullcontext() as opened:
         if opened is not None:
             stored = StoreSource(opened, workflow=workflow)
-            found = _investigated(stored, time.time(), (since or "24h", until, before), metric)
+            found = _investigated(stored, time.time(), (since, until, before), metric, last_day="24h")
             if found.has_verdicts:
                 label_ids.add_stored(opened, found.period, workflow)
         else:
             scored = ScoredSource(_read(name, workflow, label_ids), workflow=workflow)
             last = _last(scored.times(), name)
-            found = _investigated(scored, last, (since or CHANGE, until, before), metric)
+            found = _investigated(scored, last, (since, until, before), metric)
         warnings = [*filter(None, [label_ids.warning(found.period)])]
         if as_json:
             figures = {**found.to_json(), "warnings": warnings}
@@ -118,26 +118,29 @@ def _read(
 
 
 def _investigated(
-    source: Scores, now: float, times: tuple[str, str | None, str], metric: str | None
+    source: Scores,
+    now: float,
+    times: tuple[str | None, str | None, str],
+    metric: str | None,
+    *,
+    last_day: str | None = None,
 ) -> Investigation:
-    from ragtrace.scoring.investigation.search import investigate, investigate_change
+    from ragtrace.views.investigating import investigated
 
     since, until, before = times
-    if since != CHANGE:
-        return investigate(source, _period(since, until, before, now), metric=metric)
-    whole = _period("0s", until, before, now)
-    names = [metric] if metric is not None else usual_order(source.metrics())
-    return investigate_change(source, names, before=whole.before, until=whole.until)
-
-
-def _period(since: str, until: str | None, before: str, now: float) -> Period:
-    from ragtrace.scoring.investigation.comparison import Period
-
-    end = moment(until, now) if until else now
-    found = Period(before=moment(before, now), since=moment(since, now), until=end)
-    if not found.before < found.since <= found.until:
+    begin, end = moment(before, now), moment(until, now) if until else now
+    named = moment(since, now) if since is not None and since != CHANGE else None
+    lately = moment(last_day, now) if last_day is not None and since is None else None
+    if not begin < (end if named is None else named) <= end or (lately is not None and lately > end):
         raise ConfigError("--before, --since and --until: each must lie before the next")
-    return found
+    return investigated(
+        source,
+        metric=metric,
+        before=begin,
+        until=end,
+        since=named,
+        last_day=lately,
+    )
 
 
 def _last(times: list[float], name: str) -> float:

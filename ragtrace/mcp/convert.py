@@ -201,6 +201,10 @@ def diagnosis(it: types.InvestigationView) -> results.Diagnosis:
             )
             for cause in it.culprits[:MOST_LISTED]
         ],
+        also=[
+            results.AlsoWorse(metric=other.metric, before=other.before, after=other.window)
+            for other in it.also[:MOST_LISTED]
+        ],
         example_ids=list(it.example_ids[:MOST_LISTED]),
     )
 

@@ -186,8 +186,16 @@ class Cause(BaseModel):
     after: Number | None
 
 
+class AlsoWorse(BaseModel):
+    """Another metric that changed for the worse, with its means before and after its own change."""
+
+    metric: str
+    before: Number | None
+    after: Number | None
+
+
 class Diagnosis(BaseModel):
-    """A fall with its time, its stage, its part of the traffic, and runs that show it."""
+    """A fall with its time, its stage, its part of the traffic, other metrics that fell, and runs that show it."""
 
     is_fallen: bool
     headline: str
@@ -199,6 +207,7 @@ class Diagnosis(BaseModel):
     verdict: str | None
     meaning: str | None
     causes: list[Cause]
+    also: list[AlsoWorse]
     example_ids: list[str]
 
 

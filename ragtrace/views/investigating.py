@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ragtrace.errors import ConfigError
 from ragtrace.model.diagnosis import MEANINGS, VERDICTS
-from ragtrace.scoring.investigation.comparison import Period
+from ragtrace.scoring.investigation.comparison import Period, TooFewScores
 from ragtrace.scoring.investigation.lines import moment_text, report, rest_text, slice_name
 from ragtrace.scoring.investigation.runs import MOST_RUNS, RunScore, run_score
 from ragtrace.scoring.investigation.search import investigate, investigate_change
@@ -21,12 +21,14 @@ from ragtrace.views.types import Culprit, InvestigationView, ShareChange
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ragtrace.scoring.investigation.runs import Source
     from ragtrace.scoring.investigation.search import Investigation
     from ragtrace.scoring.investigation.verdicts import VerdictShare
     from ragtrace.stats.change.mean import Change, Mean
     from ragtrace.stats.change.slices import Slice, SliceChange
     from ragtrace.views.columns import Mask, Series, Snapshot
 
+_YOUNG = "the window begins at the likeliest change (--since change): too few scores are older than 24 h"
 _SLICED = ("workflow", "environment", "corpus", "model", "language", "kind", "tags", "sources", "k")
 
 
@@ -88,6 +90,45 @@ class SnapshotSource:
         return found
 
 
+def investigated(
+    source: Source,
+    *,
+    metric: str | None,
+    before: float,
+    until: float,
+    since: float | None = None,
+    last_day: float | None = None,
+) -> Investigation:
+    """Investigate since a time; without one, since the last day or the likeliest change.
+
+    Pages, commands and the MCP server choose the window here.
+
+    Args:
+        source: where the scores stand.
+        metric: the exported name; None = the one that changed for the worse most surely.
+        before: Unix seconds of the earliest run.
+        until: Unix seconds behind the last one.
+        since: begin of the window that a person named; None without one.
+        last_day: begin of the window without `since`. Where too few scores are older, it begins at the likeliest
+            change, which the result's note says. None = always at the likeliest change.
+
+    Raises:
+        TooFewScores: a period has fewer than 20 independent scores.
+        NoMetric: there are no scores to compare.
+    """
+    if since is not None:
+        return investigate(source, Period(before=before, since=since, until=until), metric=metric)
+    if last_day is not None and before < last_day:
+        try:
+            return investigate(source, Period(before=before, since=last_day, until=until), metric=metric)
+        except TooFewScores as error:
+            if not error.is_before:
+                raise
+    names = [metric] if metric is not None else usual_order(source.metrics())
+    found = investigate_change(source, names, before=before, until=until)
+    return found if last_day is None else replace(found, note=_YOUNG)
+
+
 def investigation_view(
     snapshot: Snapshot,
     chosen: Mask,
@@ -113,13 +154,10 @@ def investigation_view(
         return _nothing("the runs have no times, so nothing is before or after", metric)
     first, last = float(times.min()), float(times.max()) + 1e-3
     try:
-        if since is None:
-            names = [metric] if metric is not None else usual_order(source.metrics())
-            metric = names[0]
-            found = investigate_change(source, names, before=first, until=last)
-        else:
-            found = investigate(source, Period(before=first, since=since, until=last), metric=metric)
+        found = investigated(source, metric=metric, before=first, since=since, until=last)
     except ConfigError as error:
+        if metric is None and since is None:
+            metric = usual_order(source.metrics())[0]
         return _nothing(str(error), metric)
     return _view(found, tuple(report(found, texts_of, show)))
 

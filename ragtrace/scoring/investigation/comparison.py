@@ -27,7 +27,15 @@ _RIVAL = 0.5  # of the largest weight: two judges of one stream have equal weigh
 
 
 class TooFewScores(ConfigError):
-    """There are too few scores to compare; the message says of which period, and what to do."""
+    """There are too few scores to compare; the message says of which period, and what to do.
+
+    Attributes:
+        is_before: whether it is the earlier period that has too few.
+    """
+
+    def __init__(self, message: str, *, is_before: bool = False) -> None:
+        super().__init__(message)
+        self.is_before = is_before
 
 
 class NoMetric(ConfigError):
@@ -158,7 +166,8 @@ def _check_enough(metric: str, change: Change, *, n_other: int) -> None:
     other = f" ({n_other} scores of another judge version or K were left out)" if n_other else ""
     raise TooFewScores(
         f"{metric}: {few.n} scores of {few.n_eff:.0f} sessions or questions {when}{other}; {LEAST_CLUSTERS:.0f} are"
-        " needed: take longer periods, or wait"
+        " needed: take longer periods, or wait",
+        is_before=few is change.before,
     )
 
 

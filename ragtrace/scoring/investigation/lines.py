@@ -81,6 +81,7 @@ def _value(dimension: str, value: str) -> str:
 def lines(found: Investigation) -> Iterator[str]:
     """Yield the fall with its time, stage, place and replaced facts, in 100 columns for usual names."""
     yield from _headed("What", _what(found))
+    yield from _headed("Note", [found.note] if found.note else [])
     if not found.is_fallen:
         return
     yield from _headed("Since", _since(found))

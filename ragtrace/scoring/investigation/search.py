@@ -105,6 +105,7 @@ class Investigation:
             verdict first.
         also: other metrics that changed for the worse, the surest first; only where the metric was chosen here.
         others: judges, versions and K whose scores stand for the same traffic, and changed less surely.
+        note: says that the window begins at the likeliest change although nobody asked for it; "" otherwise.
     """
 
     metric: str
@@ -122,6 +123,7 @@ class Investigation:
     others: tuple[Maker, ...] = ()
     shares: tuple[VerdictShare, ...] = ()
     replaced: tuple[Replaced, ...] = ()
+    note: str = ""
 
     @property
     def change(self) -> Change:
@@ -178,7 +180,7 @@ def investigate(
         try:
             looks.append(_Look(compared(source, period, name), period))
         except TooFewScores as error:
-            problem = error
+            problem = problem if getattr(problem, "is_before", False) else error
     if not looks:
         raise problem
     return _surest(sorted(looks, key=lambda it: it.p), changed_at=changed_at)

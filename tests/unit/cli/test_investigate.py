@@ -54,11 +54,16 @@ def scored_file(tmp_path, *, falls=True, times=True):
 @pytest.fixture
 def store(tmp_path):
     """Two days of runs with texts; the fall began a day ago."""
-    path, now = tmp_path / "store.sqlite", time.time()
+    return running_store(tmp_path, hours=48)
+
+
+def running_store(tmp_path, *, hours, until=0.0):
+    """Write a store with runs of some hours until some hours ago; the fall began in the middle."""
+    path, now = tmp_path / "store.sqlite", time.time() - until * HOUR
     wall = [now]
     kept = SqliteStore(path, Policy(has_content=True, payload_share=0.0), wall=lambda: wall[0])
     for n, tag, value in values(falls=True):
-        wall[0] = now - (LINES - n) * 48 * HOUR / LINES
+        wall[0] = now - (LINES - n) * hours * HOUR / LINES
         record = numbered(n + 1, query=f"How do I cancel order {n}?", answer="In Settings.", tags=(tag,))
         kept.emit(record, [score_of(record, "faithfulness", value, passed=value >= 0.8, at=wall[0])])
     kept.close()
@@ -85,11 +90,56 @@ def test_the_setting_or_the_option_names_the_store(store, capsys, monkeypatch):
 def test_json_holds_the_figures(store, capsys):
     assert main(["investigate", str(store), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["is_fallen"] is True
+    assert (found["is_fallen"], found["note"]) == (True, "")
     [part] = found["explained"]["slices"]
     assert part["slice"] == {"dimension": "tag", "value": "beta"}
     assert part["explained"] == pytest.approx(found["explained"]["change"]["value"], abs=0.05)
     assert len(found["examples"]) == 3
+
+
+CHOSEN = "the window begins at the likeliest change (--since change): too few scores are older than 24 h"
+
+
+@pytest.mark.parametrize("options", [[], ["--metric", "faithfulness"], ["--before", "23h"]])
+@pytest.mark.parametrize("hours", [1, 26])
+def test_a_young_store_is_split_at_its_most_likely_change_and_says_so(tmp_path, capsys, hours, options):
+    path = running_store(tmp_path, hours=hours if "--before" not in options else 1)
+    assert main(["investigate", str(path), *options, "--since", "change"]) == 0
+    asked = capsys.readouterr().out
+    assert main(["investigate", str(path), *options]) == 0
+    said = capsys.readouterr().out
+    assert f"\nNote      {CHOSEN}\n" in said
+    assert said.replace(f"Note      {CHOSEN}\n", "") == asked, "what --since change finds, and the note"
+    assert main(["investigate", str(path), *options, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["note"], found["is_fallen"], found["warnings"]) == (CHOSEN, True, [])
+    assert client_of(path).get("/investigate").text.count("1. tag beta") == 1
+
+
+def test_where_a_young_store_is_split_is_what_the_pages_say(tmp_path, capsys):
+    path = running_store(tmp_path, hours=1)
+    assert main(["investigate", str(path), "--json"]) == 0
+    found, shown = json.loads(capsys.readouterr().out), Views.of_store(path).investigate()
+    assert (found["metric"], found["changed_at"]) == (shown.metric, pytest.approx(shown.since))
+    assert [it["trace_id"] for it in found["examples"]] == [*shown.example_ids]
+
+
+@pytest.mark.parametrize(
+    ("hours", "until", "options", "said"),
+    [
+        (1, 0.0, ["--since", "24h"], "0 scores of 0 sessions or questions before; 20 are needed"),
+        (72, 25.0, [], "0 scores of 0 sessions or questions in the window; 20 are needed"),
+        (1, 0.0, ["--until", "2d"], "each must lie before the next"),
+        (1, 0.0, ["--before", "6m"], "scores are too few; 40 are needed"),
+    ],
+)
+def test_a_store_is_split_where_it_is_told_and_an_idle_day_is_no_young_store(
+    tmp_path, capsys, hours, until, options, said
+):
+    path = running_store(tmp_path, hours=hours, until=until)
+    assert main(["investigate", str(path), *options]) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, said in shown.err) == ("", True)
 
 
 def test_a_file_is_split_at_its_most_likely_change(tmp_path, capsys):

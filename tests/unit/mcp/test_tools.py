@@ -72,6 +72,20 @@ async def test_an_agent_finds_the_cause_of_an_incident(views: Views) -> None:
     assert (first["before"]["n"], first["after"]["n"], first["verdict"]) == (150, 150, "worse")
 
 
+async def test_a_diagnosis_names_the_other_metrics_that_changed_for_the_worse(tmp_path: Path) -> None:
+    lines = incident()
+    for line in lines:
+        value = 1.0 if line["scores"]["faithfulness"]["value"] > 0.5 else 0.0
+        line["scores"]["answered"] = {**line["scores"]["faithfulness"], "value": value}
+    views = Views.of_file(write_lines(tmp_path / "scored.jsonl", lines))
+    found, named = await called(views, ("diagnosis", {}), ("diagnosis", {"metric": "answered"}))
+    assert found.structured_content is not None
+    [other] = found.structured_content["also"]
+    assert {found.structured_content["metric"], other["metric"]} == {"faithfulness", "answered"}
+    assert other["before"] > 0.9 > other["after"]
+    assert named.structured_content["also"] == []  # type: ignore[index]
+
+
 async def test_contents_leave_only_when_asked_and_are_marked(views: Views) -> None:
     (closed,) = await called(views, ("run", {"id": "1"}))
     (opened,) = await called(views, ("run", {"id": "1"}), has_content=True)

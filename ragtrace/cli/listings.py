@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ragtrace.judges.offline.judge import OverlapJudge
-    from ragtrace.metrics.base import MetricSpec, Output
+    from ragtrace.metrics.base import Metric, MetricSpec, Output
+    from ragtrace.scoring import Scorer
 
     Row = tuple[str, str, str, str]
 
@@ -49,6 +50,13 @@ def schema() -> int:
 
 def metrics(
     *,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Print which metrics this judge can compute, with threshold and version. No call is made.",
+        ),
+    ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables, for documentation.")] = False,
 ) -> int:
     """Print every metric: its meaning, needs, range, direction and calls."""
@@ -58,6 +66,8 @@ def metrics(
     from ragtrace.judges.offline.judge import OverlapJudge
     from ragtrace.metrics.registry import all_metrics
 
+    if judge is not None:
+        return _metrics_of(judge, is_markdown=markdown)
     specs = [metric.spec for metric in all_metrics().values()]
     rows = [_row(spec, output, is_first=i == 0) for spec in specs for i, output in enumerate(spec.outputs)]
     head = ("metric", "exported as", "needs", "range", "direction", "threshold", "calls", "source")
@@ -86,6 +96,88 @@ def metrics(
         console.print(line)
     _own_thresholds(OverlapJudge, console)
     return 0
+
+
+def _metrics_of(judge: str, *, is_markdown: bool) -> int:
+    """Print each number under a judge: its threshold, direction and version, and why it can have no value."""
+    from rich.table import Table
+
+    from ragtrace.cli.io.console import Shown
+
+    head, rows = ("metric", "exported as", "threshold", "direction", "version", "available"), _judged(judge)
+    if is_markdown:
+        _markdown(head, rows)
+        return 0
+    console = Shown()
+    if console.width < NARROW:
+        for metric, name, threshold, direction, version, available in rows:
+            facts = [direction, threshold and f"threshold {threshold}", version and f"version {version}", available]
+            if metric:
+                console.print(metric)
+            for line in wrap(f"{name}: {', '.join(filter(None, facts))}", console.width - 8):
+                console.print(f"    {line}")
+        return 0
+    table = Table(box=None, pad_edge=False)
+    for name in head:
+        table.add_column(name, no_wrap=name != "available")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    return 0
+
+
+def _judged(judge: str) -> list[tuple[str, str, str, str, str, str]]:
+    from ragtrace.metrics.evaluate import expected
+    from ragtrace.metrics.registry import all_metrics
+
+    scorer = _scorer_of(judge)
+    rows: list[tuple[str, str, str, str, str, str]] = []
+    for metric in all_metrics().values():
+        known = expected([metric], scorer.judge, scorer.embedder, scorer.options, scorer.pairs)
+        versions = {found.name: found.version for found in known}
+        reason = _why_not(metric, scorer)
+        for output in metric.spec.outputs:
+            threshold = scorer.threshold_of(output)
+            rows.append((
+                metric.spec.name if output is metric.spec.outputs[0] else "",
+                output.name,
+                "" if threshold is None else f"{threshold:g}",
+                output.direction,
+                "" if reason else versions.get(output.name, "varies with labels"),
+                f"no: {reason}" if reason else _how(metric, scorer),
+            ))  # fmt: skip
+    return rows
+
+
+def _scorer_of(judge: str) -> Scorer:
+    """Build the scorer of the settings with another judge; it asks nothing, so no key is needed."""
+    from ragtrace.judges.registry import kinds
+    from ragtrace.service.judges import build_scorer
+    from ragtrace.settings import Settings
+
+    settings = Settings.resolve({}).with_changes(judge=judge, grade_cache="off", label_freeze=None)
+    if "openai" in kinds(judge) and not (settings.judge_api_key or settings.judge_base_url):
+        settings = settings.with_changes(judge_api_key="none")
+    return build_scorer(settings)
+
+
+def _why_not(metric: Metric, scorer: Scorer) -> str:
+    from ragtrace.metrics.evaluate import lacking
+
+    if "runs" in metric.spec.needs:
+        return "it compares several answers to one question"
+    if metric.spec.uses_deep_pool and scorer.deep_retriever is None:
+        return "no shadow retriever is set"
+    return lacking(metric, scorer.judge, scorer.embedder, scorer.pairs)
+
+
+def _how(metric: Metric, scorer: Scorer) -> str:
+    from ragtrace.metrics.evaluate import tasks_of
+
+    needs, tasks = metric.spec.needs, tasks_of(scorer.judge) if scorer.judge is not None else ()
+    is_graded = "judge" in needs and "grades" in tasks
+    is_of_labels = "labels" in needs and metric.spec.task is None and not is_graded
+    return "for records with labels" if is_of_labels else "yes"
 
 
 def _own_thresholds(judge: type[OverlapJudge], console: Console) -> None:

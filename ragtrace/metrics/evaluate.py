@@ -176,7 +176,7 @@ def _identity(spec: MetricSpec, ctx: EvalContext) -> tuple[JudgeInfo | None, str
         judge = JudgeInfo(model="overlap", prompt_hash=spec.offline_version)
         parts.append(spec.offline_version)
     if tasks and ctx.judge is not None:
-        known = _tasks_of(ctx.judge)
+        known = tasks_of(ctx.judge)
         hashes = [ctx.judge.version(task) for task in sorted(tasks) if task in known]
         judge = JudgeInfo(model=ctx.judge.name, prompt_hash=hashes[0] if hashes else "")
         parts += [ctx.judge.name, *hashes]
@@ -190,7 +190,7 @@ def _identity(spec: MetricSpec, ctx: EvalContext) -> tuple[JudgeInfo | None, str
     return judge, content_hash("\0".join(parts))[:8]
 
 
-def _tasks_of(judge: Judge) -> frozenset[Task]:
+def tasks_of(judge: Judge) -> frozenset[Task]:
     """Return the tasks of a judge, or of all members of a panel."""
     if isinstance(judge, JudgePanel):
         return frozenset().union(*(member.tasks for member in judge.members))
@@ -246,11 +246,28 @@ def is_computable(metric: Metric, judge: Judge | None, embedder: Embedder | None
         >>> [is_computable(metric, OverlapJudge(), None, None) for metric in select(["faithfulness", "citations"])]
         [True, False]
     """
+    return not lacking(metric, judge, embedder, pairs)
+
+
+def lacking(metric: Metric, judge: Judge | None, embedder: Embedder | None, pairs: PairScorer | None) -> str:
+    """Return why a metric can never have a value under these parts; "" where it can.
+
+    Example:
+        >>> from ragtrace.judges.offline.judge import OverlapJudge
+        >>> from ragtrace.metrics.registry import select
+        >>> [lacking(metric, OverlapJudge(), None, None) for metric in select(["faithfulness", "citations"])]
+        ['', 'the judge has no task citations']
+    """
     spec = metric.spec
-    tasks = _tasks_of(judge) if judge is not None else frozenset()
-    asked = {*spec.abilities, *([spec.task] if spec.task is not None else [])}
-    given = {"judge": judge, "embedder": embedder, "pairs": pairs}
-    if not asked <= tasks or any(given[need] is None for need in spec.needs if need in given):
-        return False
+    parts = {"judge": judge, "embedder": embedder, "pairs": pairs}
+    missing = [need for need in spec.needs if need in parts and parts[need] is None]
+    if missing:
+        return f"no {', '.join('pair scorer' if need == 'pairs' else need for need in missing)} is set"
+    tasks = tasks_of(judge) if judge is not None else frozenset()
+    asked = [task for task in dict.fromkeys((spec.task, *spec.abilities)) if task is not None and task not in tasks]
+    if asked:
+        return f"the judge has no task {', '.join(asked)}"
     members = judge.members if isinstance(judge, JudgePanel) else (judge,)
-    return not spec.prompts or any(isinstance(member, PromptJudge) for member in members)
+    if spec.prompts and not any(isinstance(member, PromptJudge) for member in members):
+        return "the judge takes no prompts of a metric"
+    return ""

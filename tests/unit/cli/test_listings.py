@@ -9,19 +9,21 @@ from ragtrace.cli.io import console
 from ragtrace.cli.io.progress import total
 from ragtrace.cli.main import main
 from ragtrace.metrics.registry import all_metrics
-from ragtrace.settings import variables
+from ragtrace.model import Passage, Pool, RagRecord
+from ragtrace.service.judges import build_scorer
+from ragtrace.settings import Settings, variables
 
 
 @pytest.fixture
 def lines(monkeypatch, capsys):
-    def shown(command, width):
+    def shown(command, width, *options):
         class Sized(console.Shown):
             def __init__(self):
                 super().__init__()
                 self.width = width
 
         monkeypatch.setattr(console, "Shown", Sized)
-        assert main([command]) == 0
+        assert main([command, *options]) == 0
         return capsys.readouterr().out.splitlines()
 
     return shown
@@ -53,6 +55,72 @@ def test_metrics_as_markdown_hold_their_meanings(capsys):
     assert main(["metrics", "--markdown"]) == 0
     shown = capsys.readouterr().out
     assert "\n| mrr | 1 / rank of the first relevant context; the mean over traces is MRR. |\n" in shown
+
+
+def judged(capsys, judge):
+    """Return the cells of `ragtrace metrics --judge` by exported name: threshold, direction, version, available."""
+    assert main(["metrics", "--judge", judge, "--markdown"]) == 0
+    rows = [line.strip("| ").split("|") for line in capsys.readouterr().out.splitlines()[2:]]
+    return {cells[-5].strip(): [cell.strip() for cell in cells[-4:]] for cells in rows}
+
+
+async def test_metrics_of_a_judge_have_the_thresholds_and_versions_of_its_scores(capsys):
+    shown = judged(capsys, "overlap")
+    names = {output.name for metric in all_metrics().values() for output in metric.spec.outputs}
+    assert shown.keys() == names
+    pool = Pool(stage="used", passages=(Passage(id="a", text="You can cancel in Settings.", rank=1),))
+    record = RagRecord(id="1", query="How do I cancel?", answer="Cancel in Settings.", pools=(pool,))
+    scorer = build_scorer(Settings.resolve({}, environ={}))
+    found = {result.name: result for result in await scorer.results(record)}
+    assert {"faithfulness", "invented_specifics", "answered", "diagnosis"} <= found.keys()
+    for name, result in found.items():
+        assert shown[name][2:] == [result.version, "yes"], name
+    assert (shown["faithfulness"][:2], shown["invented_specifics"][:2]) == (["0.57", "up"], ["0.2", "down"])
+    assert shown["citation_f1"][2:] == ["", "no: the judge has no task citations"]
+    assert shown["nuggets_all"][2:] == ["", "no: the judge takes no prompts of a metric"]
+    assert shown["hallucination"][2:] == ["", "no: no pair scorer is set"]
+    assert shown["mrr"][3] == "for records with labels"
+    assert shown["rouge1_consistency"][3].startswith("no: it compares several answers")
+
+
+def test_metrics_of_a_language_model_need_neither_key_nor_network(capsys, monkeypatch):
+    for name in ("OPENAI_API_KEY", "RAGTRACE_JUDGE_API_KEY", "RAGTRACE_JUDGE_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    shown, other = judged(capsys, "openai:a"), judged(capsys, "openai:b")
+    assert shown["faithfulness"][0] == "0.8"
+    assert {shown[name][3] for name in ("citation_f1", "nuggets_all", "mrr", "diagnosis")} == {"yes"}
+    assert shown["faithfulness"][2] != other["faithfulness"][2]
+    assert shown["invented_specifics"] == judged(capsys, "overlap")["invented_specifics"], "it asks no judge"
+    monkeypatch.setenv("RAGTRACE_JUDGE_BASE_URL", "http://127.0.0.1:9/v1")
+    assert judged(capsys, "openai:a") == shown
+    monkeypatch.setenv("RAGTRACE_THRESHOLD_1TO5", "4")
+    assert judged(capsys, "openai:a")["faithfulness_1to5"][0] == "4"
+
+
+@pytest.mark.parametrize(
+    ("judge", "said"),
+    [
+        ("overlp", "unknown judge 'overlp'; did you mean 'overlap'?"),
+        ("gpt-4o", "did you mean 'openai:gpt-4o'?"),
+        ("openai", "judge 'openai' needs a model"),
+        ("", "a name is missing"),
+    ],
+)
+def test_a_judge_that_is_none_is_one_line(capsys, judge, said):
+    assert main(["metrics", "--judge", judge]) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.count("\n"), said in shown.err) == ("", 1, True)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 220])
+def test_metrics_of_a_judge_are_whole_at_every_width(lines, width):
+    found = lines("metrics", width, "--judge", "overlap")
+    text = " ".join(" ".join(found).split())
+    assert "…" not in text
+    for metric in all_metrics().values():
+        assert all(output.name in text for output in metric.spec.outputs)
+    assert "the judge has no task citations" in text
+    assert max(len(line.rstrip()) for line in found) <= width
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(None, 5), (2, 2), (9, 5)])

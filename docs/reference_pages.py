@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from docs import api_page
 from ragtrace import errors
-from ragtrace.model import ERROR_REASONS, NA_REASONS, SKIP_REASONS
+from ragtrace.model import ERROR_REASONS, SKIP_REASONS
 from ragtrace.model.diagnosis import MEANINGS, STAGES
+from ragtrace.model.reasons import NA, na_reason
 from ragtrace.settings import variables
 
 if TYPE_CHECKING:
@@ -20,31 +21,6 @@ if TYPE_CHECKING:
 
 MADE = "<!-- made by `python -m docs.build --reference` -->\n"
 
-NA = {
-    "no_answer": "The application gave a blank answer.",
-    "answer_missing": "An answer was not captured whole: it never came, came late, was no text, or was cut.",
-    "contexts_truncated": "A delivered context was cut or left out for size, by us, a span or the judge's window.",
-    "no_answer_expected": "The record is of a search alone, and an answer was never asked for.",
-    "abstained": "The answer is a refusal, by its words or by the provider's, and states nothing to judge.",
-    "no_contexts": "Nothing was retrieved, or no passage reached the prompt.",
-    "no_claims": "The answer states no fact, for example a greeting or a question back.",
-    "no_entities": "The reference names no person, place, date or number.",
-    "no_labels": "The metric needs relevance labels of its kind, and the record has none.",
-    "unlabelled_topk": "A passage among the first K has no grade, and it decides the value.",
-    "zero_oracle": "No graded passage is relevant, so the best ranking has a gain of 0 too.",
-    "zero_pool": "No passage of the pool is relevant, so no selection could gain anything.",
-    "k_not_positive": "K is 0 or below.",
-    "insufficient_runs": "Consistency needs several answers to one question.",
-    "insufficient_ratings": "Too few ratings for a consensus.",
-    "no_samples": "The record holds no further answers to compare with.",
-    "no_tokens": "A text has no word to compare.",
-    "no_citations": "The answer cites nothing.",
-    "no_parts": "There is neither an answer nor a list of cited parts.",
-    "unsupported_by_judge": "This judge cannot do the task, for example relevancy with the offline judge.",
-    "unsupported_language": "The offline judge reads English alone.",
-    "partial_run": "The run ended by an error, a cancelled stream or a limit, so its answer is not whole.",
-    "undetermined": "The evidence does not decide between the verdicts.",
-}
 ERROR = {
     "judge_error": ("The judge failed in another way.", "Read the details of the score and the log."),
     "judge_incomplete": ("Verdicts are missing, doubled or unknown.", "Choose a better model, or `grade_batch=1`."),
@@ -131,7 +107,6 @@ def command_line() -> str:
 
 def verdicts() -> str:
     """Return the tables of verdicts, and of reasons for a score without a number."""
-    _same(NA, NA_REASONS)
     _same(ERROR, ERROR_REASONS)
     _same(SKIPPED, SKIP_REASONS)
     return f"""# Verdicts and reasons
@@ -150,10 +125,9 @@ decided.
 {_rows((name, STAGES[name], _sentence(meaning)) for name, meaning in MEANINGS.items())}
 ## `na`: the metric does not apply
 
-| reason | meaning |
-|---|---|
-| `missing_input:NAME` | The record lacks this field, for example `missing_input:reference`. |
-{_rows(sorted(NA.items()))}
+| reason | meaning | what to do |
+|---|---|---|
+{_rows((name, *map(_sentence, na_reason(name))) for name in ("missing_input:NAME", *sorted(NA)))}
 ## `error`: the computation failed
 
 | reason | meaning | what to do |

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ragtrace.model.diagnosis import DIAGNOSIS, WORDS
+from ragtrace.model.reasons import MISSING_INPUT, NA
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,14 +16,7 @@ State = Literal["ok", "na", "error", "skipped"]
 Stratum = Literal["random", "forced"]
 Direction = Literal["up", "down"]
 
-NA_REASONS = frozenset(
-    {
-        "no_answer", "no_answer_expected", "abstained", "no_contexts", "no_claims", "no_entities", "no_labels",
-        "unlabelled_topk", "zero_oracle", "zero_pool", "k_not_positive", "insufficient_runs", "no_samples",
-        "no_tokens", "no_citations", "no_parts", "unsupported_by_judge", "partial_run",
-        "insufficient_ratings", "unsupported_language", "undetermined", "contexts_truncated", "answer_missing",
-    }
-)  # fmt: skip
+NA_REASONS = frozenset(NA)
 ERROR_REASONS = frozenset(
     {
         "judge_error", "judge_incomplete", "judge_timeout", "judge_refused", "judge_truncated", "judge_filtered",
@@ -39,7 +33,6 @@ NOT_APPLICABLE = frozenset(
 )  # fmt: skip
 """Reasons of state ``na`` that the set-up or the record decides, and never the quality of a run."""
 
-_MISSING_INPUT = "missing_input:"
 _REASONS: dict[str, frozenset[str]] = {"na": NA_REASONS, "error": ERROR_REASONS, "skipped": SKIP_REASONS}
 
 
@@ -160,7 +153,7 @@ class MetricResult:
         elif self.reason is None:
             raise ValueError(f"a result of state {self.state!r} needs a reason")
         elif self.reason not in _REASONS[self.state] and not (
-            self.state == "na" and self.reason.startswith(_MISSING_INPUT)
+            self.state == "na" and self.reason.startswith(MISSING_INPUT)
         ):
             raise ValueError(f"{self.reason!r} is not a reason of state {self.state!r}")
 
@@ -218,7 +211,7 @@ def is_of_set_up(reason: str) -> bool:
         >>> is_of_set_up("no_labels"), is_of_set_up("missing_input:reference"), is_of_set_up("no_contexts")
         (True, True, False)
     """
-    return reason in NOT_APPLICABLE or reason.startswith(_MISSING_INPUT)
+    return reason in NOT_APPLICABLE or reason.startswith(MISSING_INPUT)
 
 
 class Missed(NamedTuple):

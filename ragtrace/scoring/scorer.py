@@ -62,9 +62,12 @@ class Scorer:
     left_out: tuple[str, ...] = ()
     first: FirstJudge | None = None
 
-    def threshold_of(self, output: Output) -> float | None:
-        """Return the pass threshold of an output where the judge gives the verdict."""
-        return threshold_of(output, self.options, self.judge)
+    def threshold_of(self, output: Output, judge: str | None = None) -> float | None:
+        """Return the pass threshold of an output where the judge gives the verdict; of two, the named one."""
+        first = self.first.judge if self.first is not None else None
+        return threshold_of(
+            output, self.options, first if first is not None and first.name == judge else self.judge
+        )
 
     def chosen(self, unit: Unit) -> list[Metric]:
         """Return the metrics that a unit was drawn for; none where another process drew it for others."""

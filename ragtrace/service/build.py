@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ragtrace.capture import Recorder
     from ragtrace.http_server import HttpServer
     from ragtrace.metrics.base import Output
+    from ragtrace.model import MetricResult
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.limits import JudgeLimiter
     from ragtrace.service.storing import Storing
@@ -179,7 +180,14 @@ def _all_sinks(settings: Settings, given: Sequence[Sink], scorer: Scorer) -> tup
     if settings.console:
         from ragtrace.sinks.console import ConsoleSink  # noqa: PLC0415 - imported where it is wanted
 
-        sinks.append(ConsoleSink(lower_is_better))
+        by_name = {output.name: output for output in outputs}
+
+        def threshold_of(result: MetricResult) -> float | None:
+            output = by_name.get(result.name)
+            limit = scorer.threshold_of(output, result.judge.model if result.judge else None) if output else None
+            return _shown(output, limit) if output is not None and limit is not None else None
+
+        sinks.append(ConsoleSink(lower_is_better, threshold_of))
     addresses = {
         "phoenix": settings.phoenix_endpoint,
         "langfuse": settings.langfuse_endpoint,

@@ -22,7 +22,8 @@ def test_the_first_snippet_shows_a_score_and_its_worst_claim_with_nothing_else(t
     )
     lines = done.stderr.splitlines()
     assert re.match(
-        r"ragtrace: faithfulness 0\.\d\d LOW, invented_specifics 1\.00 HIGH, .* \| How do I cancel\? \| trace [0-9a-f]{32}$",
+        r"ragtrace: faithfulness 0\.\d\d LOW \(bad below 0\.57\), invented_specifics 1\.00 HIGH \(bad above 0\.2\), "
+        r".* \| How do I cancel\? \| trace [0-9a-f]{32}$",
         lines[0],
     )
     assert re.match(r" +not supported \(0\.\d\d\): A fee of 40 euros applies\.$", lines[1])

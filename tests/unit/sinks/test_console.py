@@ -73,6 +73,27 @@ def test_a_metric_where_less_is_better_is_high_when_it_misses():
     assert line == "ragtrace: invented_specifics 1.00 HIGH, faithfulness 0.50 LOW | Where?"
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.5, "0.50 LOW (bad below 0.57)"), (0.5699, "0.5699 LOW (bad below 0.57)")]
+)
+def test_a_mark_names_its_threshold_and_the_value_never_seems_to_meet_it(value, shown):
+    (line,) = run_lines(RagRecord(id="1"), [result(value=value, passed=False)], threshold_of=lambda _: 0.57)
+    assert line == f"ragtrace: faithfulness {shown}"
+
+
+def test_a_skipped_score_says_nothing_of_every_run(capsys):
+    sink = ConsoleSink()
+    key = ScoreKey(trace_id="t", span_id="s", metric="nuggets", version="v")
+    for state, reason in [("skipped", "not_sampled"), ("na", "no_labels"), ("skipped", "not_sampled")]:
+        it = MetricResult(name="nuggets", state=state, reason=reason)
+        sink.emit(RagRecord(id="1", query="Where?"), [Score(key=key, result=it), Score(key=key, result=result())])
+    (told,) = (line for line in capsys.readouterr().err.splitlines() if "Where?" not in line)
+    assert told == (
+        "ragtrace: nuggets: na (no_labels) in every run so far, since the metric needs relevance labels of its kind, "
+        "and the record has none; give labels with the record, or leave the metric out"
+    )
+
+
 def test_a_long_question_stays_on_one_line():
     (line,) = run_lines(RagRecord(id="1", query="Where\nis " + "the lab " * 50, trace_id="a" * 32), [result()])
     assert len(line) < 160

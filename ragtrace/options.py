@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping
 
-    from ragtrace.settings import Consensus, Grading, PromptContent, ScorerMode, WebhookForm
+    from ragtrace.settings import Consensus, Grading, PromptContent, ScorerMode, StoreTexts, WebhookForm
 
 
 def _of(setting: str) -> Any:
@@ -105,7 +105,9 @@ class StoreOptions:
         path: file of the SQLite store of scores; may be the spool's; None = no store.
         bytes: most bytes of the store's file: oldest payloads go first, then scores.
         scores_days: days that scores stay in the store.
-        payload_hours: hours that records stay in the store (content=full: low, failed and flagged ones, and 1 %).
+        texts: runs whose texts the store keeps, with content=full: selected (low, failed and flagged ones, and 1 %
+            of the others) or all that are scored.
+        payload_hours: hours that those texts stay in the store.
         spool: file of the SQLite spool; None = units wait in memory alone.
         queue: address of a queue for many hosts, kafka://BROKERS/TOPIC, in the place of a spool.
         kafka_config: options of librdkafka for logins and TLS: KEY=VALUE lines, or a file of them.
@@ -115,6 +117,7 @@ class StoreOptions:
     path: str | None = _of("store")
     bytes: int | None = _of("store_bytes")
     scores_days: float | None = _of("store_scores_days")
+    texts: StoreTexts | None = _of("store_texts")
     payload_hours: float | None = _of("store_payload_hours")
     spool: str | None = _of("spool")
     queue: str | None = _of("queue")
@@ -205,6 +208,7 @@ class FlatSettings(TypedDict, total=False):
     spool_bytes: int | None
     store_bytes: int | None
     store_scores_days: float | None
+    store_texts: StoreTexts | None
     store_payload_hours: float | None
     scorer: ScorerMode | None
     concurrency: int | None

@@ -24,6 +24,7 @@ Dialect = Literal["genai", "openinference", "both"]
 PromptContent = Literal["full", "reference"]
 Grading = Literal["direct5", "umbrela", "umbrela_strict"]
 Consensus = Literal["mean", "median"]
+StoreTexts = Literal["selected", "all"]
 ScorerMode = Literal["thread", "worker"]
 WebhookForm = Literal["json", "slack"]
 
@@ -223,10 +224,14 @@ class Settings:
         2_147_483_648, "Most bytes of the store's file: oldest payloads go first, then scores.", above=1_048_575
     )
     store_scores_days: float = _setting(14.0, "Days that scores stay in the store.", above=0.0)
+    store_texts: StoreTexts = _setting(
+        "selected",
+        "Runs whose texts the store keeps, with content=full: selected (low, failed and flagged ones, and 1 % of"
+        " the others) or all that are scored.",
+        one_of=get_args(StoreTexts),
+    )
     store_payload_hours: float = _setting(
-        72.0,
-        "Hours that records stay in the store (content=full: low, failed and flagged ones, and 1 %).",
-        above=0.0,
+        72.0, "Hours that texts stay in the store, those of store_texts.", above=0.0
     )
     scorer: ScorerMode = _setting(
         "thread",
@@ -327,6 +332,7 @@ class Settings:
         settings = cls(**values)
         _check_files(settings)
         _check_queue(settings)
+        _check_texts(settings)
         return settings
 
     @property
@@ -531,6 +537,15 @@ def _check_queue(settings: Settings) -> None:
         raise ConfigError("spool must be a file; set queue to this address instead")
     if settings.budget_share > 1.0:
         raise ConfigError(f"budget_share={settings.budget_share} must be above 0 and at most 1")
+
+
+def _check_texts(settings: Settings) -> None:
+    """Refuse to keep all texts where no text is kept."""
+    if settings.store_texts == "all" and settings.content != "full":
+        raise ConfigError(
+            f"store_texts='all' keeps no texts with content={settings.content!r}: set content to 'full'"
+            " (RAGTRACE_CONTENT=full), or store_texts to 'selected'"
+        )
 
 
 def _complaints(value: Any, rules: Mapping[str, Any]) -> Iterator[str]:

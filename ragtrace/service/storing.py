@@ -154,6 +154,7 @@ def policy_of(settings: Settings) -> Policy:
     return Policy(
         has_content=settings.content == "full",
         scores_s=settings.store_scores_days * 86_400.0,
+        has_all_texts=settings.store_texts == "all",
         payloads_s=settings.store_payload_hours * 3_600.0,
         file_bytes=settings.store_bytes,
     )

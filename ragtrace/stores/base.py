@@ -27,14 +27,16 @@ class Policy:
 
     Attributes:
         has_content: texts may be kept: payloads, and the words among the details of scores.
+        has_all_texts: where texts may be kept, those of every scored run are, and not of selected ones alone.
         scores_s: seconds that scores stay.
         payloads_s: seconds that records stay.
         labels_s: seconds that human labels stay, and with them the scores of their traces.
         file_bytes: most bytes of the file; beyond it the oldest payloads go, then the oldest scores.
-        payload_share: share of the records kept that are neither low nor failed nor flagged, 0 to 1.
+        payload_share: of selected texts, the share of runs that are neither low nor failed nor flagged, 0 to 1.
     """
 
     has_content: bool = False
+    has_all_texts: bool = False
     scores_s: float = 14 * DAY_S
     payloads_s: float = 3 * DAY_S
     labels_s: float = 30 * DAY_S

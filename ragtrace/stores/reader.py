@@ -127,6 +127,14 @@ class StoreReader:
                 record_internal_error("ragtrace.stores.payload", error)
         return None
 
+    def kept_for(self, trace_id: str) -> str | None:
+        """Return why a trace's texts were kept, also after their end; None where none were.
+
+        It is a reason of `ragtrace.stores.payload_policy.Kept`.
+        """
+        sql = "SELECT kept_for FROM runs WHERE trace_id = ? AND kept_for IS NOT NULL ORDER BY at DESC LIMIT 1"
+        return next((row["kept_for"] for row in self._read(sql, (trace_id,))), None)
+
     def run_of(self, trace_id: str) -> tuple[str, str] | None:
         """Return the workflow and the span id of a trace's latest run, None where none was scored."""
         sql = "SELECT workflow, span_id FROM runs WHERE trace_id = ? AND span_id != '' ORDER BY at DESC LIMIT 1"

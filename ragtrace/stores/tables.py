@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Row = dict[str, Any]  # values of SQLite by column
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS store_facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS runs (
   id INTEGER PRIMARY KEY AUTOINCREMENT, trace_id TEXT NOT NULL, span_id TEXT NOT NULL, workflow TEXT, session TEXT,
   user TEXT, environment TEXT, corpus TEXT, model TEXT, revision INTEGER NOT NULL, at REAL NOT NULL, tags TEXT,
   sources TEXT, k INTEGER, language TEXT, query_chars INTEGER, answer_chars INTEGER, cluster TEXT, kind TEXT,
+  kept_for TEXT,
   UNIQUE (trace_id, span_id)
 );
 CREATE INDEX IF NOT EXISTS runs_at ON runs (at);
@@ -57,20 +58,22 @@ CREATE VIEW IF NOT EXISTS scored AS
     scores.exported, series.name, series.variant, scores.run, scores.series, scores.writes
   FROM scores JOIN runs ON runs.id = scores.run JOIN series ON series.id = scores.series
 """
-# Version 1 knew two states, and the scores that were not published by their index. Version 2 had no facts of runs.
+# Version 1 knew two states, and the scores that were not published by their index.
 _FROM_1 = (
     "INSERT OR IGNORE INTO outbox SELECT run, series, writes, 3, 0, 0, 0 FROM scores WHERE exported = 0",
     "DROP INDEX IF EXISTS scores_outbox",
     "DROP TABLE IF EXISTS claims",
 )
-_FROM_2 = tuple(
-    f"ALTER TABLE runs ADD COLUMN {column}"
-    for column in (
-        "tags TEXT", "sources TEXT", "k INTEGER", "language TEXT", "query_chars INTEGER", "answer_chars INTEGER",
-        "cluster TEXT", "kind TEXT",
-    )
+# Version 2 had no facts of runs. In version 3 the reason to keep a text stood beside the text, and went with it.
+_ADDED = (
+    "tags TEXT", "sources TEXT", "k INTEGER", "language TEXT", "query_chars INTEGER", "answer_chars INTEGER",
+    "cluster TEXT", "kind TEXT", "kept_for TEXT",
 )  # fmt: skip
-_MIGRATIONS = {None: (), 1: (*_FROM_1, *_FROM_2), 2: _FROM_2}
+_REASONS = (
+    "UPDATE runs SET kept_for = (SELECT kept_for FROM payloads WHERE run = runs.id)"
+    " WHERE kept_for IS NULL AND id IN (SELECT run FROM payloads)"
+)
+_MIGRATIONS = {None: (), 1: _FROM_1, 2: (), 3: ()}
 MOST_DETAILS_BYTES = 65_536
 SERIES = ("metric", "version", "name", "variant", "source", "judge", "prompt_hash", "label_scale", "universe")
 _TEXTS = ("workflow", "session", "user", "environment", "corpus", "model")
@@ -98,6 +101,11 @@ def tables(connection: sqlite3.Connection) -> None:
         )
     for statement in (*_SCHEMA.split(";"), *outbox.SCHEMA, *_MIGRATIONS[version]):
         connection.execute(statement)
+    there = {row[1] for row in connection.execute("PRAGMA table_info(runs)")}
+    for column in _ADDED:
+        if column.split()[0] not in there:
+            connection.execute(f"ALTER TABLE runs ADD COLUMN {column}")
+    connection.execute(_REASONS)
     connection.execute("INSERT OR REPLACE INTO store_facts VALUES ('schema', ?)", (SCHEMA_VERSION,))
 
 

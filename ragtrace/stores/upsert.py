@@ -51,7 +51,7 @@ def write_scores(
     Args:
         connection: to the store's file.
         scores: of one trace; the same key replaces unless its revision is lower than the stored one.
-        record: the trace; kept as `ragtrace.stores.payload_policy.reason_to_keep` says, with content.
+        record: the trace; kept as `ragtrace.stores.payload_policy.reason_to_keep` says.
         policy: retention, size and content of the store.
         source: ``judge``, or ``rescore`` for later scores, which are not given out as pending.
         now: Unix seconds; None = the wall clock.
@@ -83,7 +83,7 @@ def write_scores(
         score_of(s, revision=record.revision, at=plausible(s.scored_at, now), has_content=policy.has_content)
         for s in scores
     ]
-    why = reason_to_keep(record, scores, policy.payload_share) if policy.has_content and source == JUDGE else None
+    why = reason_to_keep(record, scores, policy) if source == JUDGE else None
     payload = to_payload(record) if why is not None else b""
     need = sum(_ROW_BYTES + 4 * len(row["details"] or "") for row in rows)
     if not has_room(connection, need + len(payload), policy.file_bytes):
@@ -101,6 +101,9 @@ def write_scores(
             "INSERT OR REPLACE INTO payloads SELECT ?1, ?2, ?3, ?4, ?5"
             " WHERE (SELECT revision FROM runs WHERE id = ?1) <= ?6",
             (run_id, why.reason, why.probability, now, payload, record.revision),
+        )
+        connection.execute(
+            "UPDATE runs SET kept_for = ? WHERE id = ? AND revision <= ?", (why.reason, run_id, record.revision)
         )
 
 

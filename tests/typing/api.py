@@ -27,7 +27,7 @@ def configured() -> None:
     ragtrace.configure(
         judge=JudgeOptions(name="openai:gpt-5-mini", api_key="secret", timeout_s=20.0),
         budget=BudgetOptions(usd_per_day=2.0),
-        store=StoreOptions(path="scores.db", spool="spool.db"),
+        store=StoreOptions(path="scores.db", texts="all", spool="spool.db"),
         drift=DriftOptions(baseline=500),
         server=ServerOptions(metrics_port=9464),
         metrics=["faithfulness", "ra_nwg"],
@@ -36,6 +36,8 @@ def configured() -> None:
         redact=lambda text: text.replace("Ada", "[name]"),
     )
     ragtrace.configure(judge_rmp=60)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    ragtrace.configure(content="full", store="scores.db", store_texts="all")
+    ragtrace.configure(store_texts="some")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     ragtrace.configure(content="half")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 

@@ -61,6 +61,16 @@ def test_the_order_argument_variable_otel_default() -> None:
         ({"pairs": 7}, {}, "onnx:FOLDER, or a function"),
         ({"shadow": 7}, {}, "a function of query and top_k"),
         ({}, {"RAGTRACE_K_VALUES": "3,x"}, "not a number"),
+        ({"store_texts": "al"}, {}, "store_texts='al' is not valid; did you mean 'all'?"),
+        ({}, {"RAGTRACE_STORE_TEXTS": "al"}, "store_texts='al' is not valid; did you mean 'all'?"),
+        ({"store_texts": True, "content": "full"}, {}, "store_texts=True is not of type str"),
+        ({"store_texts": "all"}, {}, "store_texts='all' keeps no texts with content='none': set content to 'full'"),
+        ({}, {"RAGTRACE_STORE_TEXTS": "all"}, "set content to 'full' (RAGTRACE_CONTENT=full), or store_texts to"),
+        (
+            {"store_texts": "all", "content": "none"},
+            {"RAGTRACE_CONTENT": "full"},
+            "keeps no texts with content='none'",
+        ),
     ],
 )
 def test_a_wrong_setting_is_one_clear_line(given: dict, env: dict, words: str) -> None:
@@ -68,6 +78,14 @@ def test_a_wrong_setting_is_one_clear_line(given: dict, env: dict, words: str) -
         Settings.resolve(given, env)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_all_texts_are_kept_where_content_is_full_whoever_says_so() -> None:
+    assert Settings.resolve({}, {}).store_texts == "selected"
+    assert Settings.resolve({"store_texts": "all", "content": "full"}, {}).store_texts == "all"
+    env = {"RAGTRACE_STORE_TEXTS": "all", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "span_only"}
+    assert Settings.resolve({}, env).store_texts == "all"
+    assert Settings.resolve({"store_texts": "selected"}, env).store_texts == "selected"
 
 
 def test_an_unknown_variable_is_a_warning_with_the_nearest_name(caplog: pytest.LogCaptureFixture) -> None:

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 The command scores the records that the store kept. With content=full these are records with low, failed or flagged
-scores and 1 % of the others, for 72 hours. The new scores are a series of their own, by their version; the old ones
-stay. Their weights correct for the uneven choice. They are in the export (source=rescore), not in live metrics.
+scores and 1 % of the others, or all (store_texts), for store_payload_hours. The new scores are a series of their
+own, by their version; the old ones stay. Their weights correct for the uneven choice. They are in the export
+(source=rescore), not in live metrics.
 
 A run that was stopped, by Ctrl-C, by its budget or by a judge that is away, goes on when the same command is given
 again. The limits of the settings hold (judge_rpm, judge_tpm, budget_usd_per_day, budget_tokens_per_day): rates

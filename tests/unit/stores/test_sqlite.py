@@ -298,7 +298,46 @@ def test_records_are_kept_for_a_reason_and_with_its_probability(tmp_path, wall):
     assert 60 < len(sample) < 140  # 100 expected, sd 8.7
 
 
-@pytest.mark.parametrize("policy", [Policy(has_content=False), Policy(has_content=False, payload_share=1.0)])
+def test_where_all_records_are_kept_the_reason_is_none_of_their_scores(tmp_path, wall):
+    store = SqliteStore(tmp_path / "s", Policy(has_content=True, has_all_texts=True), wall=wall)
+    for n, facts in enumerate(({}, {"passed": False}, {"stratum": "forced"}), start=1):
+        store.emit(record(n), [score(record(n), **facts)])
+    failed = score(record(4), value=None, state="error", reason="judge_timeout", passed=None)
+    store.emit(record(4), [failed])
+    assert [store.kept_for(record(n).trace_id) for n in range(1, 5)] == ["all", "all", "flagged", "all"]
+    assert [(r.id, p) for r, p in store.records()] == [(str(n), 1.0) for n in range(1, 5)]
+
+
+def test_the_reason_to_keep_a_record_stays_as_long_as_its_scores(store, wall):
+    for n in (1, 2):
+        store.emit(record(n), [score(record(n), passed=n == 2)])
+    age_until(store, wall, NOW + 72 * 3600 + 1)
+    assert list(store.records()) == []
+    assert [store.kept_for(record(n).trace_id) for n in (1, 2)] == ["low", None]
+    late = replace(record(2), revision=1, answer="Paris.")
+    store.emit(late, [score(late, passed=False)])
+    assert store.kept_for(record(2).trace_id) == "low"
+
+
+def test_a_store_of_version_3_learns_why_its_records_were_kept(tmp_path):
+    path = tmp_path / "s"
+    old = SqliteStore(path, FULL)
+    for n in (1, 2):
+        old.emit(record(n), [score(record(n), passed=n == 2)])
+    old.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE runs DROP COLUMN kept_for")
+        connection.execute("UPDATE store_facts SET value = 3 WHERE name = 'schema'")
+    connection.close()
+    store = SqliteStore(path, FULL)
+    assert [store.kept_for(record(n).trace_id) for n in (1, 2)] == ["low", None]
+    assert store.record(record(1).trace_id) == record(1)
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "policy", [Policy(), Policy(payload_share=1.0), Policy(has_all_texts=True)], ids=["none", "share", "all"]
+)
 def test_without_content_no_text_reaches_the_file(tmp_path, policy):
     path = tmp_path / "s"
     store = SqliteStore(path, policy)
@@ -498,9 +537,11 @@ def test_a_file_from_before_the_look_at_leaps_is_not_emptied(store, wall, again)
 # -- room --
 
 
-def test_the_file_stays_within_its_limit_and_payloads_go_first(tmp_path, wall):
+@pytest.mark.parametrize("has_all_texts", [False, True], ids=["selected", "all"])
+def test_the_file_stays_within_its_limit_and_payloads_go_first(tmp_path, wall, has_all_texts):
     path, limit = tmp_path / "s", 3_000_000
-    store = SqliteStore(path, Policy(has_content=True, file_bytes=limit), wall=wall)
+    policy = Policy(has_content=True, has_all_texts=has_all_texts, file_bytes=limit)
+    store = SqliteStore(path, policy, wall=wall)
     before = internal_errors()
     for n in range(1, 401):
         wall.at += 1

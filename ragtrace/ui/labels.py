@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
-from ragtrace.scoring.offline.calibration_lines import findings, head, rows
+from ragtrace.scoring.offline.calibration_lines import about_choice, findings, head, rows
 from ragtrace.ui.rating import rating_form, refusal_of
 from ragtrace.ui.site import site_of
 from ragtrace.views.labels import LEAST_LABELS
@@ -34,12 +34,15 @@ def show_queue(request: Request) -> Response:
     if unchanged := site.unchanged(request, live):
         return unchanged
     metrics = rated_metrics(site)
+    queue = site.views.queue(_chosen(request, metrics))
     return site.page(
         "queue.html",
         page="queue",
         title="Label",
         live=live,
-        queue=site.views.queue(_chosen(request, metrics)),
+        queue=queue,
+        left_out=left_out(queue, is_store=site.views.is_store),
+        remarks=list(about_choice(queue.kept_as_bad, queue.labelled)),
         metrics=metrics,
         refusal=refusal_of(site),
         least=LEAST_LABELS,
@@ -74,6 +77,8 @@ def show_calibration(request: Request) -> Response:
     metrics = rated_metrics(site)
     queue = site.views.queue(_chosen(request, metrics))
     report = site.views.calibration(queue.metric)
+    remarks = list(about_choice(queue.kept_as_bad, queue.labelled))
+    found = findings(report) if report else []
     direction = next((it.direction for it in site.views.overview().metrics if it.metric == queue.metric), None)
     return site.page(
         "calibrate.html",
@@ -84,7 +89,8 @@ def show_calibration(request: Request) -> Response:
         report=report,
         head=list(head(report, "people's ratings")) if report else [],
         rows=[row for row in rows(report) if not row[0].startswith("label mean")] if report else [],
-        findings=[it for it in findings(report) if not it.startswith("the corrected mean")] if report else [],
+        remarks=remarks,
+        findings=[it for it in found if it not in remarks and not it.startswith("the corrected mean")],
         command=None if site.views.is_store else command_of(site, queue.metric, is_inverted=direction == "down"),
         least=LEAST_LABELS,
     )
@@ -103,6 +109,30 @@ def command_of(site: Site, metric: str, *, is_inverted: bool) -> str:
     words += ["--inverted"] if is_inverted else []
     words += ["--judge", judge] if judge and judge != "overlap" else []
     return shlex.join(words)
+
+
+def left_out(queue: LabelQueue, *, is_store: bool) -> str | None:
+    """Return how many runs the queue leaves out, and why; None where it leaves none out.
+
+    Example:
+        >>> from ragtrace.stats.intervals import Interval
+        >>> from ragtrace.views.types import LabelQueue
+        >>> mean = Interval(None, None, None)
+        >>> queue = LabelQueue(metric="mrr", items=(), labelled=0, total=9, raw=mean, unkept=4)
+        >>> left_out(queue, is_store=False)
+        'Left out: 4 of 9 scored runs, which cannot be read. The file holds no texts of 4.'
+    """
+    count = queue.unkept + queue.deleted
+    if not count:
+        return None
+    why = [f"The file holds no texts of {count:,}."]
+    if is_store:
+        why = [
+            f'The store kept no texts of {queue.unkept:,} (content="full" with store_texts="all" keeps them).',
+            f"The texts of {queue.deleted:,} were deleted (store_payload_hours, store_bytes).",
+        ]
+        why = [line for line, n in zip(why, (queue.unkept, queue.deleted), strict=True) if n]
+    return f"Left out: {count:,} of {queue.total:,} scored runs, which cannot be read. {' '.join(why)}"
 
 
 def _is_rated(metric: MetricView) -> bool:

@@ -31,6 +31,7 @@ NAMED = ("workflow", "model", "session", "user", "environment", "corpus", "tags"
 NUMBERS = ("k", "query_chars", "answer_chars")
 MOST_SEARCHED_CHARS = 4_000
 """Characters of question and answer that the text filter looks at."""
+_KEPT_FOR = "kept_for"
 _NO_VERDICT = -1
 _DEAD = -1
 _VERDICT_CODES = {verdict: code for code, verdict in enumerate(VERDICTS)}
@@ -51,6 +52,7 @@ class RunFacts(NamedTuple):
         verdict: of ``diagnosis``.
         named: values of `NAMED`, None where there is none.
         numbers: values of `NUMBERS`, -1 where there is none.
+        kept_for: why a store kept its texts, as `ragtrace.stores.payload_policy.Kept`; it outlives them.
     """
 
     id: str
@@ -63,6 +65,7 @@ class RunFacts(NamedTuple):
     verdict: str | None
     named: tuple[str | None, ...]
     numbers: tuple[int, ...]
+    kept_for: str | None = None
 
 
 class ScoreFacts(NamedTuple):
@@ -176,14 +179,14 @@ class Builder:
         self.rows: dict[str, int] = {}
         self.labels: dict[LabelKey, LabelFacts] = {}
         self._units, self._reasons = Names(), Names()
-        self._named = {name: Names() for name in NAMED}
+        self._named = {name: Names() for name in (*NAMED, _KEPT_FOR)}
         self._series: dict[tuple[str, Maker], int] = {}
         self._ids: list[str] = []
         self._queries: list[str | None] = []
         self._searched: list[str] = []
         self._at, self._place = array("d"), array("q")
         self._unit, self._verdict, self._is_alive = array("i"), array("b"), array("b")
-        self._codes = {name: array("i") for name in (*NAMED, *NUMBERS)}
+        self._codes = {name: array("i") for name in (*self._named, *NUMBERS)}
         self._unit_kinds = array("b", [0])
         self._of, self._row, self._value, self._weight = array("i"), array("i"), array("d"), array("d")
         self._state, self._passed, self._forced = array("b"), array("b"), array("b")
@@ -216,6 +219,7 @@ class Builder:
         self._verdict[row] = _VERDICT_CODES.get(facts.verdict, _NO_VERDICT)  # type: ignore[call-overload]
         for name, text in zip(NAMED, facts.named, strict=True):
             self._codes[name][row] = self._named[name].code(text)
+        self._codes[_KEPT_FOR][row] = self._named[_KEPT_FOR].code(facts.kept_for)
         for name, number in zip(NUMBERS, facts.numbers, strict=True):
             self._codes[name][row] = max(-1, min(number, 2**31 - 1))
         return row
@@ -243,6 +247,11 @@ class Builder:
             self._state[i] = _DEAD
         for key in [it for it in self.labels if it.row in rows]:
             del self.labels[key]
+
+    def strip(self, rows: Iterable[int]) -> None:
+        """Take the texts of some runs out."""
+        for row in rows:
+            self._queries[row], self._searched[row] = None, self._ids[row].casefold()
 
     def drop(self, rows: Collection[int]) -> None:
         """Take some runs out with their scores and labels."""
@@ -296,8 +305,8 @@ class Snapshot:
         unit: number of the cluster of each run; `unit_kinds` has the place in `UNITS` of each cluster.
         verdict: place in `VERDICTS`, -1 without one.
         is_alive: False for a run that was deleted since.
-        codes: numbers of the texts of `NAMED`, and the values of `NUMBERS`.
-        names: the texts of `NAMED` by their numbers.
+        codes: numbers of the texts of `NAMED` and of ``kept_for``, and the values of `NUMBERS`.
+        names: the texts of `NAMED` and of ``kept_for`` by their numbers.
         labels: people's labels, and those of other judges.
     """
 
@@ -389,8 +398,22 @@ class Snapshot:
         """The question of each run, without differences of case and white space; empty where no text was kept."""
         return [bare(query) if query else "" for query in self.queries]
 
+    @cached_property
+    def has_text(self) -> Mask:
+        """Mask of the runs whose texts are there to be read."""
+        return np.fromiter((query is not None for query in self.queries), np.bool_, len(self))
+
+    @property
+    def was_kept(self) -> Mask:
+        """Mask of the runs whose texts a store kept, be they there or not."""
+        return self.codes[_KEPT_FOR] > 0
+
+    def kept_for(self, row: int) -> str | None:
+        """Return why a store kept the texts of a run; None where it kept none."""
+        return self.text(_KEPT_FOR, row)
+
     def text(self, name: str, row: int) -> str | None:
-        """Return a fact of a run by its name in `NAMED`."""
+        """Return a fact of a run by its name in `names`."""
         return self.names[name].texts[int(self.codes[name][row])]
 
     def verdict_of(self, row: int) -> str | None:

@@ -255,11 +255,12 @@ def _facts(given: Mapping[str, Any], number: int, offset: int) -> RunFacts:
         unit=unit or ("runs", number),
         unit_kind=kind,
         place=offset,
-        query=query or "",
+        query=query if query or answer else None,
         searched="\n".join((*names, f"{query}\n{answer}"[:MOST_SEARCHED_CHARS])).casefold(),
         verdict=_verdict(given.get("scores")),
         named=tuple(named[name] for name in NAMED),
         numbers=(cutoff if is_whole(cutoff) else len(contexts) or -1, len(query), len(answer)),
+        kept_for=_text(given.get("kept_for")),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from ragtrace.scoring.offline.human_labels import FORM_OF
 from ragtrace.stats.intervals import Interval
 from ragtrace.stats.stratified import Stratum, stratified_mean
 from ragtrace.stores.base import GOOD
+from ragtrace.stores.payload_policy import KEPT_AS_BAD
 from ragtrace.views.figures import mean_of, output_of, threshold_of
 from ragtrace.views.types import LabelQueue, QueueItem
 
@@ -127,7 +129,8 @@ def queue(snapshot: Snapshot, metric: str, *, most: int) -> LabelQueue:
 
     The corrected mean is stratified by score, see `ragtrace.stats.stratified`. One more label in a bin takes
     ``share^2 spread^2 (1 / n - 1 / (n + 1))`` off its variance. The queue takes the bin with the most to gain again
-    and again, and in it the run of the lowest `Snapshot.draws`, a random choice that stays.
+    and again, and in it the run of the lowest `Snapshot.draws`, a random choice that stays. Runs that nobody can
+    read are left out.
     """
     found = judged(snapshot, metric)
     series = [it for it in snapshot.series if it.metric == metric]
@@ -136,6 +139,8 @@ def queue(snapshot: Snapshot, metric: str, *, most: int) -> LabelQueue:
         return LabelQueue(metric=metric, items=(), labelled=0, total=0, raw=raw)
     place, bins = strata(found)
     items = list(_items(snapshot, found, place, bins, most))
+    is_left_out = ~found.is_labelled & ~snapshot.has_text[found.rows]
+    was_kept = snapshot.was_kept[found.rows]
     return LabelQueue(
         metric=metric,
         items=tuple(items),
@@ -144,7 +149,15 @@ def queue(snapshot: Snapshot, metric: str, *, most: int) -> LabelQueue:
         raw=raw,
         corrected=corrected(found),
         agreement=_agreement(found),
+        kept_as_bad=_kept_as_bad(snapshot, found),
+        unkept=int((is_left_out & ~was_kept).sum()),
+        deleted=int((is_left_out & was_kept).sum()),
     )
+
+
+def _kept_as_bad(snapshot: Snapshot, found: Judged) -> dict[str, int]:
+    reasons = Counter(snapshot.kept_for(int(row)) for row in found.rows[found.is_labelled])
+    return {reason: reasons[reason] for reason in KEPT_AS_BAD if reasons[reason]}
 
 
 def _raw(series: Sequence[Series], snapshot: Snapshot) -> Interval:
@@ -199,7 +212,7 @@ def _items(
 
 
 def _waiting(snapshot: Snapshot, found: Judged, own: NDArray[np.bool_], most: int) -> list[int]:
-    free = np.flatnonzero(own & ~found.is_labelled)
+    free = np.flatnonzero(own & ~found.is_labelled & snapshot.has_text[found.rows])
     draws = snapshot.draws[found.rows[free]]
     least = np.argpartition(draws, most)[:most] if len(free) > most else np.arange(len(free))
     ranked: list[int] = free[least[np.argsort(draws[least])]].tolist()
@@ -237,6 +250,7 @@ def calibration_of(snapshot: Snapshot, metric: str) -> Calibration | None:
             maker=f"{makers[row].judge or 'labels'} {makers[row].version or ''}".strip(),
             k=makers[row].k,
             label_scale=makers[row].label_scale,
+            kept_for=snapshot.kept_for(row),
         )
         for row, label in zip(found.rows.tolist(), found.labels.tolist(), strict=True)
     ]

@@ -433,7 +433,7 @@ class Views:
             metrics=tuple(_metrics(it, mask, grid)),
             verdicts=tuple(verdict_shares(it, mask, run_weights(it), grid)),
             workflows=_counted(it, "workflow", mask)[:_MOST_WORKFLOWS],
-            notes=(*it.notes, *_remarks(it, mask, times)),
+            notes=(*it.notes, *_remarks(it, mask, times, is_store=self.is_store)),
         )
 
     def _line(self, it: Snapshot, row: int, metric: str | None, ratings: dict[int, list[float]]) -> RunLine:
@@ -508,15 +508,16 @@ def _choices(it: Snapshot) -> Choices:
     )
 
 
-def _remarks(it: Snapshot, mask: Any, times: Any) -> Iterable[str]:
+def _remarks(it: Snapshot, mask: Any, times: Any, *, is_store: bool) -> Iterable[str]:
     n = int(mask.sum())
     if n and not len(times):
         yield "the runs have no times, so there is no trend"
     elif n > len(times):
         yield f"runs without a time, which enter no trend: {n - len(times)}"
-    without = sum(query is None for query in it.queries) if n == len(it) else 0
+    without = int((~it.has_text).sum()) if n == len(it) else 0
     if without:
-        yield f"runs without texts: {without:,}; a store keeps low and failed runs, and a part of the others"
+        why = "; by default a store keeps those of bad runs and of a few others" if is_store else ""
+        yield f"runs without texts: {without:,}{why}"
 
 
 def _rating(label: Label) -> NewRating:

@@ -41,7 +41,7 @@ _RECENT = 2_000  # last runs that are looked at for late scores
 _LATE_S = 5.0  # by which a clock of another process may be behind
 _CHECK_EVERY_S = 60.0
 _NO_LIMIT = 2**62
-_COLUMNS = f"id, trace_id, span_id, at, cluster, {', '.join((*NAMED, *NUMBERS))}"
+_COLUMNS = f"id, trace_id, span_id, at, cluster, kept_for, {', '.join((*NAMED, *NUMBERS))}"
 _SCORES = (
     "SELECT s.run, s.series, s.state, s.value, s.reason, s.passed, s.k, s.stratum, s.weight, s.scored_at,"  # noqa: S608
     f" CASE WHEN a.name = '{DIAGNOSIS}' THEN s.details END FROM scores s JOIN series a ON a.id = s.series"
@@ -72,6 +72,7 @@ class StoreRuns:
         self._store = self._opened(path)
         self._watcher = self._opened(path)  # sees the writes of other connections, ours among them
         self._row_of_run: dict[int, int] = {}
+        self._with_texts: set[int] = set()
         self._last_run = 0
         self._last_at = self._last_scored = 0.0
         self._checked_at = 0.0
@@ -94,7 +95,7 @@ class StoreRuns:
 
     def load(self, builder: Builder, publish: Callable[[str], None]) -> None:
         """Read everything into an empty builder; `publish` is told how far it is."""
-        self._row_of_run, self._last_run = {}, 0
+        self._row_of_run, self._with_texts, self._last_run = {}, set(), 0
         self._last_at = self._last_scored = 0.0
         (total,) = self._one("SELECT count(*) FROM runs")
         while self._next(builder):
@@ -104,13 +105,14 @@ class StoreRuns:
     def update(self, builder: Builder) -> bool:
         """Read what changed; False where everything has to be read again.
 
-        New runs, labels, and late scores of the last 2,000 runs are found at once. Other changes of old runs, such
-        as those of `ragtrace rescore`, are found by their number, once a minute.
+        New runs, labels, late scores of the last 2,000 runs, and texts that were deleted are found at once. Other
+        changes of old runs, such as those of `ragtrace rescore`, are found by their number, once a minute.
         """
         self._drop_deleted(builder)
         self._reread(builder, self._touched())
         while self._next(builder):
             pass
+        self._strip_deleted(builder)
         if time.monotonic() - self._checked_at < _CHECK_EVERY_S:
             return True
         self._checked_at = time.monotonic()
@@ -202,6 +204,8 @@ class StoreRuns:
         by_run: dict[int, list[tuple[Any, ...]]] = {}
         for score in scores:
             by_run.setdefault(score[0], []).append(score)
+        self._with_texts.difference_update(run[0] for run in runs)
+        self._with_texts.update(texts)
         for run in runs:
             self._put_run(builder, run, by_run.get(run[0], []), texts.get(run[0]), series)
 
@@ -241,6 +245,13 @@ class StoreRuns:
         builder.drop(rows - left)
         self._reread(builder, [trace for trace, row in builder.rows.items() if row in left])
 
+    def _strip_deleted(self, builder: Builder) -> None:
+        (count,) = self._one("SELECT count(*) FROM payloads")
+        if count != len(self._with_texts):
+            gone = self._with_texts - {row[0] for row in self._watcher.read("SELECT run FROM payloads", {})}
+            builder.strip(self._row_of_run[run] for run in gone if run in self._row_of_run)
+            self._with_texts -= gone
+
     def _count_read(self, builder: Builder) -> int:
         return builder.n_alive_scores() + len(builder.labels)
 
@@ -249,9 +260,9 @@ _SERIES = "SELECT id, metric, version, source, name, judge, label_scale, univers
 
 
 def _facts(run: tuple[Any, ...], texts: tuple[str | None, str | None] | None, verdict: str | None) -> RunFacts:
-    trace, at, cluster = run[1], run[3], run[4]
-    named = dict(zip(NAMED, run[5 : 5 + len(NAMED)], strict=True))
-    numbers = run[5 + len(NAMED) :]
+    trace, at, cluster, kept_for = run[1], run[3], run[4], run[5]
+    named = dict(zip(NAMED, run[6 : 6 + len(NAMED)], strict=True))
+    numbers = run[6 + len(NAMED) :]
     query, answer = texts or (None, None)
     shown = f"{query or ''}\n{answer or ''}"[:MOST_SEARCHED_CHARS]
     return RunFacts(
@@ -260,11 +271,12 @@ def _facts(run: tuple[Any, ...], texts: tuple[str | None, str | None] | None, ve
         unit=cluster or named["session"] or trace,
         unit_kind="sessions" if named["session"] else "questions" if cluster else "runs",
         place=run[0],
-        query=query,
+        query=query if answer is None else query or "",
         searched=f"{trace}\n{shown}".casefold() if texts else trace,
         verdict=verdict,
         named=tuple(named[name] or None for name in NAMED),
         numbers=tuple(-1 if number is None else int(number) for number in numbers),
+        kept_for=kept_for,
     )
 
 

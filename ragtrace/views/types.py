@@ -545,6 +545,10 @@ class LabelQueue:
         raw: mean by the judge alone.
         corrected: mean corrected by the labels; None with too few.
         agreement: share of labels that agree with the judge; None without any.
+        kept_as_bad: labelled runs whose texts the store kept for being bad, by that reason; labels of such runs do
+            not stand for all.
+        unkept: runs without a label that nobody can read, since their texts were not kept; they are left out.
+        deleted: likewise, since their texts were deleted.
     """
 
     metric: str
@@ -554,6 +558,9 @@ class LabelQueue:
     raw: Interval
     corrected: Interval | None = None
     agreement: float | None = None
+    kept_as_bad: Mapping[str, int] = field(default_factory=dict)
+    unkept: int = 0
+    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

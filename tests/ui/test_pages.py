@@ -170,3 +170,17 @@ def test_a_run_whose_texts_were_not_kept_says_so_and_shows_its_scores(tmp_path: 
     assert "The texts of this run were not kept." in said
     assert "faithfulness" in said
     assert not any(false in said for false in ("no answer", "passage", "not captured"))
+
+
+def test_the_queue_proposes_rows_that_can_be_read_and_counts_the_others(tmp_path: Path) -> None:
+    bare = {"query": "", "answer": "", "contexts": [], "pool": [], "selection": []}
+    rows = [scored_line(n, value=0.1 * n, **(bare if n < 4 else {})) for n in range(9)]
+    client = client_of(write_lines(tmp_path / "scored.jsonl", rows))
+    queue = page_of(client, "/queue?metric=faithfulness")
+    assert sum(name == "tr" for name, _ in queue.elements) == 1 + 5
+    assert "Left out: 4 of 9 scored runs, which cannot be read. The file holds no texts of 4." in queue.text
+    client = client_of(write_lines(tmp_path / "bare.jsonl", [scored_line(n, **bare) for n in range(3)]))
+    queue = page_of(client, "/queue?metric=faithfulness")
+    assert "No run is left to label" in queue.text
+    assert "Every run is labelled" not in queue.text
+    assert "Start labelling" not in queue.text

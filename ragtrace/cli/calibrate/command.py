@@ -52,7 +52,8 @@ EPILOG = """\
 Input: JSON lines as `ragtrace score` reads them. --label names the field of the human
 label: 0 or 1, 0 to 1, or a grade from 1 to 5; a list holds the labels of several
 raters, and so does --label given more than once. A line without a label is scored
-for the corrected mean alone; labelled lines should be a random choice of all.
+for the corrected mean alone; labelled lines should be a random choice of all. Where
+kept_for, a field of `ragtrace export`, says that they were not, the report says so.
 
 A high label stands for a high score; give --inverted for the opposite (for example
 1 = made up). Every line must be good, since all are read before any is judged.
@@ -327,4 +328,5 @@ def _rated(labelled: Labelled, line: int, scores: Mapping[str, ScoreJson]) -> Ra
         maker=f"{score.get('judge') or 'labels'} {score.get('version') or ''}".strip(),
         k=score.get("k"),
         label_scale=score.get("label_scale"),
+        kept_for=labelled.kept_for.get(line),
     )

@@ -30,6 +30,7 @@ class Labelled:
         ratings: of each line by its number, empty where it has no label.
         chars: length of each line's answer.
         ids: of labelled records.
+        kept_for: of each line by its number, why a store kept it; missing where the line does not say so.
         passages: how many passages a judge would grade, by id of the record, in the order of the file.
     """
 
@@ -37,6 +38,7 @@ class Labelled:
     ratings: dict[int, Ratings] = field(default_factory=dict)
     chars: dict[int, int] = field(default_factory=dict)
     ids: set[str] = field(default_factory=set)
+    kept_for: dict[int, str] = field(default_factory=dict)
     passages: dict[str, int] = field(default_factory=dict)
 
     def gated(self, pairs: int) -> frozenset[str]:
@@ -97,6 +99,8 @@ def read_labelled(
         names.update(given)
         found[line.number] = _ratings(given, paths, f"{name}:{line.number}")
         labelled.chars[line.number] = len(line.record.answer)
+        if isinstance(why := given.get("kept_for"), str):
+            labelled.kept_for[line.number] = why
         labelled.passages[line.record.id] = len(gradable(line.record))
         if found[line.number]:
             labelled.ids.add(line.record.id)

@@ -28,7 +28,7 @@ COLUMNS: dict[str, type] = {
     "label_scale": str, "stratum": str, "weight": float, "session": str, "user": str, "environment": str,
     "corpus": str, "model": str, "llm_calls": int, "embed_calls": int, "prompt_tokens": int,
     "completion_tokens": int, "revision": int, "scored_at": float, "details": str,
-    "query": str, "answer": str, "contexts": str,
+    "kept_for": str, "query": str, "answer": str, "contexts": str,
 }  # fmt: skip
 _FORMULA = frozenset("=+-@\u2212")
 _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Mn", "Zl", "Zp", "Zs"})

@@ -28,8 +28,9 @@ EPILOG = """\
 A row is a score, a human label (source=human) or a label of another judge (source=foreign). Rows of one trace have
 one trace_id. Weighted means: the random stratum alone, sum(weight * value) / sum(weight).
 CSV is safe to open in a spreadsheet: a text that it could take
-for a formula begins with an apostrophe. Where the store kept a trace's record (content=full: low, failed and
-flagged ones, and 1 %), its rows have query, answer and contexts too.
+for a formula begins with an apostrophe. Where the store has a trace's texts (content=full: those of store_texts),
+its rows have query, answer and contexts too. kept_for says why they were kept: low, failed or flagged; sample (1 %
+of the others); or all (store_texts=all). It is empty where none were.
 
 Exit status: 0 written (also when nothing fits), 2 usage or a failure; an --out that failed is removed.
 """
@@ -75,11 +76,11 @@ def command(
     names, unknown = _names(metric)
     count = 0
     with opened_store(path) as opened, _out(out) as stream, writer_of(form, stream) as write:
-        texts_of = lru_cache(_CACHED)(lambda trace_id: _texts(opened, trace_id))
+        facts_of = lru_cache(_CACHED)(lambda trace_id: _facts(opened, trace_id, has_texts=not no_texts))
         for name in names:
             for row in opened.rows(since=earliest, until=latest, metric=name, workflow=workflow):
                 shown = exported_source(row)
-                write(shown if no_texts else {**shown, **texts_of(row["trace_id"])})
+                write({**shown, **facts_of(row["trace_id"])})
                 count += 1
         if unknown is not None and not count:
             raise unknown
@@ -87,12 +88,18 @@ def command(
     return 0
 
 
-def _texts(store: SqliteStore, trace_id: str) -> dict[str, str]:
-    record = store.record(trace_id)
+def _facts(store: SqliteStore, trace_id: str, *, has_texts: bool) -> dict[str, str | None]:
+    kept_for = store.kept_for(trace_id)
+    record = store.record(trace_id) if has_texts else None
     if record is None:
-        return {}
+        return {"kept_for": kept_for}
     contexts = [{"id": passage.id, "text": passage.text} for passage in record.contexts]
-    return {"query": record.query, "answer": record.answer, "contexts": one_line(contexts)}
+    return {
+        "kept_for": kept_for,
+        "query": record.query,
+        "answer": record.answer,
+        "contexts": one_line(contexts),
+    }
 
 
 def _names(metric: str | None) -> tuple[tuple[str | None, ...], ConfigError | None]:

@@ -12,6 +12,7 @@ from ragtrace.stats.agreement import GRADES, krippendorff_alpha, pearson, quadra
 from ragtrace.stats.figure import Figure, mean_figure
 from ragtrace.stats.ppi import PoweredMean, powered_mean
 from ragtrace.stats.separation import Roc, auroc, balanced_accuracy, best_threshold, cross_validated, roc
+from ragtrace.stores.payload_policy import KEPT_AS_BAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,6 +44,7 @@ class Rated:
         maker: judge and version of the score.
         k: its cut-off, None for a metric without one.
         label_scale: of the passage grades behind it.
+        kept_for: why a store kept its texts; None where it was none.
     """
 
     ratings: Ratings
@@ -54,6 +56,7 @@ class Rated:
     maker: str = ""
     k: int | None = None
     label_scale: str | None = None
+    kept_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,8 @@ class Calibration:
         form: the labels' scale.
         records: how many there are.
         labelled: records with a label.
+        kept_as_bad: labelled records that a store kept for being bad, by that reason; labels of such records do not
+            stand for all.
         unscored: records without a score, and how many of them have a label.
         raters: the most ratings of one record.
         states: how many records there are of each state of the score, with its reason.
@@ -92,6 +97,7 @@ class Calibration:
     form: LabelForm
     records: int
     labelled: int
+    kept_as_bad: dict[str, int]
     unscored: tuple[int, int]
     raters: int
     states: dict[str, int]
@@ -128,6 +134,7 @@ class Calibration:
                 "labelled": self.labelled,
                 "high": self.classes[0],
                 "low": self.classes[1],
+                "kept_as_bad": self.kept_as_bad,
             },
             "records": self.records,
             "states": self.states,
@@ -188,6 +195,7 @@ def calibrate(
         form=form,
         records=len(rows),
         labelled=sum(bool(row.ratings) for row in rows),
+        kept_as_bad=dict(Counter(it.kept_for for it in rows if it.ratings and it.kept_for in KEPT_AS_BAD)),
         unscored=(len(rows) - len(scored), sum(bool(row.ratings) and row.value is None for row in rows)),
         raters=study.raters,
         states=dict(Counter(row.state if row.state == "ok" else f"{row.state} {row.reason}" for row in rows)),

@@ -8,7 +8,7 @@ from ragtrace.scoring.offline.calibration import strength_of_alpha
 from ragtrace.stats.figure import Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ragtrace.scoring.offline.calibration import Calibration
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def findings(report: Calibration) -> list[str]:
     """Return the findings from the figures, a sentence each."""
-    found = [*_about_mixtures(report), *_about_unscored(report)]
+    found = [*_about_mixtures(report), *_about_unscored(report), *about_choice(report.kept_as_bad, report.labelled)]
     if report.suggested is not None:
         found.append(_about_threshold(report, report.suggested))
     alpha = report.figures["alpha"].value
@@ -29,9 +29,27 @@ def findings(report: Calibration) -> list[str]:
         found.append(f"the length setting moves the grades: a {report.length_strength} length bias")
     if report.gate is not None:
         found.append(f"batch gate {report.gate.verdict}: {report.gate.advice}")
-    if report.mean is not None and report.mean.n_unlabelled:
+    if report.mean is not None and report.mean.n_unlabelled and not report.kept_as_bad:
         found.append("the corrected mean holds if the labelled records are a random choice of all")
     return found
+
+
+def about_choice(kept_as_bad: Mapping[str, int], labelled: int) -> Iterator[str]:
+    """Yield that labelled runs were chosen for being bad, where some were.
+
+    Example:
+        >>> list(about_choice({"low": 9, "flagged": 3}, 40))[0].partition(":")[0]
+        '12 of 40 labelled runs were kept for being bad (9 low, 3 flagged)'
+        >>> list(about_choice({}, 40))
+        []
+    """
+    if kept_as_bad:
+        reasons = ", ".join(f"{n} {reason}" for reason, n in kept_as_bad.items())
+        yield (
+            f"{sum(kept_as_bad.values())} of {labelled} labelled runs were kept for being bad ({reasons}): their"
+            " labels and the corrected mean do not stand for all runs;"
+            ' set store_texts="all" and label runs that come after'
+        )
 
 
 def _about_mixtures(report: Calibration) -> Iterator[str]:

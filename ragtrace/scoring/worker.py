@@ -1,4 +1,8 @@
-"""The background scorer: one thread with an event loop of its own."""
+"""The background scorer: one thread with an event loop of its own.
+
+The loop runs while jobs are scored and while nothing is to be done. Between two runs of it the same thread leases,
+writes, acks and publishes: SQLite blocks, and some servers forbid that on a thread whose loop runs.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,11 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded, record_internal_error
+from ragtrace.capture.off_loop import served_by
 from ragtrace.capture.suppression import own_work
 from ragtrace.model.printable import count_text
 from ragtrace.scoring.daemon_threads import DaemonThreads
@@ -70,7 +76,8 @@ class Worker:
         concurrency: most units under way at once.
         missed: counts the scores of a unit as missing, before its job is given back or ends as ``failed``; returns
             the unit with what was counted.
-        sweep: called about once a second from the thread while it runs.
+        sweep: called about once a second from the thread while it runs, off its loop: it may block.
+        tick: called as often on its loop: it may begin tasks.
         close: awaited once when the thread ends.
     """
 
@@ -82,22 +89,25 @@ class Worker:
         concurrency: int = 8,
         missed: Callable[[Unit, Outcome], Unit] | None = None,
         sweep: Callable[[], None] | None = None,
+        tick: Callable[[], None] | None = None,
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._queue = queue
         self._handle = handle
-        self._held: dict[asyncio.Task[None], Job] = {}
+        self._held: dict[asyncio.Task[Outcome], Job] = {}
         self._unwritten: deque[tuple[Job, Outcome]] = deque()
         self._unwritten_because = ""
         self._warned_at, self._has_warned = -WARN_EVERY_S, False
         self._concurrency = concurrency
         self._missed = missed
         self._sweep = sweep
+        self._tick = tick
         self._close = close
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._awake: asyncio.Event | None = None
+        self._awake = asyncio.Event()  # of its loop
+        self._calls: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self._is_stopping = False
         self._is_draining = True
         self._swept_at = time.monotonic()
@@ -146,14 +156,15 @@ class Worker:
     def wake(self) -> None:
         """Tell the thread that there is work; called from any thread, starts it at first."""
         self.begin()
-        if self._awake is not None and not self._awake.is_set():
-            self.call_soon(self._awake.set)
+        if self._loop is not None and not self._awake.is_set():
+            with suppress(RuntimeError):  # the loop has just closed; `stop` accounts for what is left in the queue
+                self._loop.call_soon_threadsafe(self._awake.set)
 
     def call_soon(self, call: Callable[[], object]) -> None:
-        """Have the thread make a call between two jobs; nothing is called while it does not run."""
-        if self._loop is not None:
-            with suppress(RuntimeError):  # the loop has just closed; `stop` accounts for what is left in the queue
-                self._loop.call_soon_threadsafe(call)
+        """Have the thread make a call between two jobs, off its loop; nothing is called while it does not run."""
+        if self.is_alive:
+            self._calls.put(call)
+            self.wake()
 
     def stop(self, timeout_s: float, *, drain: bool = True) -> bool:
         """End the thread; with `drain` what is queued is handled first. False when the time is over first."""
@@ -176,8 +187,10 @@ class Worker:
         """Run the loop until it is stopped; an internal error is counted, and the loop begins anew."""
         while True:
             try:
-                with own_work():  # runs of a judge or a sink built on a captured framework are not scored
-                    self._run_loop(threads or DaemonThreads())
+                threads = threads or DaemonThreads()
+                # Runs of a judge or a sink built on a captured framework are not scored.
+                with own_work(), served_by(threads):
+                    self._run_loop(threads)
             except Exception as error:
                 record_internal_error("ragtrace.scoring.worker", error)
                 _log.exception("the scorer's loop ended by an error and begins anew")
@@ -193,47 +206,51 @@ class Worker:
         loop = asyncio.new_event_loop()
         loop.set_default_executor(threads)
         try:
-            loop.run_until_complete(self._main())
+            self._main(loop)
         finally:
             loop.run_until_complete(_end_tasks())
             loop.close()
 
-    async def _main(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._awake = asyncio.Event()
-        tasks: set[asyncio.Task[None]] = set()
-        while not await self._turn(tasks):
+    def _main(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop, self._awake = loop, asyncio.Event()
+        while not self._turn(loop):
             pass
-        for task in tasks:
+        for task in self._held:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._held:
+            loop.run_until_complete(asyncio.wait(self._held))
+        self._settle()
         self._give_up_unwritten()
         if self._close is not None:
-            await self._close()
+            loop.run_until_complete(self._close())
 
-    async def _turn(self, tasks: set[asyncio.Task[None]]) -> bool:
-        """Lease due jobs, then rest; return whether to end. An internal error ends no thread."""
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """End jobs, lease due ones, run the loop; return whether to end. An internal error ends no thread."""
         self.turned_at_s = time.monotonic()
         try:
-            if self._awake is not None:
-                self._awake.clear()
-            self._fill(tasks)
-            if self._is_done(tasks):
+            self._awake.clear()
+            while not self._calls.empty():
+                self._calls.get()()
+            self._settle()
+            self._fill(loop)
+            if self._is_done():
                 return True
-            await self._rest(tasks)
+            loop.run_until_complete(self._rest(self._rest_s()))
             if time.monotonic() - self._swept_at >= SWEEP_EVERY_S:
                 self._swept_at = time.monotonic()
                 self._swept()
+                if self._tick is not None:
+                    loop.call_soon(self._tick)
         except Exception as error:
             record_internal_error("ragtrace.scoring.worker.turn", error)
-            await asyncio.sleep(RETRY_S)
+            loop.run_until_complete(asyncio.sleep(RETRY_S))
             return self._is_stopping
         return False
 
-    def _is_done(self, tasks: set[asyncio.Task[None]]) -> bool:
+    def _is_done(self) -> bool:
         if not self._is_stopping:
             return False
-        if not self._is_draining or tasks:
+        if not self._is_draining or self._held:
             return not self._is_draining
         return self._queue.is_shared or self._queue.next_due_s() is None or not self._write_again()
 
@@ -247,40 +264,53 @@ class Worker:
         except Exception as error:
             record_internal_error("ragtrace.scoring.worker.sweep", error)
 
-    def _fill(self, tasks: set[asyncio.Task[None]]) -> None:
-        tasks.difference_update([task for task in tasks if task.done()])
+    def _fill(self, loop: asyncio.AbstractEventLoop) -> None:
         # Units of a shared queue outlive this process: a stop finishes only those under way.
         if self._is_stopping and (not self._is_draining or self._queue.is_shared):
             return
         # While scores cannot be written, no new ones could be either.
-        room = 0 if self._unwritten else self._concurrency - len(tasks)
+        room = 0 if self._unwritten else self._concurrency - len(self._held)
         for job in self._queue.lease(room):
-            task = asyncio.create_task(self._score(job))
-            self._held[task] = job
-            task.add_done_callback(self._over)
-            tasks.add(task)
+            self._held[loop.create_task(self._scored(job))] = job
 
-    async def _rest(self, tasks: set[asyncio.Task[None]]) -> None:
-        """Sleep until a unit comes, a task ends, a job is due or it is time to sweep."""
-        if self._awake is None:
-            return
+    def _rest_s(self) -> float:
+        """Return the seconds until a job is due or it is time to sweep."""
         rest_s = SWEEP_EVERY_S
-        if len(tasks) < self._concurrency and not (self._is_stopping or self._unwritten):
+        if len(self._held) < self._concurrency and not (self._is_stopping or self._unwritten):
             due_s = self._queue.next_due_s()
-            if not tasks and due_s != 0.0:
+            if not self._held and due_s != 0.0:
                 self.moved_at_s = time.monotonic()
             rest_s = rest_s if due_s is None else min(rest_s, max(due_s, RETRY_S))
+        return rest_s
+
+    async def _rest(self, rest_s: float) -> None:
+        """Sleep until a unit comes, a task ends or the time is over; tasks go on meanwhile."""
         waiter = asyncio.create_task(self._awake.wait())
-        await asyncio.wait({waiter, *tasks}, timeout=rest_s, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({waiter, *self._held}, timeout=rest_s, return_when=asyncio.FIRST_COMPLETED)
         waiter.cancel()
 
-    async def _score(self, job: Job) -> None:
-        """Bring one leased job to its end: evaluate, then write, ack and publish."""
-        try:
-            outcome = await self._handle(job)
-        except Exception as error:
+    async def _scored(self, job: Job) -> Outcome:
+        return await self._handle(job)
+
+    def _settle(self) -> None:
+        """Bring the jobs whose tasks ended to their end: write, ack and publish; a cancelled one goes back."""
+        for task, job in list(self._held.items()):
+            if task.done():
+                self.moved_at_s = time.monotonic()
+                self._end(task, job)
+                del self._held[task]
+
+    @guarded
+    def _end(self, task: asyncio.Task[Outcome], job: Job) -> None:
+        if task.cancelled():
+            self._queue.nack(job, is_attempt=False)
+            return
+        error = task.exception()
+        if error is None:
+            outcome = task.result()
+        else:
             record_internal_error("ragtrace.scoring.worker.handle", error)
-            _log.exception("a unit could not be scored")
+            _log.error("a unit could not be scored", exc_info=error)
             retry_in_s = FAILED_S if self._queue.is_shared else None
             outcome = Outcome(state="failed", reason=type(error).__name__, retry_in_s=retry_in_s)
         if outcome.retry_in_s is not None:
@@ -338,16 +368,6 @@ class Worker:
             if self._may_wait(error):
                 raise
             record_internal_error("ragtrace.scoring.worker.write", error)
-
-    @guarded
-    def _over(self, task: asyncio.Task[None]) -> None:
-        """Forget a job whose task ended; a cancelled one goes back, also before its task began."""
-        job = self._held.pop(task)
-        self.moved_at_s = time.monotonic()
-        if task.cancelled():
-            self._queue.nack(job, is_attempt=False)
-        elif (error := task.exception()) is not None:  # `_score` lets none out; a defect must not pass unseen
-            record_internal_error("ragtrace.scoring.worker.one", error)
 
     def _may_wait(self, error: Exception) -> bool:
         from ragtrace.sqlite_file import unwritable  # noqa: PLC0415 - sqlite3 only for those who write files

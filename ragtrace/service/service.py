@@ -196,6 +196,7 @@ class Service:
             concurrency=settings.concurrency,
             missed=self.handler.missed,
             sweep=self._sweep,
+            tick=self._tick,
             close=self._close,
         )
         if self.outbox is not None:
@@ -332,14 +333,17 @@ class Service:
         await self.scorer.aclose()
 
     @guarded
-    def _sweep(self) -> None:
-        self.recorder.sweep()
+    def _tick(self) -> None:
         if self.canaries is not None:
             self.canaries.tick()
         if self.investigations is not None:
             self.investigations.tick()
         if self.anchors is not None:
             self.anchors.tick()
+
+    @guarded
+    def _sweep(self) -> None:
+        self.recorder.sweep()
         self._share_series()
         if self.outbox is not None:
             self.handler.republish()

@@ -262,3 +262,41 @@ def test_a_job_whose_end_can_never_be_written_is_tried_again_and_counted(tmp_pat
     assert 0.0 < (queue.next_due_s() or 0.0) <= FAILED_S
     assert worker.unwritten[0] == 0
     queue.close(5.0)
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_nothing_blocks_while_its_loop_runs(tmp_path: Path, *, is_shared: bool) -> None:
+    """`langgraph dev` makes a blocking call on a thread with a running loop an error; this is blockbuster's whole list."""
+    blockbuster = pytest.importorskip("blockbuster")
+    ledger, ticked, looked = Ledger(), threading.Event(), threading.Event()
+    queue = SqliteQueue(tmp_path / "spool", ended=ledger.end) if is_shared else MemoryQueue(ended=ledger.end)
+    store, before = SqliteStore(tmp_path / "store"), internal_errors()
+
+    async def handle(job: Job) -> Outcome:
+        await asyncio.sleep(0)
+        record = numbered(trace_id=job.unit.record.id)
+        write, published = store.writer([score_of(record, at=1e9)], record), lambda: list(store.rows())
+        if is_shared:
+            return Outcome(also=write, then=published)
+        return Outcome(write=lambda: store.emit(record, [score_of(record, at=1e9)]), then=published)
+
+    def looks() -> None:
+        store.leftovers()
+        looked.set()
+
+    def tick() -> None:
+        asyncio.get_running_loop().call_soon(ticked.set)
+
+    worker = Worker(queue, handle, sweep=store.apply_retention, tick=tick)
+    with blockbuster.blockbuster_ctx():
+        for name in "abcdefghijkl":
+            queue.put(Unit(record=RagRecord(id=name)))
+        worker.call_soon(looks)
+        assert ticked.wait(10)
+        assert looked.wait(10)
+        assert worker.stop(10)
+    scored = queue.counters(is_fresh=True).ends if isinstance(queue, SqliteQueue) else ledger.read()[0]
+    assert scored == {("scored", ""): 12}
+    assert internal_errors() == before
+    queue.close(5.0)
+    store.close()

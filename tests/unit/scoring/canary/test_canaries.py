@@ -213,7 +213,7 @@ def test_the_scorers_thread_runs_them_between_its_jobs_and_closes_them():
 
     watch = Told(LLMJudge(ReadingChat("outside")), every_s=60.0, clock=clock, closed=lambda: closed.append(1))
     clock.now += 60.0
-    worker = Worker(MemoryQueue(8, 10_000), None, sweep=watch.tick, close=watch.aclose)
+    worker = Worker(MemoryQueue(8, 10_000), None, tick=watch.tick, close=watch.aclose)
     worker.begin()
     assert done.wait(10)
     assert worker.stop(30)

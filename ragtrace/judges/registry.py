@@ -7,6 +7,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from ragtrace.capture.off_loop import off_loop
 from ragtrace.errors import ConfigError, MissingExtra, nearest
 from ragtrace.judges import kinds as kinds_package
 from ragtrace.judges.cache.grade_cache import GradeLru
@@ -68,7 +69,7 @@ def make_judge(spec: str, parameters: JudgeParameters = _DEFAULTS) -> Judge:
     name, _, model = spec.strip().partition(":")
     module = _modules().get(name)
     if module is not None and hasattr(module, "judge"):
-        judge: Judge = module.judge(model, parameters)
+        judge: Judge = off_loop(module.judge)(model, parameters)  # imports of ours alone
         return judge
     factory = _third_party(name)
     parameters.refuse_forms(name)

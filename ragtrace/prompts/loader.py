@@ -10,6 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, TypedDict, cast
 
+from ragtrace.capture.off_loop import off_loop
 from ragtrace.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def plain_forms(prompt_ids: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{name}_plain" if f"{name}_plain" in PROMPT_IDS else name for name in prompt_ids)
 
 
+@off_loop
 def _read(prompt_id: str) -> _PromptFile:
     file = resources.files("ragtrace.prompts").joinpath(f"{prompt_id}.toml")
     return cast("_PromptFile", tomllib.loads(file.read_text(encoding="utf-8")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.capture.off_loop import off_loop
 from ragtrace.errors import ConfigError, QueueError
 from ragtrace.plugins import load_plugin
 from ragtrace.queues.base import Queue
@@ -56,14 +57,14 @@ def open_queue(
         "ended": ended,
     }
     if colon:
-        queue = _plugin(scheme)(place, **given, **({} if config is None else {"config": config}))
+        queue = off_loop(_plugin(scheme))(place, **given, **({} if config is None else {"config": config}))
         if not isinstance(queue, Queue):
             raise ConfigError(f"queue: the entry point {scheme!r} returned {type(queue).__name__}, not a queue")
         return queue
     from ragtrace.queues.sqlite import SqliteQueue  # noqa: PLC0415 - sqlite3 only for those who want it
 
     try:
-        return SqliteQueue(Path(place), **given)  # type: ignore[arg-type]
+        return off_loop(SqliteQueue)(Path(place), **given)  # type: ignore[arg-type]
     except QueueError as error:
         raise ConfigError(f"spool: {error}") from error
 

@@ -6,6 +6,7 @@ import logging
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from ragtrace.capture.off_loop import off_loop
 from ragtrace.errors import ConfigError
 from ragtrace.plugins import load_plugin
 from ragtrace.service.judges import build_scorer, is_limited, left_out_text, with_first_judge
@@ -161,7 +162,7 @@ def _storing(settings: Settings) -> Storing | None:
         return None
     from ragtrace.service.storing import Storing  # noqa: PLC0415 - imports sqlite3
 
-    return Storing.of(settings)
+    return off_loop(Storing.of)(settings)
 
 
 def _shown(output: Output, threshold: float) -> float:

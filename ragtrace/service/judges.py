@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ragtrace.capture.off_loop import off_loop
 from ragtrace.capture.sanitize import safe_redact
 from ragtrace.errors import ConfigError
 from ragtrace.judges.kinds import JudgeParameters
@@ -50,15 +51,15 @@ def build_scorer(
         grade_batch=settings.grade_batch,
         grading=settings.grading,
         batch_metrics=settings.batch_metrics,
-        grade_cache=make_grade_cache(
+        grade_cache=off_loop(make_grade_cache)(
             settings.grade_cache, max_bytes=settings.grade_cache_bytes, frozen=settings.label_freeze
         ),
         limiter=limiter,
     )
     judge = make_judges(settings.judge, parameters, repeats=settings.judge_repeats, consensus=settings.consensus)
-    embedder = make_embedder(settings.embedder, parameters)
+    embedder = off_loop(make_embedder)(settings.embedder, parameters)
     if pairs is None:
-        pairs = make_pairs(settings.pairs) if isinstance(settings.pairs, str) else settings.pairs
+        pairs = off_loop(make_pairs)(settings.pairs) if isinstance(settings.pairs, str) else settings.pairs
     options = MetricOptions(
         k_values=settings.k_values,
         length_debias=settings.length_debias,

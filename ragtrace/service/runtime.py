@@ -9,11 +9,13 @@ import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Unpack
 
 from ragtrace.capture import Recorder, guarded
 from ragtrace.capture.fork import after_fork_in_child
 from ragtrace.capture.guard import renew_lock
+from ragtrace.capture.off_loop import off_loop
 from ragtrace.capture.sanitize import safe_redact
 from ragtrace.capture.types import RunConfig
 from ragtrace.errors import ConfigError
@@ -154,7 +156,7 @@ def configure(
         "console": console,
         "sinks": sinks,
     }
-    resolved = Settings.resolve(flat(given))
+    resolved = off_loop(Settings.resolve)(flat(given))
     with _state.lock:
         _install(resolved, tracer_provider, meter_provider, logger_provider)
 
@@ -250,8 +252,9 @@ def captured_by(processor: RunProcessor) -> Iterator[None]:
 def flush(timeout_s: float = 30.0) -> bool:
     """Wait until everything offered so far is scored and exported; return whether it is.
 
-    Blocks the calling thread for at most about `timeout_s`. True when nothing was ever configured. An
-    internal error is counted, and gives False.
+    Blocks the calling thread for at most about `timeout_s`; in a coroutine, await
+    ``asyncio.to_thread(ragtrace.flush)``. True when nothing was ever configured. An internal error is counted, and
+    gives False.
 
     With a spool, what other processes left there is scored too, also where this one captured nothing; the scorer
     starts for it. Units that wait for a retry are waited for, and give False at the deadline. With
@@ -262,6 +265,7 @@ def flush(timeout_s: float = 30.0) -> bool:
 
 
 @guarded
+@off_loop
 def _flushed(timeout_s: float) -> bool:
     timeout_s = _bounded(timeout_s)
     if os.environ.get("RAGTRACE_SPOOL") or os.environ.get("RAGTRACE_QUEUE"):
@@ -283,6 +287,7 @@ def shutdown(timeout_s: float = 30.0) -> bool:
 
 
 @guarded
+@off_loop
 def _shut_down(timeout_s: float) -> bool:
     timeout_s = _bounded(timeout_s)
     with _state.lock:
@@ -310,6 +315,7 @@ def current() -> Service | None:
     return _state.service
 
 
+@off_loop
 def _rebuild() -> None:
     from ragtrace.service.build import rebuild  # noqa: PLC0415 - imports the SDK
 
@@ -343,6 +349,7 @@ def _install(
     needs_ports: bool = True,
     captures: bool = True,
 ) -> None:
+    off_loop(import_module)("ragtrace.service.build")
     from ragtrace.service.build import build  # noqa: PLC0415 - brings the SDK in; only when it is wanted
 
     service, sinks = None, sinks_of(settings.sinks, settings)
@@ -372,9 +379,10 @@ def _install(
     )
     _state.is_configured = True  # last, as others then take the recorder as it is
     if old is not None:
-        old.shutdown(_REPLACE_S, kept=sinks if service is None else (*service.sinks, service.storing))
+        off_loop(old.shutdown)(_REPLACE_S, kept=sinks if service is None else (*service.sinks, service.storing))
 
 
+@off_loop
 def _configure_from_environment() -> None:
     with _state.lock:
         if _state.is_configured:

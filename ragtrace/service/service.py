@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded
+from ragtrace.capture.off_loop import off_loop
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.evaluate import expected
 from ragtrace.queues import SharedQueue
@@ -278,6 +279,7 @@ class Service:
         return self.mix.kind_of(self.instruments.workflow(record), record)
 
     @guarded
+    @off_loop
     def refresh_baselines(self) -> None:
         """Take frozen baselines that are new; a store that cannot be read is counted as lost and asked again."""
         self.drift.refresh()

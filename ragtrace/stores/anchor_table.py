@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ragtrace.capture.off_loop import off_loop
 from ragtrace.stores.anchors import (
     adopt_draft,
     anchor_facts,
@@ -94,6 +95,7 @@ class AnchorTable:
         with self._file.connection() as connection:
             return read_anchors(connection)
 
+    @off_loop
     def facts(self) -> AnchorFacts:
         """Return number, time and repeats of the anchors."""
         with self._file.connection() as connection:
@@ -104,16 +106,19 @@ class AnchorTable:
         with self._file.connection() as connection:
             return anchor_series(connection, since=self._wall() - fresh_s)
 
+    @off_loop
     def claim(self, *, gap_s: float, hurried_gap_s: float) -> Anchor | None:
         """Take the next anchor; None while none is due, for all processes at the file together."""
         with self._file.transaction() as connection:
             return claim_anchor(connection, self._wall(), gap_s=gap_s, hurried_gap_s=hurried_gap_s)
 
+    @off_loop
     def give_back(self, anchor: Anchor) -> None:
         """Make a claimed anchor the next again."""
         with self._file.transaction() as connection:
             return_anchor(connection, anchor)
 
+    @off_loop
     def note(self, anchor: Anchor, scores: Iterable[AnchorScore]) -> None:
         """Write the scores of an anchor: into its reference until that is whole, then as the latest."""
         with self._file.transaction() as connection:

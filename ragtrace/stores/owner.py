@@ -7,6 +7,7 @@ import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ragtrace.capture.off_loop import off_loop
 from ragtrace.host import boot_id
 
 _PROC = Path("/proc")
@@ -18,6 +19,7 @@ def _any_id() -> int:
     return secrets.randbits(62) + 1
 
 
+@off_loop
 def this_process() -> str:
     """Return boot, namespace, id and start of this process; "" without ``/proc``.
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
+from ragtrace.capture.off_loop import off_loop
+
 
 @cache
+@off_loop
 def table(name: str) -> dict[str, list[str]]:
     """Return the lines under each heading of a table.
 

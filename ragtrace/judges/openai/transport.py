@@ -18,6 +18,7 @@ from itertools import count
 from time import time
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from ragtrace.capture.off_loop import off_loop
 from ragtrace.capture.suppression import uninstrumented
 from ragtrace.errors import (
     ConfigError,
@@ -234,14 +235,18 @@ class Transport:
         loop = asyncio.get_running_loop()
         client = self._clients.get(loop)
         if client is None:
-            from ragtrace.judges.openai.http_client import client_of  # noqa: PLC0415 -- 0.6 s and 59 MB, at first use
-
             for ended in [known for known in list(self._clients) if known.is_closed()]:
                 self._clients.pop(ended, None)
-            client = self._clients[loop] = client_of(
-                self._address, self._api_key or "none", timeout_s=self._timeout_s, max_bytes=self._max_bytes
-            )
+            client = self._clients[loop] = self._client()
         return client
+
+    @off_loop
+    def _client(self) -> AsyncOpenAI:
+        from ragtrace.judges.openai.http_client import client_of  # noqa: PLC0415 -- 0.6 s and 59 MB, at first use
+
+        return client_of(
+            self._address, self._api_key or "none", timeout_s=self._timeout_s, max_bytes=self._max_bytes
+        )
 
     async def _attempt(
         self, endpoint: Endpoint, body: Mapping[str, object], request: JudgeRequest

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ragtrace.capture.off_loop import off_loop
 from ragtrace.host import Clock
 from ragtrace.scoring.limits.bucket import MOST_DEBT, Bucket
 from ragtrace.scoring.limits.pace import Purse
@@ -143,6 +144,7 @@ class Budget:
         if tpm:
             self._rates["tokens_per_minute"] = (tpm / 60.0, tpm)
 
+    @off_loop
     def reserve(self, *, usd: float | None, tokens: int) -> Reservation | Refusal:
         """Take what a call may need from every limit at once, or nothing.
 
@@ -176,6 +178,7 @@ class Budget:
             )
             return Reservation(id=cursor.lastrowid or 0, tokens=tokens)
 
+    @off_loop
     def settle(self, reservation: Reservation, *, usd: float | None, tokens: int) -> bool:
         """Charge a call to the day on which it was reserved, and give the rest back.
 
@@ -201,6 +204,7 @@ class Budget:
                 self._write(connection, {"tokens_per_minute": bucket.given_back(unused, now_s)})
             return gone is not None
 
+    @off_loop
     def left(self) -> Left:
         """Return what is left of today's budgets, for the gauges; below zero after a call that overran."""
         with self._transaction() as connection:
@@ -211,6 +215,7 @@ class Budget:
         tokens = caps.tokens_per_day - spent[1] - reserved[1] if caps.tokens_per_day else None
         return Left(usd=usd, tokens=tokens)
 
+    @off_loop
     def purses(self) -> tuple[list[Purse], float]:
         """Return the budgets that are on, in nano-dollars and in tokens, and the seconds until they begin anew."""
         with self._transaction() as connection:

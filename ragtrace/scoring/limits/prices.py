@@ -6,6 +6,7 @@ import importlib.util
 import logging
 from dataclasses import dataclass
 
+from ragtrace.capture.off_loop import off_loop
 from ragtrace.errors import ConfigError
 from ragtrace.judges.openai.transport import DEFAULT_BASE_URL
 
@@ -71,6 +72,7 @@ class Prices:
         return price
 
 
+@off_loop
 def _listed(model: str, input_tokens: int, output_tokens: int, base_url: str) -> float | None:
     """Return the price of the list; the address decides whose, so that a model served at home is nobody's."""
     if importlib.util.find_spec("genai_prices") is None:

@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 import traceback
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -432,10 +433,10 @@ def test_loops_of_two_threads_have_a_client_each(
     judge_server.always = lambda _: GOOD
     model = chat_of(judge_server, retry=ONCE)
     is_connecting, has_asked, is_over = threading.Event(), threading.Event(), threading.Event()
-    made = openai.AsyncOpenAI
+    made, is_slow = openai.AsyncOpenAI, ContextVar("is_slow", default=False)
 
     def connected(**settings: Any) -> openai.AsyncOpenAI:
-        if threading.current_thread() is slow:
+        if is_slow.get():  # the thread is another: a client is made off the loop
             is_connecting.set()
             assert has_asked.wait(30)
         return made(**settings)
@@ -447,6 +448,7 @@ def test_loops_of_two_threads_have_a_client_each(
         return [first, await ask(model)]
 
     def run() -> None:
+        is_slow.set(True)
         asyncio.run(ask(model))
         is_over.set()
 

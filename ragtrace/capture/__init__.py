@@ -7,9 +7,12 @@ Imports: model and errors alone, and of third parties nothing.
 from ragtrace.capture.assembly import finished_run
 from ragtrace.capture.guard import (
     guarded,
+    guarded_call,
     guarded_constructor,
     internal_errors,
+    kind_of,
     record_internal_error,
+    record_wrong_call,
 )
 from ragtrace.capture.instrumentor import Instrumentor
 from ragtrace.capture.integration_run import IntegrationRun, current_run
@@ -87,11 +90,13 @@ __all__ = [
     "finished_run",
     "first_passages",
     "guarded",
+    "guarded_call",
     "guarded_constructor",
     "id_in",
     "internal_errors",
     "is_equal",
     "is_refused",
+    "kind_of",
     "number_of",
     "outcome_of",
     "prompt_text",
@@ -101,6 +106,7 @@ __all__ = [
     "read_mapping",
     "read_usage",
     "record_internal_error",
+    "record_wrong_call",
     "reranked_passage",
     "score_in",
     "shown",

@@ -26,24 +26,57 @@ def record_internal_error(
 ) -> None:
     """Count one loss at `site`, and log the first of each site.
 
-    The log line gives the reason, a constant text. Without one it names the error's type, and the code of an error
-    of a file: its message may hold the application's contents. A `line` is logged in place of all that.
+    The log line gives the reason, a constant text. Without one it has `kind_of` the error. A `line` is logged in
+    place of all that.
     """
     with _lock:
         _losses[site] += 1
         is_first = _losses[site] == 1
     if is_first:
-        kind = reason or (_kind_of(error) if error is not None else "loss")
+        kind = reason or (kind_of(error) if error is not None else "loss")
         _log.warning("%s", line or f"ragtrace lost data at {site} ({kind}); the application is not affected")
         _log.debug("details of the first loss at %s", site, exc_info=error)
 
 
-def _kind_of(error: BaseException) -> str:
+def record_wrong_call(call: str, why: str, *, site: str) -> None:
+    """Count a call of the application's that could not be used, and log the first at each `site`.
+
+    Args:
+        call: as it stands in the application: ``run.set_k(str)``.
+        why: what it should be, a constant text.
+        site: under which it is counted.
+    """
+    record_internal_error(site, line=f"ragtrace: wrong call {call}: {why}; the application is not affected")
+
+
+def kind_of(error: BaseException) -> str:
+    """Return an error's type with its cause: the code of a file's error, else the line that raised it.
+
+    Its message is left out, since that may hold the application's contents.
+
+    Example:
+        >>> kind_of(OSError(28, "No space left on device"))
+        'OSError, ENOSPC'
+    """
     cause = error.__cause__ or error  # a file's, which a QueueError or StoreError is raised from
     code = getattr(cause, "sqlite_errorname", None)
     if code is None and isinstance(cause, OSError) and type(cause.errno) is int:
         code = errno.errorcode.get(cause.errno)
-    return f"{type(error).__name__}, {code}" if isinstance(code, str) else type(error).__name__
+    if isinstance(code, str):
+        return f"{type(error).__name__}, {code}"
+    place = _place_of(error)
+    return f"{type(error).__name__} at {place}" if place else type(error).__name__
+
+
+def _place_of(error: BaseException) -> str:
+    """Return file and line where an error was raised; "" of one that was not."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return ""
+    file = "/".join(trace.tb_frame.f_code.co_filename.replace("\\", "/").split("/")[-2:])
+    return f"{file}:{trace.tb_lineno}"
 
 
 def internal_errors() -> dict[str, int]:
@@ -76,6 +109,42 @@ def guarded(function: Callable[P, R]) -> Callable[P, R]:
             return None
 
     return cast("Callable[P, R]", wrapper)
+
+
+def guarded_call(call: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Do what `guarded` does, for a function that the application calls: an error there is of its arguments.
+
+    The log names the call with the types of its arguments, and does not speak of lost data.
+
+    Args:
+        call: the function as an application writes it: ``run.answered``.
+
+    Example:
+        >>> @guarded_call("run.halved")
+        ... def halved(number: float) -> float:
+        ...     return number / 2
+        >>> halved("one") is None
+        True
+    """
+
+    def decorated(function: Callable[P, R]) -> Callable[P, R]:
+        site = f"{function.__module__}.{function.__qualname__}"
+        is_method = "." in function.__qualname__.rpartition("<locals>.")[2]
+
+        @functools.wraps(function)
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> Any:
+            try:
+                return wrapper.__wrapped__(*args, **kwargs)
+            except Exception as error:
+                given = [type(value).__name__ for value in args[is_method:]]
+                given += [f"{name}={type(value).__name__}" for name, value in kwargs.items()]
+                why = f"its arguments cannot be used ({kind_of(error)})"
+                record_wrong_call(f"{call}({', '.join(given)})", why, site=site)
+                return None
+
+        return cast("Callable[P, R]", wrapper)
+
+    return decorated
 
 
 def guarded_constructor(function: Callable[P, R]) -> Callable[P, R]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from ragtrace.capture.attribution import found_in
-from ragtrace.capture.guard import guarded, record_internal_error
+from ragtrace.capture.guard import guarded, record_wrong_call
 from ragtrace.capture.passages import ranked, renamed
 from ragtrace.capture.run import MAX_NAME_CHARS, MAX_STEPS, Run, entered_run
 from ragtrace.capture.sanitize import clean_text, shown
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ragtrace.model import Outcome, Passage
 
 MAX_LATER = 1_024  # calls that wait for the pipeline's thread; then the application's thread makes them
+_LABELS = "grades are a mapping of passage ids to whole numbers, with a known universe and scale"
 
 
 class IntegrationRun(Run):
@@ -170,13 +171,13 @@ class IntegrationRun(Run):
 
     @guarded
     def set_labels(self, given: object) -> None:
-        """Set relevance grades as a request hands them over; what is none is counted as a loss.
+        """Set relevance grades as a request hands them over; what is none is ignored and counted.
 
         Args:
             given: ``{passage id: grade}``, or that under ``grades`` beside universe, scale and version.
         """
         if not isinstance(given, dict):
-            record_internal_error("ragtrace.capture.run.set_labels")
+            record_wrong_call("with labels", _LABELS, site="ragtrace.capture.run.set_labels")
             return
         nested = given.get("grades")
         options, grades = (given, nested) if isinstance(nested, dict) else ({}, given)
@@ -315,5 +316,5 @@ def _one_of(value: object, known: tuple[str, ...], default: str) -> str:
     if value in known:
         return str(value)
     if value is not None:
-        record_internal_error("ragtrace.capture.run.set_labels")
+        record_wrong_call("with labels", _LABELS, site="ragtrace.capture.run.set_labels")
     return default

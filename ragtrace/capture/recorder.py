@@ -114,7 +114,7 @@ class Recorder:
         run.begin(workflow, is_kept=not is_own_work())
         self._open[id(run)] = run
         if len(self._open) > self.limits.open_runs:
-            record_internal_error("ragtrace.capture.recorder.open_runs")
+            record_internal_error("ragtrace.capture.recorder.open_runs", reason="too many runs are open")
             min(list(self._open.values()), key=_last_activity).finish("partial")
 
     def has_open(self, run: IntegrationRun) -> bool:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from ragtrace.capture.assembly import candidate_pool
-from ragtrace.capture.guard import guarded, record_internal_error
+from ragtrace.capture.guard import guarded, guarded_call, record_internal_error, record_wrong_call
 from ragtrace.capture.model_calls import clean_usage, read_usage, said_in
 from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader
 from ragtrace.capture.recent_ids import RecentIds
@@ -113,12 +113,12 @@ class Run:
         """16 lower-case hex digits of the root span; "" when tracing is off."""
         return self._root_span.span_id if self._root_span else ""
 
-    @guarded
+    @guarded_call("run.set_query")
     def set_query(self, query: str) -> None:
         """Set the question, when it was not known at the start."""
         self._put("query", query, self._limits.text_chars)
 
-    @guarded
+    @guarded_call("run.set_attributes")
     def set_attributes(
         self,
         *,
@@ -144,7 +144,7 @@ class Run:
             if value is not None:
                 self._put(name, value, MAX_NAME_CHARS)
 
-    @guarded
+    @guarded_call("run.add_tags")
     def add_tags(self, tags: Iterable[str]) -> None:
         """Add tags; a text is one tag."""
         new = (self._text(tag, MAX_NAME_CHARS) for tag in tags_of(tags))
@@ -152,7 +152,7 @@ class Run:
             :64
         ]
 
-    @guarded
+    @guarded_call("run.add_metadata")
     def add_metadata(self, metadata: Mapping[str, object]) -> None:
         """Keep the request metadata that the setting `span_metadata` names.
 
@@ -167,7 +167,7 @@ class Run:
             kept = {name: self._metadata_value(value) for name, value in allowed.items()}
             self._attributes["metadata"] = {**self._attributes.get("metadata", {}), **clean_metadata(kept)}
 
-    @guarded
+    @guarded_call("run.set_history")
     def set_history(self, history: Iterable[Message]) -> None:
         """Set the turns before this question, oldest first."""
         turns = tuple(islice(history, MAX_ITEMS))
@@ -175,7 +175,7 @@ class Run:
         if len(turns) > MAX_TURNS:
             self._truncated["history"] = len(turns) - MAX_TURNS
 
-    @guarded
+    @guarded_call("run.retrieved")
     def retrieved(
         self,
         passages: object,
@@ -228,7 +228,7 @@ class Run:
             )
         )
 
-    @guarded
+    @guarded_call("run.reranked")
     def reranked(
         self,
         passages: object,
@@ -278,7 +278,7 @@ class Run:
         if error is None and not self._is_selection_final:
             self._selection, self._selection_source = chosen, selection_source
 
-    @guarded
+    @guarded_call("run.used")
     def used(self, passages: object) -> None:
         """Report the passages that really went into the prompt, in its order.
 
@@ -288,7 +288,7 @@ class Run:
         self._used_text = self._prompt(passages) if isinstance(passages, str) else None
         self._used_passages = self._read(passages)
 
-    @guarded
+    @guarded_call("run.label_passages")
     def label_passages(self, labels: Mapping[str, str]) -> None:
         """Say which passage each label means that the answer may cite: ids of passages by label, such as ``3``."""
         self._passage_labels.update(
@@ -296,7 +296,7 @@ class Run:
             for label, name in islice(labels.items(), MAX_ITEMS)
         )
 
-    @guarded
+    @guarded_call("run.add_prompt")
     def add_prompt(self, prompt: str) -> None:
         """Report a rendered prompt; the passages that stand in it are found when the run ends."""
         if len(self._prompts) < MAX_STEPS:
@@ -304,7 +304,7 @@ class Run:
         else:  # the last one may be the one that was answered
             self._lose("prompts")
 
-    @guarded
+    @guarded_call("run.generated")
     def generated(
         self,
         *,
@@ -349,7 +349,7 @@ class Run:
         )
         self._attributes.setdefault("model", _name(model))
 
-    @guarded
+    @guarded_call("run.answered")
     def answered(
         self,
         text: object,
@@ -395,7 +395,7 @@ class Run:
         if parts is not None:
             self._attributes["answer_parts"] = tuple(self._part(part) for part in islice(parts, MAX_ITEMS))
 
-    @guarded
+    @guarded_call("run.tool_called")
     def tool_called(
         self,
         name: str,
@@ -440,12 +440,12 @@ class Run:
             )
         )
 
-    @guarded
+    @guarded_call("run.reference")
     def reference(self, text: str) -> None:
         """Set the reference answer, for metrics that need one."""
         self._put("reference", text, self._limits.text_chars)
 
-    @guarded
+    @guarded_call("run.labels")
     def labels(
         self,
         grades: Mapping[str, int],
@@ -463,12 +463,13 @@ class Run:
         for name, given in grades.items():
             grade = clean_count(given)
             if grade is None:
-                record_internal_error("ragtrace.capture.run.labels")
+                why = "a grade is a whole number of 0 or more, and one is none"
+                record_wrong_call("run.labels()", why, site="ragtrace.capture.run.labels")
                 return
             cleaned[clean_text(name, MAX_ID_CHARS)[0]] = grade
         self._attributes["labels"] = Labels(grades=cleaned, label_scope=label_scope, scale=scale, version=version)
 
-    @guarded
+    @guarded_call("run.set_k")
     def set_k(self, k: int) -> None:
         """Set the K of this run's @K metrics; the default is the number of contexts delivered.
 
@@ -476,11 +477,12 @@ class Run:
         """
         number = clean_count(k)
         if number is None:
-            record_internal_error("ragtrace.capture.run.set_k")
+            why = "K is a whole number of 0 or more"
+            record_wrong_call(f"run.set_k({type(k).__name__})", why, site="ragtrace.capture.run.set_k")
             return
         self._attributes["k"] = number
 
-    @guarded
+    @guarded_call("run.feedback")
     def feedback(self, value: float, comment: str | None = None, source: str = "human") -> None:
         """Add what a person said of the answer: a value in [0, 1], 1 = good.
 
@@ -489,12 +491,13 @@ class Run:
         """
         number = clean_score(value)
         if number is None or not 0.0 <= number <= 1.0:
-            record_internal_error("ragtrace.capture.run.feedback", reason="a rating must lie between 0 and 1")
+            why = "a rating must lie between 0 and 1"
+            record_wrong_call("run.feedback()", why, site="ragtrace.capture.run.feedback")
             return
         text = None if comment is None else self._text(comment)
         self._feedback.append(Feedback(value=number, comment=text, source=self._text(source)))
 
-    @guarded
+    @guarded_call("run.failed")
     def failed(self, error: BaseException | Failure) -> None:
         """Note what made the run fail; `finish` then defaults to the outcome ``error``."""
         self._failure = self._failure_of(error)

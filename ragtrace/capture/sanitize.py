@@ -11,7 +11,7 @@ from itertools import islice
 from operator import index
 from typing import TYPE_CHECKING, Any, cast
 
-from ragtrace.capture.guard import record_internal_error
+from ragtrace.capture.guard import kind_of, record_internal_error, record_wrong_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,6 +22,8 @@ MAX_METADATA_CHARS = 512
 MAX_METADATA_ITEMS = 32  # of a list; a longer list of numbers is a vector, and left out
 _INT64 = 1 << 63
 _MOST_COUNT = 1 << 53
+_REDACT = "ragtrace.capture.redact"
+_TEXT_GONE = "ragtrace: the setting redact {}, so the text is left out; the application is not affected"
 
 
 def clean_text(value: object, limit: int) -> tuple[str, int]:
@@ -79,7 +81,8 @@ def tags_of(given: object) -> tuple[str, ...]:
         for tag in islice(cast("Iterable[object]", given), MOST_TAGS):
             found.append(shown(tag))  # noqa: PERF401 - what came before an error stays
     except Exception as error:  # the application's iterator may raise anything
-        record_internal_error("ragtrace.capture.sanitize.tags_of", error)
+        why = f"they cannot be read ({kind_of(error)})"
+        record_wrong_call("with tags", why, site="ragtrace.capture.sanitize.tags_of")
     return tuple(found)
 
 
@@ -118,10 +121,11 @@ def safe_redact(redact: Callable[[str], str] | None) -> Callable[[str], str] | N
         try:
             clean = redact(text)
         except Exception as error:
-            record_internal_error("ragtrace.capture.redact", error)
+            record_internal_error(_REDACT, error, line=_TEXT_GONE.format(f"raised {kind_of(error)}"))
             return ""
         if type(clean) is not str:
-            record_internal_error("ragtrace.capture.redact")
+            said = _TEXT_GONE.format(f"returned a {type(clean).__name__}, not a text")
+            record_internal_error(_REDACT, line=said)
             return ""
         return clean
 

@@ -336,7 +336,7 @@ class Worker:
             if not queue.is_shared:
                 publish()
             if not queue.ack(job, outcome.state, outcome.reason, outcome.also):
-                record_internal_error("ragtrace.scoring.worker.lease_lost")
+                record_internal_error("ragtrace.scoring.worker.lease_lost", reason="another scorer has the unit")
             elif queue.is_shared:
                 publish()
         except Exception as error:

@@ -327,7 +327,7 @@ class DriftMonitor:
             return True
         if series not in self._refused and len(self._refused) < _MOST_REFUSED:
             self._refused.add(series)
-            record_internal_error("ragtrace.service.drift.series")
+            record_internal_error("ragtrace.service.drift.series", reason="too many series")
         return False
 
     def _close(self, watch: _Watch, now: float) -> None:

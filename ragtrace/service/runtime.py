@@ -12,7 +12,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Unpack
 
-from ragtrace.capture import Recorder, guarded
+from ragtrace.capture import Recorder, guarded, record_internal_error
 from ragtrace.capture.fork import after_fork_in_child
 from ragtrace.capture.guard import renew_lock
 from ragtrace.capture.off_loop import off_loop
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ragtrace.sinks.base import Sink
 
 _log = logging.getLogger("ragtrace")
+_DEFAULT_S = 30.0
 _AT_EXIT_S = 5.0
 _REPLACE_S = 5.0
 _DISCARD_S = 1.0
@@ -249,7 +250,7 @@ def captured_by(processor: RunProcessor) -> Iterator[None]:
             _state.recorder.config = replace(_state.recorder.config, processor=before)
 
 
-def flush(timeout_s: float = 30.0) -> bool:
+def flush(timeout_s: float = _DEFAULT_S) -> bool:
     """Wait until everything offered so far is scored and exported; return whether it is.
 
     Blocks the calling thread for at most about `timeout_s`; in a coroutine, await
@@ -267,14 +268,14 @@ def flush(timeout_s: float = 30.0) -> bool:
 @guarded
 @off_loop
 def _flushed(timeout_s: float) -> bool:
-    timeout_s = _bounded(timeout_s)
+    timeout_s = _bounded(timeout_s, "ragtrace.flush")
     if os.environ.get("RAGTRACE_SPOOL") or os.environ.get("RAGTRACE_QUEUE"):
         recorder()  # a script may have been started for what the queue holds
     service = _state.service
     return True if service is None else service.flush(timeout_s)
 
 
-def shutdown(timeout_s: float = 30.0) -> bool:
+def shutdown(timeout_s: float = _DEFAULT_S) -> bool:
     """Score and export what is there, then stop, within `timeout_s`; return whether nothing was lost.
 
     Runs that are open end as ``partial``. With a spool only the units under way are scored: the others stay in the
@@ -289,7 +290,7 @@ def shutdown(timeout_s: float = 30.0) -> bool:
 @guarded
 @off_loop
 def _shut_down(timeout_s: float) -> bool:
-    timeout_s = _bounded(timeout_s)
+    timeout_s = _bounded(timeout_s, "ragtrace.shutdown")
     with _state.lock:
         # First, so that no run begins behind the end of all.
         _state.recorder.config = replace(_state.recorder.config, processor=None)
@@ -301,8 +302,13 @@ def _shut_down(timeout_s: float) -> bool:
     return True if service is None else service.shutdown(timeout_s)
 
 
-def _bounded(timeout_s: float) -> float:
-    return min(timeout_s, _LONGEST_S) if timeout_s > 0.0 else 0.0  # not a number: no wait
+def _bounded(timeout_s: object, call: str) -> float:
+    """Return a wait in seconds; the default where none was given, which is said."""
+    if isinstance(timeout_s, int | float):
+        return min(timeout_s, _LONGEST_S) if timeout_s > 0.0 else 0.0  # NaN is no wait
+    said = f"ragtrace: {call}({type(timeout_s).__name__}) takes seconds, and waits its {_DEFAULT_S:.0f} s instead"
+    record_internal_error(f"{call}.timeout_s", line=said)
+    return _DEFAULT_S
 
 
 def current() -> Service | None:

@@ -51,7 +51,7 @@ def drop_runs(connection: sqlite3.Connection, runs: Sequence[int]) -> None:
 
 def _count(gone: Sequence[int], site: str) -> None:
     for _ in gone:
-        record_internal_error(site)
+        record_internal_error(site, reason="the store has reached store_bytes, and its oldest go first")
 
 
 def apply_retention(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _AHEAD_S = 300.0  # how far another clock may be ahead of ours
 _ROW_BYTES = 512  # of a score with its share of the run and the indexes, above the 110 measured
 _PLAIN = Policy()
+_FULL = "the file has no more room: see store_bytes"
 HUMAN = "human"
 RESCORE = "rescore"
 JUDGE = "judge"
@@ -87,7 +88,7 @@ def write_scores(
     payload = to_payload(record) if why is not None else b""
     need = sum(_ROW_BYTES + 4 * len(row["details"] or "") for row in rows)
     if not has_room(connection, need + len(payload), policy.file_bytes):
-        record_internal_error("ragtrace.stores.full")  # the rest of the file belongs to a spool
+        record_internal_error("ragtrace.stores.full", reason=_FULL)  # the rest of the file belongs to a spool
         return
     run_id = _run(connection, run_of(record, kind), now)
     for score, row in zip(scores, rows, strict=True):
@@ -111,7 +112,7 @@ def write_label(connection: sqlite3.Connection, label: Label, policy: Policy, no
     """Write one human label; it stands under its trace, without a span."""
     tables(connection)
     if not has_room(connection, _ROW_BYTES, policy.file_bytes):
-        record_internal_error("ragtrace.stores.full")
+        record_internal_error("ragtrace.stores.full", reason=_FULL)
         return
     at = plausible(label.at, now)
     run = {"trace_id": clean(label.trace_id), "span_id": "", "revision": 0}

@@ -5,7 +5,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from ragtrace.capture import RERANK_SCORE_KEYS, current_run, guarded, ranked, reranked_passage, score_in
+from ragtrace.capture import (
+    RERANK_SCORE_KEYS,
+    current_run,
+    guarded,
+    guarded_call,
+    ranked,
+    reranked_passage,
+    score_in,
+)
 from ragtrace_langchain.documents import KnownDocuments, as_documents, read_documents
 from ragtrace_langchain.run_state import OpenSpan, current_call, open_events
 from ragtrace_langchain.selection import record_marked, record_retrieved
@@ -60,7 +68,7 @@ def mark_selected(documents: Documents) -> Documents:
     return documents
 
 
-@guarded
+@guarded_call("mark_retrieved")
 def _mark_retrieved(documents: Iterable[object], source: str | None) -> None:
     found = as_documents(documents)
     spans = _open_spans()
@@ -75,7 +83,7 @@ def _mark_retrieved(documents: Iterable[object], source: str | None) -> None:
             run.retrieved(ranked(new), source=source)
 
 
-@guarded
+@guarded_call("mark_selected")
 def _mark_selected(documents: Iterable[object]) -> None:
     chosen = as_documents(documents)
     spans = _open_spans()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from llama_index.core.instrumentation.span import active_span_id
 
-from ragtrace.capture import guarded
+from ragtrace.capture import guarded_call
 from ragtrace_llamaindex.handlers import tracer
 from ragtrace_llamaindex.nodes import NodeColumns
 from ragtrace_llamaindex.request import holder
@@ -63,7 +63,7 @@ def mark_retrieved(documents: Documents, source: str | None = None) -> Documents
     return documents
 
 
-@guarded
+@guarded_call("mark_retrieved")
 def _mark_retrieved(documents: object, source: str | None) -> None:
     span = _current_span()
     run = span.state.run if span is not None else None
@@ -73,7 +73,7 @@ def _mark_retrieved(documents: object, source: str | None) -> None:
         span.state.record(record_found, span, run, found, source, time.time_ns(), chars=chars)
 
 
-@guarded
+@guarded_call("mark_selected")
 def _mark_selected(nodes: Sequence[NodeWithScore]) -> None:
     span = _current_span()
     run = span.state.run if span is not None else None

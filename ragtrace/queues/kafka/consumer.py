@@ -275,7 +275,7 @@ class GroupConsumer:
     def _fail(self, owners: Iterable[Assignment], error: object) -> None:
         code = error.code() if isinstance(error, KafkaError) else None
         if code not in _REBALANCE:
-            record_internal_error("ragtrace.queues.kafka.commit")
+            record_internal_error("ragtrace.queues.kafka.commit", reason="Kafka refused a commit")
         self._commit.is_under_way = False
         self._commit.retry_at_s = time.monotonic() + _RETRY_S
         for owner in owners:

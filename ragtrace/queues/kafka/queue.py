@@ -541,7 +541,7 @@ class KafkaQueue:
             self._consumer.join()
         elif self._consumer is not None and is_hung and not self._has_left:
             _log.warning("the scorer gave no sign of life for %.0f s; its partitions go to others", self._lease_s)
-            record_internal_error("ragtrace.queues.kafka.hung")
+            record_internal_error("ragtrace.queues.kafka.hung", reason="the scorer gave no sign of life")
             self._has_left, self._is_wanted = True, False
             self._consumer.leave()
 

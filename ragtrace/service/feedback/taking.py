@@ -6,7 +6,7 @@ import atexit
 import math
 from typing import Any
 
-from ragtrace.capture import guarded, record_internal_error
+from ragtrace.capture import guarded, record_wrong_call
 from ragtrace.capture.sanitize import safe_redact
 from ragtrace.model import is_trace_id
 from ragtrace.service.runtime import current, recorder
@@ -14,6 +14,7 @@ from ragtrace.stores import Label
 from ragtrace.stores.base import TRACE_ID_FORM
 
 _AT_EXIT_S = 2.0
+_CALL = "ragtrace.feedback()"
 _seen: set[int] = set()
 
 
@@ -60,11 +61,11 @@ def feedback(
 @guarded
 def _taken(trace_id: str, value: float, metric: str, texts: dict[str, Any]) -> bool:
     if not is_trace_id(trace_id):
-        record_internal_error("ragtrace.feedback.trace_id", reason=f"a trace id has {TRACE_ID_FORM}")
+        record_wrong_call(_CALL, f"a trace id has {TRACE_ID_FORM}", site="ragtrace.feedback.trace_id")
         return False
     number = _number(value)
     if not 0.0 <= number <= 1.0:
-        record_internal_error("ragtrace.feedback.value", reason="a rating must lie between 0 and 1")
+        record_wrong_call(_CALL, "a rating must lie between 0 and 1", site="ragtrace.feedback.value")
         return False
     recorder()  # configures at first use
     service = current()
@@ -74,7 +75,7 @@ def _taken(trace_id: str, value: float, metric: str, texts: dict[str, Any]) -> b
     label = Label(trace_id=trace_id, value=number, metric=metric, **texts)
     storing = service.storing if service is not None else None
     if storing is None:
-        record_internal_error("ragtrace.feedback.no_store", reason="feedback needs the setting store")
+        record_wrong_call(_CALL, "feedback needs the setting store", site="ragtrace.feedback.no_store")
         return False
     if id(storing) not in _seen:
         _seen.add(id(storing))

@@ -170,7 +170,7 @@ class CombinedMeans:
         found = self._series.get(key)
         if found is None:
             if len(self._series) >= MAX_SERIES:
-                record_internal_error("ragtrace.service.means.series")
+                record_internal_error("ragtrace.service.means.series", reason="too many series")
                 return None
             about = {semconv.FIRST_JUDGE_MODEL: self._first, semconv.FIRST_JUDGE_VERSION: judge_version(first)}
             found = self._series[key] = _CombinedSeries(clean_attributes(about))

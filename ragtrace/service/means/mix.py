@@ -205,7 +205,7 @@ class MixMonitor:
         if found is None and len(self._series) < _MOST_SERIES:
             found = self._series[key] = _Slots(attributes)
         elif found is None:
-            record_internal_error("ragtrace.service.means.mix.series")
+            record_internal_error("ragtrace.service.means.mix.series", reason="too many series")
         return found
 
     def _mix(self, workflow: str, record: RagRecord, weight: float) -> _Mix | None:

@@ -231,7 +231,7 @@ class Windows:
             found = self._series.get(key)
             if found is None:
                 if len(self._series) >= _MOST_WINDOWS:
-                    record_internal_error("ragtrace.telemetry.instruments.windows")
+                    record_internal_error("ragtrace.telemetry.instruments.windows", reason="too many series")
                     return
                 low, high = (0.0, 1.0) if scale.is_unit else (scale.low, scale.high)
                 found = self._series[key] = (Window(self._length_s, low, high), dict(key))

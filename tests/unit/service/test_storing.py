@@ -78,14 +78,14 @@ def first_losses(monkeypatch):
 @pytest.mark.parametrize(
     ("trace", "value", "line"),
     [
-        ("", 1.0, "ragtrace.feedback.trace_id (a trace id has 32 hex digits that are not all 0)"),
-        ("nonsense", 0.5, "ragtrace.feedback.trace_id (a trace id has 32 hex digits that are not all 0)"),
-        (TRACE[:8], 0.5, "ragtrace.feedback.trace_id (a trace id has 32 hex digits that are not all 0)"),
-        ("0" * 32, 0.0, "ragtrace.feedback.trace_id (a trace id has 32 hex digits that are not all 0)"),
-        (None, 1.0, "ragtrace.feedback.trace_id (a trace id has 32 hex digits that are not all 0)"),
-        (TRACE, 5.0, "ragtrace.feedback.value (a rating must lie between 0 and 1)"),
-        (TRACE, float("nan"), "ragtrace.feedback.value (a rating must lie between 0 and 1)"),
-        (TRACE, "good", "ragtrace.feedback.value (a rating must lie between 0 and 1)"),
+        ("", 1.0, "a trace id has 32 hex digits that are not all 0"),
+        ("nonsense", 0.5, "a trace id has 32 hex digits that are not all 0"),
+        (TRACE[:8], 0.5, "a trace id has 32 hex digits that are not all 0"),
+        ("0" * 32, 0.0, "a trace id has 32 hex digits that are not all 0"),
+        (None, 1.0, "a trace id has 32 hex digits that are not all 0"),
+        (TRACE, 5.0, "a rating must lie between 0 and 1"),
+        (TRACE, float("nan"), "a rating must lie between 0 and 1"),
+        (TRACE, "good", "a rating must lie between 0 and 1"),
     ],
 )
 @pytest.mark.usefixtures("first_losses")
@@ -95,8 +95,9 @@ def test_feedback_that_is_refused_says_why_in_one_line(tmp_path, caplog, trace, 
         assert ragtrace.feedback(trace, value) is False
     finally:
         ragtrace.shutdown(5.0)
-    said = [record.getMessage() for record in caplog.records if "lost data" in record.getMessage()]
-    assert said == [f"ragtrace lost data at {line}; the application is not affected"]
+    said = [text for text in caplog.messages if "wrong call" in text]
+    assert said == [f"ragtrace: wrong call ragtrace.feedback(): {line}; the application is not affected"]
+    assert "lost data" not in caplog.text
     assert list(SqliteStore(tmp_path / "s").rows()) == []
 
 
@@ -104,9 +105,9 @@ def test_feedback_that_is_refused_says_why_in_one_line(tmp_path, caplog, trace, 
 def test_a_rating_within_a_run_that_is_refused_says_why(caplog):
     with Recorder().start(query="Where?") as run:
         run.feedback(7.0)
-    line = "ragtrace lost data at ragtrace.capture.run.feedback (a rating must lie between 0 and 1)"
-    said = [record.getMessage() for record in caplog.records if "lost data" in record.getMessage()]
-    assert said == [f"{line}; the application is not affected"]
+    line = "ragtrace: wrong call run.feedback(): a rating must lie between 0 and 1; the application is not affected"
+    assert [text for text in caplog.messages if "wrong call" in text] == [line]
+    assert "lost data" not in caplog.text
 
 
 def test_feedback_without_a_store_is_counted_and_never_raises():

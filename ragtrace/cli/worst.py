@@ -214,7 +214,8 @@ def value_of(score: ScoreJson | None) -> float | None:
 
 def _print(console: Console, source: str, found: Ranking[T], shown: list[tuple[float, ScoredAnswer]]) -> None:
     if not found.count:
-        raise ConfigError(f"{source}: no answer has a score of {found.metric}; choose another --metric")
+        why = ", or let `ragtrace doctor` tell why the judge gives none" if found.metric in FIRST_METRICS else ""
+        raise ConfigError(f"{source}: no answer has a score of {found.metric}; choose another --metric{why}")
     better = "lower" if found.is_down else "higher"
     if not shown:
         console.print(f"Each of {count_text(found.count, 'answer')} has the best {found.metric}.")

@@ -46,8 +46,10 @@ class AttemptResult:
         output_tokens: the same.
         reply_bytes: size of the reply.
         retry_after_s: the pause that the server asks for, in seconds.
-        reason: of a refusal: ``401``, ``402``, ``403``, ``404``, ``quota``, or the status of a redirect.
-        message: of a refusal: one sentence for the log, which quotes nothing that the server said.
+        reason: of a refusal: ``401``, ``402``, ``403``, ``404``, ``quota``, or the status of a redirect; of another
+            failure its status, ``connection`` or ``reply``.
+        message: why there is no verdict, in a clause for the log that quotes nothing that the server said; ""
+            where there is one, and where another prompt may have one.
     """
 
     fate: Fate
@@ -106,7 +108,7 @@ def counted(usage: object, request: JudgeRequest, reply_bytes: int) -> Usage:
     sound = [_whole(count, most) for count, most in zip(tokens, bounds, strict=True)]
     is_odd = any(count is not None and read is None for count, read in zip(tokens, sound, strict=True))
     if is_odd or not (usage is None or isinstance(usage, dict)):
-        record_internal_error(USAGE_INVALID)
+        record_internal_error(USAGE_INVALID, reason="the judge counts tokens that the call cannot have taken")
     return Usage(input_tokens=sound[0], output_tokens=sound[1])
 
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ragtrace.judges.openai.transport import DEFAULT_BASE_URL
 from ragtrace.scoring.limits import Caps, JudgeLimiter, Prices
+from ragtrace.scoring.limits.breaker import NoBreaker
 from ragtrace.scoring.limits.judge_limiter import BACKFILL_PATIENCE_S, PATIENCE_S
+from ragtrace.scoring.limits.trouble import Trouble
 
 if TYPE_CHECKING:
     from ragtrace.settings import Settings
 
+SCORING = "scoring"
+_NOT_MADE_UP = "what it does not judge has the reason in place of a score"
+_MOST_AT_ONCE = 1_000  # calls of a file's lines, of which --jobs are under way
 BACKFILL = "backfill"
 """The account of a backfill."""
 
 
-def build_limiter(settings: Settings, *, account: str = "scoring") -> JudgeLimiter:
+def build_limiter(settings: Settings, *, account: str = SCORING) -> JudgeLimiter:
     """Build the limiter that judge and embedder of one server share.
 
     With a spool its books are the file beside it, ``<spool>.limits``, which every process of the host shares. With
@@ -36,25 +42,84 @@ def build_limiter(settings: Settings, *, account: str = "scoring") -> JudgeLimit
         >>> build_limiter(Settings.resolve({"judge_base_url": "http://10.0.0.7:8000/v1"}, environ={})).host
         '10.0.0.7:8000'
     """
+    return JudgeLimiter(
+        host=_host(settings),
+        caps=_caps(settings),
+        path=_path(settings),
+        prices=build_prices(settings),
+        account=account,
+        calls=settings.judge_calls,
+        patience_s=BACKFILL_PATIENCE_S if account == BACKFILL else PATIENCE_S,
+        trouble=Trouble(
+            is_logged=account in {SCORING, BACKFILL},  # canaries and anchors ask the same server
+            then=_NOT_MADE_UP if account == BACKFILL else "",
+        ),
+    )
+
+
+def build_file_limiter(settings: Settings, *, most_calls: int | None = None) -> JudgeLimiter:
+    """Build the limiter of a person's run over a file: budgets, and neither rates nor a breaker.
+
+    Its budgets are those of a backfill: of the same size as the scorer's, and apart from them.
+
+    Args:
+        settings: budgets, prices, spool and base URL.
+        most_calls: after so many no further call is made; None = no end.
+
+    Raises:
+        ConfigError: one of the two prices without the other.
+    """
+    return JudgeLimiter(
+        host=_host(settings),
+        caps=replace(_caps(settings), requests_per_minute=0, tokens_per_minute=0),
+        path=_path(settings),
+        prices=build_prices(settings),
+        account=BACKFILL,
+        calls=_MOST_AT_ONCE,
+        patience_s=BACKFILL_PATIENCE_S,
+        trouble=Trouble(then=_NOT_MADE_UP),
+        breaker=NoBreaker(),
+        most_calls=most_calls,
+    )
+
+
+def build_asking_limiter(settings: Settings) -> JudgeLimiter:
+    """Build the limiter of one question by a person: the scorer's budgets, with what they have spent so far.
+
+    Where the scorer has no file, or has not made it yet, nothing is spent, and no file is made.
+
+    Raises:
+        ConfigError: one of the two prices without the other.
+    """
+    path = _path(settings)
+    return JudgeLimiter(
+        host=_host(settings),
+        caps=replace(_caps(settings), requests_per_minute=0, tokens_per_minute=0),
+        path=path if path is not None and path.exists() else None,
+        prices=build_prices(settings),
+        trouble=Trouble(is_logged=False),
+        breaker=NoBreaker(),
+    )
+
+
+def _host(settings: Settings) -> str:
+    return urlsplit(settings.judge_base_url or DEFAULT_BASE_URL).netloc.rpartition("@")[2]
+
+
+def _caps(settings: Settings) -> Caps:
     share = settings.budget_share
-    caps = Caps(
+    return Caps(
         usd_per_day=settings.budget_usd_per_day * share,
         tokens_per_day=_part(settings.budget_tokens_per_day, share),
         requests_per_minute=settings.judge_rpm * share,
         tokens_per_minute=settings.judge_tpm * share,
     )
+
+
+def _path(settings: Settings) -> Path | None:
     # Beside a queue on the network the store's file is the one that outlives this process.
     kept = settings.spool or (settings.store if settings.queue else None)
-    beside = Path(kept) if kept else None
-    return JudgeLimiter(
-        host=urlsplit(settings.judge_base_url or DEFAULT_BASE_URL).netloc.rpartition("@")[2],
-        caps=caps,
-        path=beside.with_name(f"{beside.name}.limits") if beside else None,
-        prices=build_prices(settings),
-        account=account,
-        calls=settings.judge_calls,
-        patience_s=BACKFILL_PATIENCE_S if account == BACKFILL else PATIENCE_S,
-    )
+    return Path(f"{kept}.limits") if kept else None
 
 
 def _part(tokens: int, share: float) -> int:

@@ -11,7 +11,8 @@ from ragtrace.capture import guarded, record_internal_error
 from ragtrace.model import ERROR_REASONS, SKIP_REASONS
 from ragtrace.queues import Unit
 from ragtrace.scoring import Outcome
-from ragtrace.scoring.scorer import MAX_WEIGHT, postponed, verdict_of
+from ragtrace.scoring.limits.trouble import Trouble
+from ragtrace.scoring.scorer import MAX_WEIGHT, PASSING, postponed, verdict_of
 from ragtrace.stores.base import OutboxEntry
 from ragtrace.stores.outbox import COUNT, EVENT
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("ragtrace")
 _ABANDONED_S = 60.0
 _NS = 1e9
+_UNUSABLE = 3  # runs in a row; at the start one is enough
 _LATE_S = 900.0  # an outage of minutes is waited for; then the first judge's scores leave without the second's
 
 
@@ -70,6 +72,7 @@ class ScoreHandler:
         self._limiter = limiter
         self._combined = combined
         self._has_said_no_metric = False
+        self._replies, self._unusable = Trouble(), _UNUSABLE - 1
         self._is_republishing = False
 
     async def handle(self, job: Job) -> Outcome:
@@ -91,7 +94,19 @@ class ScoreHandler:
             also=self._outbox.also(scores, job.unit.record, entry) if self._outbox is not None else None,
             then=lambda: self.publish(job.unit, scores, started_ns, entry),
         )
+        self._note_replies(outcome)
         return outcome if outcome.retry_in_s is None else replace(outcome, scores=scores)
+
+    def _note_replies(self, outcome: Outcome) -> None:
+        """Have the log say that a judge answers, and nothing can be made of it."""
+        if outcome.state == "scored" and outcome.retry_in_s is None:
+            self._unusable = 0
+            self._replies.is_over()
+        elif outcome.state == "invalid" and outcome.reason not in PASSING and self._scorer.judge is not None:
+            self._unusable += 1
+            if self._unusable >= _UNUSABLE:
+                why = f"{self._scorer.judge.name} answers, and no score can be made of it ({outcome.reason})"
+                self._replies.tell(outcome.reason, why, "such runs get no score")
 
     def missed(self, unit: Unit, outcome: Outcome) -> Unit:
         """Count a unit's scores as missing at its first failed try, and return the unit with what was counted.

@@ -90,19 +90,21 @@ def _queue(address: str, config: str | None) -> CheckResult:
 def check_judge(settings: Settings, *, is_called: bool) -> CheckResult:
     """Build the judge and the metrics, and ask the judge one small question."""
     from ragtrace.judges.registry import costs
-    from ragtrace.service.judges import build_scorer, with_first_judge
+    from ragtrace.service.judges import build_scorer, is_limited, with_first_judge
+    from ragtrace.service.limits import build_asking_limiter
 
     once = {"judge_repeats": 1, "consensus": "mean", "grade_cache": "off", "label_freeze": None, "pairs": None}
     try:
         with_first_judge(build_scorer(_unmade(settings)), settings)
-        judge = build_scorer(settings.with_changes(**once)).judge
+        limiter = build_asking_limiter(settings) if is_limited(settings) else None
+        judge = build_scorer(settings.with_changes(**once), limiter).judge
     except (ConfigError, MissingExtra) as error:
         return CheckResult("judge", "fail", str(error))
     if judge is None or not costs(settings.judge):
         return CheckResult("judge", "ok", f"{settings.judge.strip()}, offline: it needs no server")
     if not is_called:
         return CheckResult("judge", "ok", f"{settings.judge} was not asked (--no-judge)")
-    return asyncio.run(_asked(judge))
+    return asyncio.run(_asked(judge, limiter.host if limiter is not None else judge.name))
 
 
 def _unmade(settings: Settings) -> Settings:
@@ -162,7 +164,7 @@ def _mib(count: int) -> str:
     return f"{count / 2**20:,.0f} MiB"
 
 
-async def _asked(judge: Judge) -> CheckResult:
+async def _asked(judge: Judge, host: str) -> CheckResult:
     """Ask for the audit of a sentence that is copied from its context."""
     from ragtrace.metrics.eval_context import EvalContext, MetricOptions
     from ragtrace.metrics.evaluate import evaluate
@@ -178,7 +180,7 @@ async def _asked(judge: Judge) -> CheckResult:
             context = EvalContext(record, judge=judge, options=MetricOptions())
             (result,) = await evaluate(select(["faithfulness"]), context)
     except TimeoutError:
-        said = f"{judge.name} did not answer within {JUDGE_LIMIT_S:.0f} s"
+        said = f"{host} has not answered for {JUDGE_LIMIT_S:.0f} s"
         return CheckResult("judge", "fail", said, "look at its server and RAGTRACE_JUDGE_BASE_URL")
     finally:
         await judge.aclose()

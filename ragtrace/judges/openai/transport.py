@@ -31,7 +31,7 @@ from ragtrace.errors import (
     JudgeUnavailable,
     MissingExtra,
 )
-from ragtrace.judges.limiter import AttemptResult, JudgeRequest, counted
+from ragtrace.judges.limiter import AttemptResult, Fate, JudgeRequest, counted
 from ragtrace.judges.openai.addresses import JudgeAddress
 from ragtrace.model import JudgeUsage, Usage
 from ragtrace.settings import shown_address
@@ -279,7 +279,7 @@ class Transport:
         if not isinstance(value, dict):
             return self._unavailable("answered without a JSON object: check the base URL")
         if value.get("error"):
-            return self._unavailable(f"answered 200 with an error{self._said(value['error'])}")
+            return self._unavailable("answered 200 with an error", said=self._said(value["error"]))
         size = len(raw) if endpoint == "chat" else 0
         usage = counted(value.get("usage"), request, size)
         message = _message_in(value) if endpoint == "chat" else {}
@@ -293,12 +293,20 @@ class Transport:
         )
         return Answer(body=value, result=result, message=message)
 
-    def _unavailable(self, fault: str, usage: Usage | None = None, *, may_repeat: bool = False) -> Fault:
-        """Return the fault of a broken server. `usage` is that of a reply it charged."""
-        error = JudgeUnavailable(f"{self.where} {fault}")
+    def _unavailable(
+        self, fault: str, usage: Usage | None = None, *, said: str = "", may_repeat: bool = False
+    ) -> Fault:
+        """Return the fault of a broken server. `usage` is that of a reply it charged, `said` are its words."""
+        error = JudgeUnavailable(f"{self.where} {fault}{said}")
         tokens = usage or Usage()
         error.usage = _one_call(tokens.input_tokens, tokens.output_tokens) if usage else None
-        result = AttemptResult(fate="failed", input_tokens=tokens.input_tokens, output_tokens=tokens.output_tokens)
+        result = AttemptResult(
+            fate="failed",
+            input_tokens=tokens.input_tokens,
+            output_tokens=tokens.output_tokens,
+            reason="connection" if may_repeat else "reply",
+            message=f"{self.where} {fault}",
+        )
         return Fault(error=error, result=result, may_repeat=may_repeat)
 
     def _fault_of(self, error: Exception) -> Fault:
@@ -313,7 +321,7 @@ class Transport:
                 return self._refused(unusable.status, self._hidden(str(unusable)))
         if isinstance(error, TimeoutError | openai.APITimeoutError):
             late = JudgeTimeout(f"{self.where} gave no reply within {self._timeout_s:g} s")
-            return Fault(error=late, result=AttemptResult(fate="timed_out"))
+            return Fault(error=late, result=AttemptResult(fate="timed_out", message=str(late)))
         if isinstance(error, openai.APIStatusError):
             return self._status_fault(error)
         is_network = (
@@ -331,10 +339,10 @@ class Transport:
         if status == 429 and "insufficient_quota" not in complaint:
             limited = JudgeRateLimited(f"{self.where} limits the rate (429)")
             limited.status, limited.retry_after_s = status, retry_after_s
-            result = AttemptResult(fate="rate_limited", retry_after_s=retry_after_s)
+            result = AttemptResult(fate="rate_limited", retry_after_s=retry_after_s, message=str(limited))
             return Fault(error=limited, result=result, may_repeat=True)
         if status in {408, 409} or status >= 500:
-            fault = self._refused(status, f"answered {status}{self._said(body)}", retry_after_s)
+            fault = self._refused(status, f"answered {status}", retry_after_s, said=self._said(body))
             return replace(fault, may_repeat=True)
         codes = (body.get("code"), body.get("type"))
         code = next((code for code in codes if isinstance(code, str) and code), "")
@@ -347,21 +355,28 @@ class Transport:
             overlong.status = status
             return Fault(error=overlong, result=AttemptResult(fate="answered", input_tokens=0, output_tokens=0))
         param = body.get("param")
-        fault = self._refused(status, _ADVICE.get(status) or f"answered {status}{self._said(body)}")
+        advice = _ADVICE.get(status)
+        fault = self._refused(status, advice or f"answered {status}", said="" if advice else self._said(body))
         return replace(fault, complaint=complaint, param=param if isinstance(param, str) else None)
 
-    def _refused(self, status: int, sentence: str, retry_after_s: float | None = None) -> Fault:
-        """Return the fault of an error status. A refused request costs nothing."""
-        error = JudgeUnavailable(f"{self.where} {sentence}")
+    def _refused(self, status: int, sentence: str, retry_after_s: float | None = None, *, said: str = "") -> Fault:
+        """Return the fault of an error status. A refused request costs nothing; `said` are the server's words."""
+        error = JudgeUnavailable(f"{self.where} {sentence}{said}")
         error.status, error.retry_after_s = status, retry_after_s
-        result = AttemptResult(fate="answered", input_tokens=0, output_tokens=0)
+        fate: Fate = "answered"
         if status >= 500 or status < 200 or status == 408:
-            result = AttemptResult(fate="failed", retry_after_s=retry_after_s)
-        elif status == 429:
-            result = AttemptResult(fate="refused", reason="quota")
-        elif status in _REFUSALS or 300 <= status < 400:
-            # The sentence of a 402 quotes the server.
-            result = AttemptResult(fate="refused", reason=str(status), message="" if status == 402 else str(error))
+            fate = "failed"
+        elif status == 429 or status in _REFUSALS or 300 <= status < 400:
+            fate = "refused"
+        free = 0 if fate == "answered" else None
+        result = AttemptResult(
+            fate=fate,
+            input_tokens=free,
+            output_tokens=free,
+            retry_after_s=retry_after_s if fate == "failed" else None,
+            reason="quota" if status == 429 else str(status),
+            message=f"{self.where} {_OF_MONEY.get(status) or sentence}",
+        )
         return Fault(error=error, result=result)
 
     def _said(self, body: object) -> str:
@@ -383,6 +398,12 @@ _ADVICE = {
     401: "refuses the API key (401): check judge_api_key or OPENAI_API_KEY",
     403: "forbids this key to use this model (403)",
     404: "has no such model or path (404): check the model's name and the base URL",
+}
+
+
+_OF_MONEY = {
+    402: "refuses the judge's calls (402): the account has no money left",
+    429: "refuses the judge's calls (429): the quota of the account is used up",
 }
 
 

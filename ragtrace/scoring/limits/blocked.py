@@ -55,7 +55,10 @@ def error_of(blocked: Blocked, host: str) -> JudgeError:
     if blocked.reason == "budget_exceeded":
         error = JudgeOverBudget("the judge's budget has nothing left for now")
         if math.isinf(blocked.wait_s):
-            error = JudgeOverBudget("one call of the judge may cost more than the budget of a day: raise it")
+            error = JudgeOverBudget(
+                "one call of the judge may take more than the budget of a day: raise budget_usd_per_day or "
+                "budget_tokens_per_day"
+            )
     elif blocked.is_held:
         error = JudgeUnavailable(f"{host} refuses the judge's calls ({blocked.refusal})")
     elif blocked.reason == "breaker_open":

@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from ragtrace.capture import record_internal_error
+from ragtrace.errors import JudgeOverBudget
 from ragtrace.host import Clock
+from ragtrace.model.printable import count_text
 from ragtrace.scoring.limits.blocked import OF_REQUEST, Blocked, error_of
 from ragtrace.scoring.limits.breaker import Breaker
 from ragtrace.scoring.limits.budget import Budget, Caps, Left, Refusal
 from ragtrace.scoring.limits.pace import Pace
 from ragtrace.scoring.limits.prices import Prices
 from ragtrace.scoring.limits.token_estimate import TokenEstimate, charged
+from ragtrace.scoring.limits.trouble import BUSY_S, DOUBT_S, SILENT, SILENT_S, WAITING, Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -37,6 +40,7 @@ PAUSE_S = 1.0  # after a 429 that asks for no wait
 BROKEN_FILE_S = 60.0
 LEAST_SLEEP_S = 0.005
 DEFAULT_CALLS = 8
+_LOOKS = 6  # at a judge that does not answer, before it is said to be silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +63,45 @@ class LimiterReading:
     under_way: int
 
 
+@dataclass(slots=True, kw_only=True)
+class Spent:
+    """Attempts that were made, and what they took.
+
+    Attributes:
+        calls: attempts, tries and probes among them.
+        tokens: of prompts and replies, estimated where the server did not count.
+        usd: US dollars of the calls whose price is known.
+        unpriced: calls whose price is not known.
+    """
+
+    calls: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+    unpriced: int = 0
+
+    def since(self, before: Spent) -> Spent:
+        """Return what was spent after an earlier state."""
+        return Spent(
+            calls=self.calls - before.calls,
+            tokens=self.tokens - before.tokens,
+            usd=self.usd - before.usd,
+            unpriced=self.unpriced - before.unpriced,
+        )
+
+    def add(self, other: Spent) -> None:
+        """Add what another limiter let pass."""
+        self.calls += other.calls
+        self.tokens += other.tokens
+        self.usd += other.usd
+        self.unpriced += other.unpriced
+
+    def __str__(self) -> str:
+        dollars = f"{self.usd:.4f} US dollars"
+        if self.unpriced:
+            dollars = f"{dollars} and {self.unpriced} without a price" if self.usd else "their price is not known"
+        return f"{count_text(self.calls, 'call')} of the judge, {self.tokens:,} tokens, {dollars}"
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class JudgePermit:
     """Permission for one attempt; a `ragtrace.judges.limiter.Permit`.
@@ -67,6 +110,9 @@ class JudgePermit:
         request: what the attempt may take.
         reservation: tokens and dollars set aside for it.
         is_probe: whether the attempt decides about the breaker.
+        began_s: when it was given, in seconds of `time.monotonic`.
+        answers: of the server until then.
+        look: the look at whether the server has answered at all.
     """
 
     request: JudgeRequest
@@ -74,12 +120,17 @@ class JudgePermit:
     semaphore: asyncio.Semaphore
     reservation: Reservation
     is_probe: bool
+    began_s: float = field(default_factory=time.monotonic)
+    answers: int = 0
+    look: asyncio.TimerHandle | None = None
     _is_released: bool = field(default=False)
 
     def release(self, result: AttemptResult) -> None:
         """Report the result of the attempt; a second call does nothing."""
         if not self._is_released:
             self._is_released = True
+            if self.look is not None:
+                self.look.cancel()
             self.limiter._ended(self, result)  # noqa: SLF001 -- its own permit
 
 
@@ -97,8 +148,12 @@ class JudgeLimiter:
         patience_s: the longest wait for rates.
         clock: the time.
         sleep: waits.
+        trouble: says why there are no scores; one of its own when left out.
+        breaker: stops calls of a failing judge; one of its own when left out.
+        most_calls: attempts after which no further is made; None = no end.
 
     Attributes:
+        spent: attempts that were made, and what they took.
         moved_at_s: when an attempt last ended or was refused, in seconds of `time.monotonic`; for a health check.
 
     Example:
@@ -124,8 +179,15 @@ class JudgeLimiter:
         patience_s: float = PATIENCE_S,
         clock: Clock | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        trouble: Trouble | None = None,
+        breaker: Breaker | None = None,
+        most_calls: int | None = None,
     ) -> None:
         self.host = host
+        self.spent = Spent()
+        self._most_calls = most_calls
+        self.trouble = trouble or Trouble()
+        self._slowest_s = 0.0  # reply so far: a slow judge is not said to be silent again and again
         self.moved_at_s = time.monotonic()
         self._clock = clock or Clock()
         self._budget = Budget(path, host=host, caps=caps, account=account, clock=self._clock)
@@ -134,7 +196,7 @@ class JudgeLimiter:
         self._has_price: bool | None = None
         self._estimate = TokenEstimate()
         self._pace = Pace()
-        self._breaker = Breaker()
+        self._breaker = breaker or Breaker()
         self._calls = calls
         self._under_way = 0
         self._semaphores: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
@@ -210,13 +272,41 @@ class JudgeLimiter:
         self._budget.close()
 
     async def _admitted(self, request: JudgeRequest, semaphore: asyncio.Semaphore) -> JudgePermit:
+        if self._most_calls is not None and self.spent.calls >= self._most_calls:
+            raise JudgeOverBudget(f"the {self._most_calls} calls of --max-calls are made")
         began_s = self._clock.now()
         while isinstance(outcome := self._tried(request, semaphore), Blocked):
             most_s = PATIENCE_S if outcome.reason == "budget_exceeded" else self._patience_s
             if not outcome.is_waited_for or self._clock.now() - began_s + outcome.wait_s > most_s:
-                raise error_of(outcome, self.host)
+                error = error_of(outcome, self.host)
+                if outcome.reason in OF_REQUEST:
+                    self.trouble.tell(outcome.reason, str(error), _until(outcome))
+                raise error
             await self._sleep(max(outcome.wait_s, LEAST_SLEEP_S))
+        self.spent.calls += 1
+        quiet_s = max(SILENT_S, 2 * self._slowest_s)
+        outcome.answers = self.trouble.answers
+        self._look_later(outcome, quiet_s, 0)
         return outcome
+
+    def _look_later(self, permit: JudgePermit, quiet_s: float, looks: int) -> None:
+        permit.look = asyncio.get_running_loop().call_later(
+            quiet_s / _LOOKS, self._look, permit, quiet_s, looks + 1
+        )
+
+    def _look(self, permit: JudgePermit, quiet_s: float, looks: int) -> None:
+        """Say that the server is silent where it has answered nobody since an attempt began.
+
+        The looks are counted, and not the seconds: while this loop stands still, as at the import of openai, no
+        server is silent.
+        """
+        if permit.answers != self.trouble.answers:
+            return
+        if looks < _LOOKS:
+            self._look_later(permit, quiet_s, looks)
+            return
+        said = f"{self.host} has not answered for {quiet_s:.0f} s"
+        self.trouble.tell(SILENT, said, "the judge is waited for until judge_timeout_s is over, and tried again")
 
     def _tried(self, request: JudgeRequest, semaphore: asyncio.Semaphore) -> JudgePermit | Blocked:
         """Return a permit, or the stop in its way."""
@@ -251,7 +341,7 @@ class JudgeLimiter:
         return blocked
 
     def _price(self, model: str, prompt: int, reply: int) -> float | None:
-        if not self._is_usd_capped:
+        if not self._is_usd_capped and self.prices.input_usd_per_million is None:
             return None
         usd = self.prices.price_of(model, prompt, reply)
         self._has_price = usd is not None or bool(self._has_price)
@@ -270,6 +360,7 @@ class JudgeLimiter:
             with self._lock:
                 self._estimate.learn(permit.request, result)
                 self._judge(permit, result)
+            self._tell(permit, result)
         except Exception as error:
             record_internal_error("ragtrace.scoring.limits", error)
             self._breaker.abandoned(is_probe=permit.is_probe)
@@ -279,20 +370,35 @@ class JudgeLimiter:
     def _charge(self, permit: JudgePermit, result: AttemptResult) -> None:
         prompt, reply = charged(permit.request, result)
         usd = self._price(permit.request.model, prompt, reply)
+        self.spent.tokens += prompt + reply
+        self.spent.usd += usd or 0.0
+        self.spent.unpriced += usd is None
         try:
             self._budget.settle(permit.reservation, usd=usd, tokens=prompt + reply)
         except (sqlite3.Error, OSError) as error:
             # The reservation stands until it is released as abandoned.
             _log.warning("what a call of the judge took cannot be written: %s", error)
 
+    def _tell(self, permit: JudgePermit, result: AttemptResult) -> None:
+        """Note whether the server answers, and have the log say why it does not."""
+        why = result.message or f"{self.host} gives no verdict ({result.reason or result.fate})"
+        if result.fate == "refused":
+            self.trouble.tell(result.reason, why, "scoring waits, and the judge is asked again every 5 min")
+        elif result.fate == "rate_limited":
+            self.trouble.tell(result.fate, why, after_s=BUSY_S)
+        elif result.fate == "timed_out":
+            self.trouble.tell(SILENT, why)
+        elif result.fate == "failed" or result.message:
+            self.trouble.tell(result.reason or result.fate, why, after_s=DOUBT_S)
+        elif result.fate == "answered":
+            self._slowest_s = max(self._slowest_s, time.monotonic() - permit.began_s)
+            self.trouble.is_over()
+
     def _judge(self, permit: JudgePermit, result: AttemptResult) -> None:
         now_s = self._clock.now()
         if result.fate == "answered":
             self._breaker.succeeded(now_s, is_probe=permit.is_probe)
         elif result.fate == "refused":
-            if self._breaker.held is None:
-                refusal = result.message or f"{self.host} refuses the judge's calls ({result.reason})"
-                _log.warning("%s; scoring waits, and the judge is asked again every 5 min", refusal)
             self._breaker.refused(now_s, result.reason)
         elif result.fate in {"abandoned", "rate_limited"}:
             self._breaker.abandoned(is_probe=permit.is_probe)
@@ -303,3 +409,10 @@ class JudgeLimiter:
             wait_s = min(result.retry_after_s, RETRY_AFTER_MOST_S)
         if wait_s:
             self._block(Blocked(reason="rate_limited", wait_s=wait_s))
+
+
+def _until(blocked: Blocked) -> str:
+    """Return what becomes of the runs whose calls a limit of our own refuses."""
+    if math.isinf(blocked.wait_s):
+        return "no run is scored before that"
+    return "sampled runs wait without a score until 00:00 UTC" if blocked.reason == "budget_exceeded" else WAITING

@@ -7,11 +7,13 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ragtrace.errors import QueueError
 from ragtrace.queues.base import counters_of
-from ragtrace.telemetry.setup.flushing import all_within
+from ragtrace.service.shutdown_report import ShutdownReport
+from ragtrace.telemetry.setup.flushing import unended
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ragtrace.http_server import HttpServer
     from ragtrace.queues.base import Queue
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from ragtrace.telemetry.setup.providers import Providers
 
 _log = logging.getLogger("ragtrace")
-_ONE = {"spans": "span", "events": "event", "metrics": "metrics report"}
+_EXPORT, _MEMORY = "the export", "the queue in memory"
 _LOOK_EVERY_S = 0.02
 _GRACE_S = 0.5  # the providers end a late exporter within 0.2 s behind their own deadline
 
@@ -89,13 +91,13 @@ class Flusher:
         is_scored = self.wait_scored(timeout_s)
         is_scored = self._are_leftovers_published(deadline) and is_scored
         left_s = max(deadline - time.monotonic(), 0.0)
-        calls = [self._providers.flush, *self._sink_calls("flush")]
+        calls = {_EXPORT: self._providers.flush, **self._sink_calls("flush")}
         if self._storing is not None:
-            calls.append(self._storing.flush)
-        is_exported = _all_true(calls, left_s)
+            calls["the store"] = self._storing.flush
+        is_exported = not _late(calls, left_s)
         if self._outbox is not None:
             left_s = max(deadline - time.monotonic(), _GRACE_S)
-            _all_true([self._outbox.drain], left_s, grace_s=0.0)  # another process may have the file
+            _late({"the outbox": self._outbox.drain}, left_s, grace_s=0.0)  # another process may have the file
         return is_exported and is_scored
 
     def wait_scored(self, timeout_s: float) -> bool:
@@ -116,35 +118,37 @@ class Flusher:
         Sinks and store are closed; those in `kept` go on in another service and are only flushed.
         """
         deadline = time.monotonic() + timeout_s
-        is_scored = self._pipeline.close(timeout_s * 0.2)
+        ended = {"the pipeline": self._pipeline.close(timeout_s * 0.2)}
         self._pipeline.refuse()
-        is_scored = self._worker.stop((deadline - time.monotonic()) * 0.6) and is_scored
+        ended["the scorer"] = self._worker.stop((deadline - time.monotonic()) * 0.6)
         # To a broker that comes back in time units are still written; a file is there or not.
         queue_s = (deadline - time.monotonic()) * 0.8 if self._settings.queue else timeout_s * 0.2
-        is_scored = self._queue.close(queue_s) and is_scored
+        ended[f"the {self._keeper}" if self._keeper else _MEMORY] = self._queue.close(queue_s)
+        unscored_by = [name for name, is_ended in ended.items() if not is_ended]
         for server in servers:
             server.close()
-        is_emptied = True
+        late: list[str] = []
         if self._outbox is not None:
             half_s = max(deadline - time.monotonic(), 0.05) / 2  # the rest is for metrics and spans
-            is_emptied = _all_true([partial(self._empty_outbox, self._outbox)], half_s, grace_s=0.0)
+            late += _late({"the outbox": partial(self._empty_outbox, self._outbox)}, half_s, grace_s=0.0)
         left_s = max(deadline - time.monotonic(), 0.05)
-        lossy: list[str] = []
-        ends = [partial(_is_ended, lossy, call) for call in self._sink_calls("close", kept)]
-        is_exported = _all_true([self._providers.shutdown, *ends], left_s) and is_emptied
+        undelivered: list[str] = []
+        ends = {
+            name: partial(_is_ended, undelivered, call) for name, call in self._sink_calls("close", kept).items()
+        }
+        late += _late({_EXPORT: self._providers.shutdown, **ends}, left_s)
         if self._storing is not None:
             left_s = max(deadline - time.monotonic(), _GRACE_S)
             is_kept = any(self._storing is other for other in kept)
             end_store = self._storing.flush if is_kept else self._storing.close
-            is_exported = _all_true([partial(self._close_outbox, end_store)], left_s) and is_exported
+            late += _late({"the store": partial(self._close_outbox, end_store)}, left_s)
         self._instruments.close()
+        report = self._report(unscored_by, late, undelivered)
         if self._limiter is not None:
             self._limiter.close()  # after the last export, which tells what is left of its budget
-        is_whole = is_scored and is_exported and not lossy
-        if not is_whole:
-            left = self._left(lossy, is_exported=is_exported)
-            _log.warning("ragtrace: shutdown, limit %.1f s: %s", timeout_s, left)
-        return is_whole
+        if not report.is_whole:
+            _log.warning("ragtrace: shutdown, limit %.1f s: %s", timeout_s, report)
+        return report.is_whole
 
     def _empty_outbox(self, outbox: ScoreOutbox, timeout_s: float) -> bool:
         """Send what ended processes left, and events that a full queue dropped; False when time is over first.
@@ -187,28 +191,51 @@ class Flusher:
         """Return whether left scores wait to be claimed, or are claimed and not published yet."""
         return outbox.has_leftovers() or self._handler.is_republishing
 
-    def _left(self, lossy: Sequence[str], *, is_exported: bool) -> str:
-        """Return in words what a shutdown lost or did not deliver to sinks, and what it kept."""
-        ends, unscored = self._ledger.read()
+    @property
+    def _keeper(self) -> str:
+        """Where units outlive this process; "" where they wait in its memory."""
+        return "" if self._settings.units_at is None else "queue" if self._settings.queue else "spool"
+
+    def _report(self, unscored_by: list[str], late: list[str], undelivered: Sequence[str]) -> ShutdownReport:
+        """Return what is left.
+
+        Args:
+            unscored_by: parts of the way to a score that did not end.
+            late: parts of the way out that did not.
+            undelivered: what sinks did not deliver.
+        """
+        ends, pending = self._ledger.read()
         lost = sum(ends.get(("dropped", reason), 0) for reason in ("shutdown", "spool_unwritable"))
-        unscored += lost
-        unsent = ", ".join(_counted(n, _ONE[signal]) for signal, n in self._providers.unsent().items())
-        parts = [
-            f"not scored: {_counted(unscored, 'trace')}" if unscored else "every sampled trace was scored",
-            f"not sent: {unsent}" if unsent else "everything captured was sent",
-        ]
-        if not (unsent or is_exported):
-            parts[-1] = "a provider or a sink did not finish in time"
-        elif lossy and not unsent:
-            parts.pop()  # it would speak against the sinks
-        parts.extend(lossy if self._storing is not None else [f"{one}, lost" for one in lossy])
-        if self._settings.queue is not None and lost:
-            parts.append(f"{_counted(lost, 'unit')} not written to the queue, lost; what it has confirmed is kept")
-        elif self._settings.units_at is not None:
-            parts.append(f"what waits in the {'queue' if self._settings.queue else 'spool'} is kept")
-        if self._storing is not None:
-            parts.append("scores in the store are kept")
-        return "; ".join(parts)
+        unsent = self._providers.unsent()
+        if _EXPORT in late and (self._providers.unended or unsent):  # which say it better
+            late = [name for name in (*self._providers.unended, *late) if name != _EXPORT and name not in unsent]
+        why = self._limiter.trouble.why if self._limiter is not None else ""
+        told = {_MEMORY} if pending + lost else set()  # by the number of traces
+        told |= {"the scorer"} if told and why else set()  # by the judge's cause
+        return ShutdownReport(
+            unscored=pending + lost,
+            why=why,
+            is_scored=not unscored_by and self._settings.scorer == "thread",
+            unended=[*(name for name in unscored_by if name not in told), *late],
+            unsent=unsent,
+            unheard=self._providers.unheard(),
+            sent=self._providers.arrived(),
+            undelivered=undelivered,
+            keeper=self._keeper,
+            waiting=self._waiting() if self._keeper and self._settings.scorer == "thread" else 0,
+            unwritten=lost if self._settings.queue else 0,
+            has_store=self._storing is not None,
+        )
+
+    def _waiting(self) -> int:
+        """Return the units that wait in the spool; 0 where it does not tell."""
+        import sqlite3  # noqa: PLC0415 - of a shared queue alone
+
+        try:
+            spool = counters_of(self._queue, is_fresh=True)
+        except (QueueError, OSError, sqlite3.Error):
+            return 0
+        return spool.pending if spool is not None else 0
 
     def _is_spool_scored(self, deadline: float) -> bool:
         """Wait until a spool that this process scores is empty; what a worker scores is out of our hands."""
@@ -240,30 +267,34 @@ class Flusher:
                 self._settings.units_at,
             )
 
-    def _sink_calls(self, method: str, kept: Sequence[object] = ()) -> list[Callable[[float], bool]]:
-        """Return the optional method of each sink; that of a sink that is kept is ``flush``."""
-        wanted = ((sink, "flush" if any(sink is other for other in kept) else method) for sink in self._sinks)
-        return [getattr(sink, name) for sink, name in wanted if getattr(sink, name, None) is not None]
+    def _sink_calls(self, method: str, kept: Sequence[object] = ()) -> dict[str, Callable[[float], bool]]:
+        """Return the optional method of each sink by its name; that of a sink that is kept is ``flush``."""
+        found: dict[str, Callable[[float], bool]] = {}
+        for sink in self._sinks:
+            call = getattr(sink, "flush" if any(sink is other for other in kept) else method, None)
+            if call is not None:
+                name = f"the sink {type(sink).__name__}"
+                found[f"{name} ({len(found) + 1})" if name in found else name] = call
+        return found
 
 
-def _all_true(calls: Sequence[Callable[[float], bool]], timeout_s: float, *, grace_s: float = _GRACE_S) -> bool:
-    """Give every call the same time, side by side; False when one returns False, raises or is late."""
-    return all_within([partial(_is_done, call, timeout_s) for call in calls], timeout_s + grace_s)
+def _late(
+    calls: Mapping[str, Callable[[float], bool]], timeout_s: float, *, grace_s: float = _GRACE_S
+) -> list[str]:
+    """Give every call the same time, side by side; return the names of those that fail or are late."""
+    timed = {name: partial(_is_done, call, timeout_s) for name, call in calls.items()}
+    return unended(timed, timeout_s + grace_s)
 
 
-def _is_ended(lossy: list[str], call: Callable[[float], bool | None], timeout_s: float) -> bool:
+def _is_ended(undelivered: list[str], call: Callable[[float], bool | None], timeout_s: float) -> bool:
     """End a sink; note what it did not deliver where it can tell, which is no matter of time."""
     is_whole = _is_done(call, timeout_s)
     sink = getattr(call, "__self__", None)
     lost = "" if is_whole else getattr(sink, "lost", "")
     if lost:
-        lossy.append(f"not delivered to {type(sink).__name__.removesuffix('Sink').lower()}: {lost}")
+        undelivered.append(f"not delivered to {type(sink).__name__.removesuffix('Sink').lower()}: {lost}")
     return is_whole or bool(lost)
 
 
 def _is_done(call: Callable[[float], bool | None], timeout_s: float) -> bool:
     return call(timeout_s) is not False  # a sink of the application may return nothing
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -12,7 +12,7 @@ from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from ragtrace.capture import record_internal_error
+from ragtrace.capture import kind_of, record_internal_error
 from ragtrace.telemetry.setup.collector import own_export
 from ragtrace.telemetry.setup.receipts import collection_began
 from ragtrace.telemetry.wire import size_bytes
@@ -37,6 +37,9 @@ MOST_BATCH_BYTES = 3_500_000  # a gRPC receiver refuses 4 MiB by default, and th
 class Delivery:
     """Accounts of one signal: items given to its pipeline, sent, and failed. Thread-safe.
 
+    Attributes:
+        unheard: items for a default address without a listener; they are owed to nobody.
+
     Example:
         >>> delivery = Delivery("spans")
         >>> delivery.took(3); delivery.sent(2)
@@ -56,6 +59,7 @@ class Delivery:
         self._sent = 0
         self._failed = 0
         self._reported = 0
+        self.unheard = 0
 
     def took(self, count: int = 1) -> None:
         """Note items given to the pipeline."""
@@ -63,20 +67,33 @@ class Delivery:
             self._taken += count
 
     def sent(self, count: int) -> None:
-        """Note items the receiver took, or that were for a default address without a listener."""
+        """Note items the receiver took."""
         with self._lock:
             self._sent += count
+
+    def passed_over(self, count: int) -> None:
+        """Note items for a default address without a listener."""
+        with self._lock:
+            self._sent += count
+            self.unheard += count
 
     def failed(self, count: int, error: BaseException | None = None) -> None:
         """Note items that are gone, and count one loss."""
         with self._lock:
             self._failed += count
-        record_internal_error(f"ragtrace.telemetry.delivery.{self.signal}", error)
+        cause = "the exporter gave up, see its line" if error is None else kind_of(error)
+        line = f"ragtrace: {self.signal} could not be sent: {cause}; the application is not affected"
+        record_internal_error(f"ragtrace.telemetry.delivery.{self.signal}", error, line=line)
 
     @property
     def unsent(self) -> int:
         """Items taken and owed to a receiver: waiting, failed, or dropped by a full queue."""
         return max(self._taken - self._sent, 0)
+
+    @property
+    def arrived(self) -> int:
+        """Items that the receiver took."""
+        return self._sent - self.unheard
 
     @property
     def taken(self) -> int:
@@ -182,7 +199,7 @@ class CountedSpans(_Counted[SpanExporter], SpanExporter):
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send spans; FAILURE when any of them could not be sent."""
         if not self._is_heard():
-            self._delivery.sent(len(spans))
+            self._delivery.passed_over(len(spans))
             return SpanExportResult.SUCCESS
         are_sent = [self._is_sent(len(batch), partial(self._inner.export, batch)) for batch in batches(spans)]
         return SpanExportResult.SUCCESS if all(are_sent) else SpanExportResult.FAILURE
@@ -197,7 +214,7 @@ class CountedLogs(_Counted[LogRecordExporter], LogRecordExporter):
         if self._is_heard():
             is_done = self._is_sent(len(batch), partial(self._inner.export, batch))
         else:
-            self._delivery.sent(len(batch))
+            self._delivery.passed_over(len(batch))
         if self._receipts is not None:
             if is_done:
                 self._receipts.delivered(batch)

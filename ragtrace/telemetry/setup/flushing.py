@@ -9,50 +9,56 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from opentelemetry.sdk.trace import SpanProcessor
 
-from ragtrace.capture import guarded, record_internal_error
+from ragtrace.capture import guarded, kind_of, record_internal_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Mapping
 
 _SHUTDOWN_MS = 5_000
 
 
-def all_within(calls: Sequence[Callable[[], bool]], timeout_s: float) -> bool:
-    """Run calls in daemon threads; return whether all returned True in time.
+def unended(calls: Mapping[str, Callable[[], bool]], timeout_s: float) -> list[str]:
+    """Run calls in daemon threads; return the names of those that did not return True in time.
 
     The SDK's force_flush(100 ms) took 8.3 s and returned True, and its shutdown with a dead endpoint 10 to 30 s
     (measured with opentelemetry-sdk 1.45.2). A call that is late goes on in its thread and holds nothing up.
-    A call that raises counts as False. Where no thread begins, as in ``atexit`` from Python 3.12 on, they are made
-    here, one after another, until the time is over.
+    A call that raises is one of them, and the log names it. Where no thread begins, as in ``atexit`` from Python
+    3.12 on, they are made here, one after another, until the time is over.
+
+    Args:
+        calls: by the name of what they flush or end, as a person reads it.
+        timeout_s: of all together.
 
     Example:
-        >>> all_within([lambda: True], 1.0)
-        True
-        >>> all_within([lambda: 1 / 0 > 1], 1.0)
-        False
+        >>> unended({"spans": lambda: True, "metrics": lambda: 1 / 0 > 1}, 1.0)
+        ['metrics']
     """
-    outcomes = [False] * len(calls)
+    done: set[str] = set()
 
-    def run(place: int) -> None:
+    def run(name: str) -> None:
         try:
-            outcomes[place] = calls[place]()
+            if calls[name]():
+                done.add(name)
         except Exception as error:
-            record_internal_error("ragtrace.telemetry.deadline", error)
+            said = f"{name} could not be flushed or ended within {timeout_s:.1f} s: {kind_of(error)}"
+            site = f"ragtrace.telemetry.deadline.{name}"
+            record_internal_error(site, error, line=f"ragtrace: {said}; the application is not affected")
 
     deadline = time.monotonic() + timeout_s
     threads = []
-    for place in range(len(calls)):
-        thread = threading.Thread(target=run, args=(place,), name="ragtrace-deadline", daemon=True)
+    for name in calls:
+        thread = threading.Thread(target=run, args=(name,), name="ragtrace-deadline", daemon=True)
         try:
             thread.start()
         except RuntimeError:
             if time.monotonic() < deadline:
-                run(place)
+                run(name)
         else:
             threads.append(thread)
     for thread in threads:
         thread.join(max(deadline - time.monotonic(), 0.0))
-    return all(outcomes) and not any(thread.is_alive() for thread in threads)
+    in_time = done.copy()
+    return [name for name in calls if name not in in_time]
 
 
 class Drained(Protocol):

@@ -21,7 +21,7 @@ from ragtrace.telemetry.setup.exporters import (
     own_tracer_provider,
     read_by,
 )
-from ragtrace.telemetry.setup.flushing import all_within
+from ragtrace.telemetry.setup.flushing import unended
 from ragtrace.telemetry.setup.receipts import Receipts
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class Providers:
         meter_providers: one, or two where a scrape endpoint stands beside the application's provider.
         logger_provider: takes events.
         receipts: acknowledgements of scores.
+        unended: signals whose export did not end in time, once `shutdown` was called.
     """
 
     def __init__(
@@ -64,7 +65,10 @@ class Providers:
         self.tracer_provider = tracer_provider
         self.meter_providers = tuple(meter_providers)
         self.logger_provider = logger_provider
-        self._all = (tracer_provider, *meter_providers, logger_provider)
+        names = ("metrics", "scraped metrics")
+        meters = dict(zip(names, meter_providers, strict=False))
+        self._all = {"spans": tracer_provider, **meters, "events": logger_provider}
+        self.unended: list[str] = []
         self._owned = [it.provider for it in own]
         self._exporters = [exporter for it in own for exporter in it.exporters]
         self._deliveries = [it.delivery for it in own if it.delivery is not None]
@@ -89,7 +93,8 @@ class Providers:
         """
         began_ns = time.monotonic_ns()
         taken = [delivery.taken for delivery in self._deliveries]  # runs go on, and their spans are under way
-        is_flushed = all_within([partial(_flush, provider, timeout_s) for provider in self._all], timeout_s)
+        calls = {name: partial(_flush, provider, timeout_s) for name, provider in self._all.items()}
+        is_flushed = not unended(calls, timeout_s)
         if is_flushed:
             self.receipts.given(began_ns)
         # Every account is asked, since asking also marks missing items as reported.
@@ -98,7 +103,7 @@ class Providers:
 
     def flush_events(self, timeout_s: float) -> bool:
         """Export pending events; return whether that ended in time. The receipts hold the acknowledgements."""
-        return all_within([partial(_flush, self.logger_provider, timeout_s)], timeout_s)
+        return not unended({"events": partial(_flush, self.logger_provider, timeout_s)}, timeout_s)
 
     def shutdown(self, timeout_s: float) -> bool:
         """Flush everything, shut our own providers down; return whether nothing was left to send.
@@ -106,23 +111,26 @@ class Providers:
         Keeps its own deadline. Given providers are flushed and stay open: they are the application's.
         """
         began_ns = time.monotonic_ns()
-        given = [provider for provider in self._all if provider not in self._owned]
-        calls = [partial(_flush, provider, timeout_s) for provider in given]
-        calls += [partial(_stop, provider, timeout_s) for provider in self._owned]
-        is_done = all_within(calls, timeout_s)
-        if is_done:
+        calls = {
+            name: partial(_stop if provider in self._owned else _flush, provider, timeout_s)
+            for name, provider in self._all.items()
+        }
+        self.unended = unended(calls, timeout_s)
+        if not self.unended:
             self.receipts.given(began_ns)
-        if not is_done and self._exporters:
+        elif self._exporters:
             # Ends retries, so that no thread of ours lives on for the exporters' own 10 to 30 s.
-            all_within([partial(_end, exporter) for exporter in self._exporters], _STOP_S)
+            ends = {f"exporter {number}": partial(_end, one) for number, one in enumerate(self._exporters, 1)}
+            unended(ends, _STOP_S)
         wholes = [delivery.is_whole() for delivery in self._deliveries]
-        return is_done and all(wholes)
+        return not self.unended and all(wholes)
 
     def discard(self, timeout_s: float) -> None:
         """End our own providers without sending anything: they were never used."""
         for delivery in self._deliveries:
             delivery.is_void = True
-        all_within([partial(_stop, provider, timeout_s) for provider in self._owned], timeout_s)
+        owned = {name: one for name, one in self._all.items() if one in self._owned}
+        unended({name: partial(_stop, provider, timeout_s) for name, provider in owned.items()}, timeout_s)
 
     def reset_after_fork(self) -> None:
         """Leave the accounts to the parent, in a forked child."""
@@ -133,6 +141,14 @@ class Providers:
     def unsent(self) -> dict[str, int]:
         """Return the number of unsent items of our own pipelines by signal; empty when all was sent."""
         return {delivery.signal: delivery.unsent for delivery in self._deliveries if delivery.unsent}
+
+    def unheard(self) -> dict[str, int]:
+        """Return the number of items for the default address, where no collector listened, by signal."""
+        return {delivery.signal: delivery.unheard for delivery in self._deliveries if delivery.unheard}
+
+    def arrived(self) -> int:
+        """Return the number of items that receivers of our own pipelines took."""
+        return sum(delivery.arrived for delivery in self._deliveries)
 
 
 def providers(

@@ -17,6 +17,7 @@ from ragtrace.service.judges import build_scorer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ragtrace.judges.limiter import RateLimiter
     from ragtrace.model import RagRecord
     from ragtrace.model.codec import ScoreJson
     from ragtrace.settings import Settings
@@ -35,7 +36,12 @@ class RowScores(NamedTuple):
 
 
 def score_rows(
-    rows: Sequence[Row], settings: Settings, *, jobs: int, read: Callable[[Row], Row] = dict
+    rows: Sequence[Row],
+    settings: Settings,
+    *,
+    jobs: int,
+    read: Callable[[Row], Row] = dict,
+    limiter: RateLimiter | None = None,
 ) -> list[RowScores]:
     """Return the scores of each row, in order.
 
@@ -44,6 +50,7 @@ def score_rows(
         settings: who judges what.
         jobs: rows that are scored at once.
         read: turns a row into the JSON form of a record; its InputError is the row's error.
+        limiter: every call of judge and embedder passes it; None = no limits.
     """
     scored = [RowScores({})] * len(rows)
     records: dict[int, RagRecord] = {}
@@ -52,17 +59,22 @@ def score_rows(
             records[number] = record_of(read(row))
         except InputError as error:
             scored[number] = RowScores({}, str(error))
-    for number, scores in zip(records, score_records(list(records.values()), settings, jobs=jobs), strict=True):
+    found = score_records(list(records.values()), settings, jobs=jobs, limiter=limiter)
+    for number, scores in zip(records, found, strict=True):
         scored[number] = RowScores(scores)
     return scored
 
 
-def score_records(records: Sequence[RagRecord], settings: Settings, *, jobs: int) -> list[dict[str, ScoreJson]]:
+def score_records(
+    records: Sequence[RagRecord], settings: Settings, *, jobs: int, limiter: RateLimiter | None = None
+) -> list[dict[str, ScoreJson]]:
     """Return the scores of each record by output name, in order; no records need no judge."""
     scored: list[dict[str, ScoreJson]] = [{} for _ in records]
 
     async def run() -> None:
-        async with aclosing(score_stream(enumerate(records), build_scorer(settings), jobs=jobs)) as results:
+        async with aclosing(
+            score_stream(enumerate(records), build_scorer(settings, limiter), jobs=jobs)
+        ) as results:
             async for number, found in results:
                 scored[number] = {one.key: score_to_json(one) for one in found}
 

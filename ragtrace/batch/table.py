@@ -34,6 +34,11 @@ _OF_SCORER = (
     "length_debias", "threshold_1to5", "hallucination_threshold",
 )  # fmt: skip
 
+_OF_LIMITS = (
+    "budget_usd_per_day", "budget_tokens_per_day", "budget_share", "price_input_usd_per_million",
+    "price_output_usd_per_million",
+)  # fmt: skip
+
 
 def score(
     table: pa.Table,
@@ -117,6 +122,18 @@ def scorer_settings(settings: Settings) -> dict[str, Any]:
     """
     default = Settings()
     found = {name: getattr(settings, name) for name in _OF_SCORER}
+    return {name: value for name, value in found.items() if value != getattr(default, name)}
+
+
+def limit_settings(settings: Settings) -> dict[str, Any]:
+    """Return the budgets and prices that differ from their defaults; they change no score.
+
+    Example:
+        >>> limit_settings(Settings.resolve({"budget_usd_per_day": 2.0}, environ={}))
+        {'budget_usd_per_day': 2.0}
+    """
+    default = Settings()
+    found = {name: getattr(settings, name) for name in _OF_LIMITS}
     return {name: value for name, value in found.items() if value != getattr(default, name)}
 
 

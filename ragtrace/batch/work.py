@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import os
 import time
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.batch.files import OutputFolder
@@ -13,6 +14,9 @@ from ragtrace.batch.readers import reader_of
 from ragtrace.batch.reading import Broken, read_rows, read_table
 from ragtrace.batch.rows import RowScores, fallback_id, json_text, score_rows
 from ragtrace.batch.table import ERROR, SCORES, arrow, with_scores
+from ragtrace.errors import JudgeOverBudget
+from ragtrace.service.judges import is_limited
+from ragtrace.service.limits import build_file_limiter
 from ragtrace.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 
     from ragtrace.batch.parts import Part
     from ragtrace.batch.readers import PlacedRow
+    from ragtrace.scoring.limits.judge_limiter import Spent
 
 _MOST_REASON = 500
 _SECRETS = ("OPENAI_API_KEY", "RAGTRACE_JUDGE_API_KEY")  # all that a worker's own environment adds
@@ -33,11 +38,13 @@ class BatchJob:
         out: folder of the outputs.
         settings: of the scorer, without secrets; a worker has those in its environment.
         jobs: rows that a worker scores at once.
+        limits: budgets and prices; a run with others goes on with the parts of this one.
     """
 
     out: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     jobs: int = 8
+    limits: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +59,7 @@ class PartResult:
         began: when the worker began, in Unix seconds.
         ended: when it ended.
         failure: why nothing was written; "" where the output exists.
+        spent: calls of the judge, and what they took; None where it costs nothing.
     """
 
     part: Part
@@ -61,15 +69,54 @@ class PartResult:
     began: float = 0.0
     ended: float = 0.0
     failure: str = ""
+    spent: Spent | None = None
 
 
 def score_part(job: BatchJob, part: Part) -> PartResult:
     """Score one part and write its output; every failure is in the result."""
+    try:
+        with closing(Limits(job)) as limits:
+            return score_limited(job, part, limits)
+    except Exception as error:
+        return PartResult(part=part, failure=reason_of(error))
+
+
+class Limits:
+    """Budgets of the parts that one process scores.
+
+    Raises:
+        ConfigError: the settings of the job are wrong.
+    """
+
+    def __init__(self, job: BatchJob) -> None:
+        secrets = {name: os.environ[name] for name in _SECRETS if name in os.environ}
+        self.settings = Settings.resolve({**job.settings, **job.limits}, environ=secrets)
+        self.limiter = build_file_limiter(self.settings) if is_limited(self.settings) else None
+
+    def close(self) -> None:
+        """Close the file of the budgets."""
+        if self.limiter is not None:
+            self.limiter.close()
+
+
+def score_limited(job: BatchJob, part: Part, limits: Limits) -> PartResult:
+    """Score one part within limits that other parts may share; see `score_part`.
+
+    A part that a budget does not pay for is not written, so that a resumed run begins it again.
+    """
+    before = replace(limits.limiter.spent) if limits.limiter is not None else None
+    result = _written(job, part, limits)
+    if limits.limiter is None or before is None:
+        return result
+    return replace(result, spent=limits.limiter.spent.since(before))
+
+
+def _written(job: BatchJob, part: Part, limits: Limits) -> PartResult:
     began = time.time()
     if part.failure:
         return PartResult(part=part, failure=part.failure)
     try:
-        data, rows, broken = _scored(job, part)
+        data, rows, broken = _scored(job, part, limits)
         out = OutputFolder(job.out)
         if broken.count:  # before the output, whose name says that the part is done
             out.write(part.note, json_text({"broken": broken.count}).encode())
@@ -90,26 +137,37 @@ def reason_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:_MOST_REASON].removesuffix(": ")
 
 
-def _scored(job: BatchJob, part: Part) -> tuple[bytes, int, Broken]:
-    """Return the output of a part as bytes, its rows with scores, and its broken ones."""
+def _scored(job: BatchJob, part: Part, limits: Limits) -> tuple[bytes, int, Broken]:
+    """Return the output of a part as bytes, its rows with scores, and its broken ones.
+
+    Raises:
+        JudgeOverBudget: a budget has left out some of its scores.
+    """
     reader, broken = reader_of(part.format), Broken()
-    secrets = {name: os.environ[name] for name in _SECRETS if name in os.environ}
-    settings = Settings.resolve(job.settings, environ=secrets)
+    settings, limiter = limits.settings, limits.limiter
     if part.output == "parquet":
         table, first = read_table(part)
         rows: list[Mapping[str, Any]] = table.to_pylist(maps_as_pydicts="lossy")
         places = [f"row {number}" for number in range(first, first + len(rows))]
-        scored = score_rows(rows, settings, jobs=job.jobs, read=reader.record or dict)
+        scored = score_rows(rows, settings, jobs=job.jobs, read=reader.record or dict, limiter=limiter)
+        _refuse_cut(scored)
         data = _parquet(with_scores(table, scored))
     else:
         placed = _rows(part, broken)
         places, rows = [place for place, _ in placed], [row for _, row in placed]
-        scored = score_rows(rows, settings, jobs=job.jobs, read=reader.record or dict)
+        scored = score_rows(rows, settings, jobs=job.jobs, read=reader.record or dict, limiter=limiter)
+        _refuse_cut(scored)
         data = b"".join(_line(row, one) for row, one in zip(rows, scored, strict=True) if not one.error)
     for place, one in zip(places, scored, strict=True):
         if one.error:
             broken.add(f"{part.path}, {place}: {one.error}")
     return data, sum(not one.error for one in scored), broken
+
+
+def _refuse_cut(scored: Sequence[RowScores]) -> None:
+    over = [one for row in scored for one in row.scores.values() if one.get("reason") == JudgeOverBudget.reason]
+    if over:
+        raise JudgeOverBudget(str(over[0].get("details", {}).get("message", "no calls are left")))
 
 
 def _rows(part: Part, broken: Broken) -> list[PlacedRow]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
-from ragtrace.batch.work import score_part
+from ragtrace.batch.work import Limits, score_limited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,5 +16,6 @@ if TYPE_CHECKING:
 
 def run(job: BatchJob, parts: Sequence[Part], workers: int | None) -> Iterator[PartResult]:  # noqa: ARG001 - one process
     """Yield the result of each part, in order."""
-    for part in parts:
-        yield score_part(job, part)
+    with closing(Limits(job)) as limits:
+        for part in parts:
+            yield score_limited(job, part, limits)

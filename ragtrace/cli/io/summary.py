@@ -12,8 +12,9 @@ from ragtrace.cli.io.label_ids import LabelIds
 from ragtrace.cli.io.verdicts import VerdictShares
 from ragtrace.errors import ConfigError, nearest
 from ragtrace.metrics.consistency.runs import query_key
-from ragtrace.model.printable import count_text
+from ragtrace.model.printable import count_text, printable
 from ragtrace.model.score import ERROR_REASONS
+from ragtrace.scoring.limits.trouble import DOCTOR
 from ragtrace.scoring.offline.scored_row import Maker, clusters_of, ends_of, home, label_of, maker_of, unit_of
 from ragtrace.stats.intervals import clustered_interval
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _TOP, _BOTTOM, _RATIO = "ra_nwg_at_k", "proc_at_k", "pct_proc_micro"
 OF_THE_JUDGE = frozenset({reason for reason in ERROR_REASONS if reason.startswith("judge_")} | {"budget_exceeded"})
+_MOST_MESSAGES, _MOST_MESSAGE = 1_000, 500  # messages, and characters of one
 _MOST_SHOWN = 10  # unknown fields, and files without a record
 WIDE = 120  # columns below which reasons would be cut in the middle of words
 
@@ -111,6 +113,8 @@ class Summary:
         self.broken = 0
         self.unknown: Counter[str] = Counter()  # fields that no metric reads
         self.without_records: Sequence[str] = ()  # names of files
+        self.messages: Counter[str] = Counter()  # of a judge that failed, by the lines that have them
+        self.failed_lines = 0
 
     def add(self, scores: Mapping[str, ScoreJson], record: RagRecord | None = None) -> None:
         """Take the scores of one line, and the record that they are of."""
@@ -120,6 +124,9 @@ class Summary:
         self.verdicts.add(scores, unit)
         if record is not None:
             self.label_ids.add(record)
+        failures = {message for score in scores.values() if (message := _failure_of(score))}
+        self.failed_lines += bool(failures)
+        self.messages.update(one for one in failures if one in self.messages or len(self.messages) < _MOST_MESSAGES)
         for key, score in scores.items():
             self.columns.setdefault(key, {}).setdefault(_kind(score), SummaryColumn()).add(score, unit)
             if key.partition("@")[0] == _TOP:
@@ -163,11 +170,18 @@ class Summary:
         return [(label_of(key, kind, found), column) for kind, column in found.items()]
 
     def warnings(self) -> list[str]:
-        """Return warnings of mixed or other judges, missing scores, label ids, unknown fields and empty files."""
+        """Return warnings of mixed or failing judges, missing scores, label ids, unknown fields and empty files."""
         keys = dict.fromkeys((*self.columns, *self.asked))
         found = [warning for key in keys for warning in self._warnings(key)]
         of_labels = filter(None, [self.label_ids.warning()])
-        return [*found, *of_labels, *self._of_one_unit(), *self._passed_over(), *self._empty()]
+        return [*self._failures(), *found, *of_labels, *self._of_one_unit(), *self._passed_over(), *self._empty()]
+
+    def _failures(self) -> Iterator[str]:
+        """Say what a judge that failed said most often."""
+        if self.messages:
+            (message, count), *_ = self.messages.most_common(1)
+            lines = count_text(self.lines, "line")
+            yield f"the judge failed on {self.failed_lines} of {lines}, on {count} of them: {message}; {DOCTOR}"
 
     def _of_one_unit(self) -> Iterator[str]:
         """Say why the intervals are the whole scale where all lines belong together."""
@@ -290,6 +304,16 @@ def _key(text: str, bare: str, cutoff: str, k_values: Sequence[int]) -> str:
     if cutoff not in known:
         raise ConfigError(f"--fail-under {text}: K {cutoff} is not computed; add it to --k-values")
     return bare if cutoff == known[0] else f"{bare}@{cutoff}"
+
+
+def _failure_of(score: ScoreJson) -> str:
+    """Return the message of a judge that failed, "" without one; control characters are escaped."""
+    reason = score.get("reason")
+    if score.get("state") != "error" or reason not in OF_THE_JUDGE:
+        return ""
+    details = score.get("details")
+    said = details.get("message") if isinstance(details, dict) else None
+    return printable(said)[:_MOST_MESSAGE] if isinstance(said, str) else ""
 
 
 def maker_text(judge: str | None, version: str | None) -> str:

@@ -28,6 +28,7 @@ from ragtrace.cli.io.progress import progress
 from ragtrace.cli.io.say import say
 from ragtrace.cli.io.summary import Summary, limits_from, maker_text
 from ragtrace.cli.score.parts import is_for_parts, score_parts
+from ragtrace.cli.score.spending import Spending
 from ragtrace.cli.worst import WorstAnswers
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.model.printable import count_text
@@ -67,8 +68,13 @@ s3://bucket/runs; --engine takes a single file there too. They need the extra la
 --resume goes on with the parts whose output is missing. Formats: records, ragas, phoenix,
 langfuse, open_rag_eval, otlp; they are recognised by their columns.
 
-Exit status: 0 fine, 1 broken lines, failed parts or files left out (the rest is scored; with --resume
-also of the run before), 2 usage, 3 a threshold was
+Budgets: budget_usd_per_day and budget_tokens_per_day hold, of the same size as the scorer's and
+apart from it. The parts of several files share them on the engine local; elsewhere each part has
+its own. After --max-calls N, or when a budget is spent, the lines that are left are not written:
+they stay unscored (budget_exceeded), and --resume goes on with them. So do parts.
+
+Exit status: 0 fine, 1 broken lines, lines left by a budget, failed parts or files left out (the rest is scored;
+with --resume also of the run before), 2 usage, 3 a threshold was
 missed or had no score to measure, or a metric has no value since the judge failed on
 every line that has one to judge (also when lines are broken), 130 stopped by Ctrl-C.
 """
@@ -129,6 +135,12 @@ def command(
         str | None, typer.Option("--format", metavar="NAME", help="Format of the files. Default: by their columns.")
     ] = None,
     jobs: Jobs = 8,
+    max_calls: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Make at most N calls of judge and embedder; the rest stays unscored."
+        ),
+    ] = None,
     limit: Limit = None,
     resume: Resume = False,
     fail_under: Annotated[
@@ -152,34 +164,42 @@ def command(
         "pairs": pairs,
         "k_values": cutoffs(k_values),
     }
-    scorer = build_scorer(Settings.resolve(given))
+    settings = Settings.resolve(given)
+    is_of_parts = engine is not None or form is not None or is_for_parts(file)
+    spending = Spending(settings, most_calls=max_calls)
+    scorer = build_scorer(settings, spending.limiter)
     outputs = {output.name: output for metric in scorer.metrics for output in metric.spec.outputs}
     limits = limits_from(fail_under or [], outputs, scorer.options.k_values)
     if resume and out in {None, "-"}:
         raise ConfigError("--resume needs --out: the file to go on with")
     summary = Summary(_asked(scorer) if resume else None)
-    if engine is not None or form is not None or is_for_parts(file):
+    if is_of_parts:
         if limit is not None:
             raise ConfigError("--limit: it is for one local file of JSON lines; leave it out")
+        if max_calls is not None:
+            raise ConfigError("--max-calls: it is for one local file of JSON lines; leave it out")
         return score_parts(
             file, out, given, summary, limits,
             engine=engine or "local", workers=workers, form=form, jobs=jobs, is_resumed=resume,
         )  # fmt: skip
     worst = WorstAnswers(outputs)
-    is_whole = _score(file, out, scorer, summary, worst, jobs=jobs, limit=limit, is_resumed=resume)
-    _report(out, summary, worst, left_out_text(scorer))
+    with closing(spending):
+        is_whole = _score(file, out, scorer, summary, worst, spending, jobs=jobs, limit=limit, is_resumed=resume)
+    _report(out, summary, worst, left_out_text(scorer), spending)
     missed = [*summary.missed(limits), *filter(None, [summary.unjudged()])]
     for line in missed:
         say(f"ragtrace: {line}", file=sys.stderr)
+    hint = (
+        "with --out FILE a run can be resumed" if out in {None, "-"} else "the same command with --resume goes on"
+    )
     if not is_whole:
-        hint = (
-            "with --out FILE a run can be resumed"
-            if out in {None, "-"}
-            else "the same command with --resume goes on"
-        )
         say(f"ragtrace: stopped; {count_text(summary.lines, 'line')} written, {hint}", file=sys.stderr)
         return 130
-    return 3 if missed else 1 if summary.broken else 0
+    if spending.left:
+        say(
+            f"ragtrace: {count_text(spending.left, 'line')} left unscored ({spending.why}); {hint}", file=sys.stderr
+        )
+    return 3 if missed else 1 if summary.broken or spending.left else 0
 
 
 def _score(
@@ -188,6 +208,7 @@ def _score(
     scorer: Scorer,
     summary: Summary,
     worst: WorstAnswers,
+    spending: Spending,
     *,
     jobs: int,
     limit: int | None,
@@ -202,6 +223,8 @@ def _score(
     with closing(ScoredLines(out, is_resumed=is_resumed)) as lines:
 
         def add(line: Line, scores: dict[str, ScoreJson]) -> None:
+            if not spending.covers(scores):
+                return
             lines.write(line.scored(scores))
             summary.add(scores, line.record)
             worst.add(line.record, scores, f"{file}:{line.number}")
@@ -210,11 +233,13 @@ def _score(
 
         try:
             with progress(file, limit=limit, done_before=done.total() if done else 0) as step:
-                wanted = _wanted(read_lines(stream, file, broken), done, limit)
-                asyncio.run(score_lines(wanted, scorer, jobs=jobs, add=add))
+                wanted = spending.counted(_wanted(read_lines(stream, file, broken), done, limit))
+                asyncio.run(score_lines(wanted, scorer, jobs=jobs, add=add, fits=spending.fits))
+                for _ in wanted:  # what is left is counted, and its broken lines are named
+                    pass
                 summary.broken = broken.count
                 broken.close()
-                if not (summary.lines or summary.broken):
+                if not (summary.lines or summary.broken or spending.left):
                     summary.without_records = ["<stdin>" if file == "-" else file]
         except KeyboardInterrupt:
             return False
@@ -235,14 +260,19 @@ def _asked(scorer: Scorer) -> dict[str, str | None]:
 
 
 async def score_lines(
-    lines: Iterable[Line], scorer: Scores, *, jobs: int, add: Callable[[Line, dict[str, ScoreJson]], None]
+    lines: Iterable[Line],
+    scorer: Scores,
+    *,
+    jobs: int,
+    add: Callable[[Line, dict[str, ScoreJson]], None],
+    fits: Callable[[int], bool] = lambda _: True,
 ) -> None:
-    """Score lines as they are read, and call `add` with each."""
+    """Score lines as they are read, and call `add` with each; `fits` is that of `score_stream`."""
     from ragtrace.model.codec import score_to_json
     from ragtrace.scoring.offline.file import score_stream
 
     items = ((line, line.record) for line in lines)
-    async with aclosing(score_stream(items, scorer, jobs=jobs)) as scored:
+    async with aclosing(score_stream(items, scorer, jobs=jobs, fits=fits)) as scored:
         async for line, results in scored:
             add(line, {result.key: score_to_json(result) for result in results})
 
@@ -274,12 +304,14 @@ def _taking(summary: Summary, worst: WorstAnswers, name: str) -> Callable[[Score
     return take
 
 
-def _report(out: str | None, summary: Summary, worst: WorstAnswers, left_out: str) -> None:
+def _report(out: str | None, summary: Summary, worst: WorstAnswers, left_out: str, spending: Spending) -> None:
     from ragtrace.cli.io.console import Shown
 
     to_file = out not in {None, "-"}
     console = Shown(stderr=not to_file)
     summary.show(console)
+    if spending.limiter is not None:
+        console.print(str(spending.limiter.spent))
     if left_out:
         console.print(left_out)
     for warning in summary.warnings():

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ragtrace.batch.work import BatchJob, PartResult
     from ragtrace.cli.io.summary import Limit, Summary
     from ragtrace.model import RagRecord
+    from ragtrace.scoring.limits.judge_limiter import Spent
 
 _OTHER_FILES = (".parquet", ".pq", ".csv", ".csv.gz")
 _SECONDS = 5.0  # between two lines of progress
@@ -85,8 +86,10 @@ def score_parts(
     from ragtrace.batch.files import OutputFolder
     from ragtrace.batch.parts import plan
     from ragtrace.batch.resume import begin
-    from ragtrace.batch.table import arguments, scorer_settings
+    from ragtrace.batch.table import arguments, limit_settings, scorer_settings
     from ragtrace.batch.work import BatchJob
+    from ragtrace.scoring.limits.judge_limiter import Spent
+    from ragtrace.service.judges import is_limited
     from ragtrace.settings import Settings
 
     if out in {None, "-"} or out is None:
@@ -96,7 +99,8 @@ def score_parts(
             f"--out {out}: {path} is scored in parts, so a folder is written; give the name of a folder"
         )
     scored, folder = load_engine(engine), OutputFolder(out).path
-    job = BatchJob(out=folder, settings=scorer_settings(Settings.resolve(arguments(**given))), jobs=jobs)
+    settings, spent = Settings.resolve(arguments(**given)), Spent()
+    job = BatchJob(out=folder, settings=scorer_settings(settings), jobs=jobs, limits=limit_settings(settings))
     parts = plan(path, form=form, without=folder)
     resumed = begin(parts, job, is_resumed=is_resumed)
     for line in large_parts(parts):
@@ -116,13 +120,17 @@ def score_parts(
             if result.rows or result.broken or result.failure:
                 without.discard(result.part.path)
             _take(summary, contexts, job, result)
+            if result.spent is not None:
+                spent.add(result.spent)
             progress.add(result)
     except KeyboardInterrupt:
         say(f"ragtrace: stopped; the same command with --resume goes on in {out}", file=sys.stderr)
         return 130
     progress.show()
     summary.without_records = sorted(without)
-    return _report(summary, limits, out, failed, foreign, contexts.warnings())
+    return _report(
+        summary, limits, out, failed, foreign, contexts.warnings(), spent if is_limited(settings) else None
+    )
 
 
 def large_parts(parts: Sequence[Part]) -> Iterator[str]:
@@ -208,12 +216,20 @@ def _add(summary: Summary, contexts: ContextsOfLangfuse, job: BatchJob, part: Pa
 
 
 def _report(
-    summary: Summary, limits: Sequence[Limit], out: str, failed: int, foreign: int, warnings: Iterable[str]
+    summary: Summary,
+    limits: Sequence[Limit],
+    out: str,
+    failed: int,
+    foreign: int,
+    warnings: Iterable[str],
+    spent: Spent | None,
 ) -> int:
     from ragtrace.cli.io.console import Shown
 
     console = Shown(stderr=False)
     summary.show(console)
+    if spent is not None:
+        console.print(str(spent))
     for warning in (*summary.warnings(), *warnings):
         console.print(f"warning: {warning}")
     before = "" if summary.before is None else f", {summary.before} there already"

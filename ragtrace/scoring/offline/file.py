@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable
+    from collections.abc import AsyncGenerator, Callable, Iterable
 
     from ragtrace.model import MetricResult, RagRecord
 
@@ -26,7 +26,11 @@ class Scores(Protocol):
 
 
 async def score_stream(
-    items: Iterable[tuple[Tag, RagRecord]], scorer: Scores, *, jobs: int
+    items: Iterable[tuple[Tag, RagRecord]],
+    scorer: Scores,
+    *,
+    jobs: int,
+    fits: Callable[[int], bool] = lambda _: True,
 ) -> AsyncGenerator[tuple[Tag, list[MetricResult]]]:
     """Yield each item's tag with its results as soon as they exist.
 
@@ -34,13 +38,25 @@ async def score_stream(
     they went in; those that finish together do too, so that a judge that never waits keeps the order of the input.
     The input is read as results are taken, so memory does not grow with it. Closing the iterator cancels what is
     under way; the scorer is closed in any case.
+
+    Args:
+        items: tags and records.
+        scorer: scores them.
+        jobs: most records under way.
+        fits: tells whether so many may be under way now; where not even one may, the rest of the input is left.
     """
     under_way: dict[asyncio.Task[list[MetricResult]], tuple[Tag, str]] = {}
     try:
         for tag, record in items:
-            while len(under_way) >= jobs or any(busy == record.id for _, busy in under_way.values()):
+            while under_way and (
+                len(under_way) >= jobs
+                or any(busy == record.id for _, busy in under_way.values())
+                or not fits(len(under_way) + 1)
+            ):
                 for done in await _finished(under_way):
                     yield under_way.pop(done)[0], done.result()
+            if not fits(len(under_way) + 1):
+                break
             under_way[asyncio.create_task(scorer.results(record))] = (tag, record.id)
         while under_way:
             for done in await _finished(under_way):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -126,6 +127,10 @@ class TakenSpans(SpanProcessor):
         if span.context is not None and span.context.trace_flags.sampled:
             self._delivery.took()
 
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002 - nothing is held here
+        """Do nothing; the base class returns None, at which older SDKs leave out the processors behind."""
+        return True
+
 
 class TakenLogs(LogRecordProcessor):
     """Counts the log records that are to be sent."""
@@ -181,16 +186,24 @@ class _Counted(Generic[Exporter]):
 
     def _is_sent(self, count: int, export: Callable[[], Enum]) -> bool:
         error = None
-        try:
-            with own_export():
+        with own_export():
+            try:
                 is_sent = export().name == "SUCCESS"
-        except Exception as raised:
-            is_sent, error = False, raised
+            except Exception as raised:
+                is_sent, error = False, raised
+                self._log_raised(raised)
         if is_sent:
             self._delivery.sent(count)
         else:
             self._delivery.failed(count, error)
         return is_sent
+
+    def _log_raised(self, error: Exception) -> None:
+        """Say what an exporter raises and does not log itself, as older ones do of an endpoint that is down."""
+        cause = error if isinstance(error, OSError) else type(error).__name__  # others may name contents
+        logging.getLogger(type(self._inner).__module__).error(
+            "Failed to export %s: %s", self._delivery.signal, cause
+        )
 
 
 class CountedSpans(_Counted[SpanExporter], SpanExporter):

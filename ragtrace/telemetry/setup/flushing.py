@@ -83,10 +83,13 @@ class DrainProcessor(SpanProcessor):
         """Drain, so that later processors export the spans of finished runs."""
         self.force_flush(_SHUTDOWN_MS)
 
-    @guarded
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Drain; False when the time is over first."""
-        drained = [pipeline.drain(timeout_millis / 1_000) for pipeline in list(self.pipelines)]
+        """Drain; False when the time is over first, since older SDKs leave out the processors behind it then."""
+        return self._drained(timeout_millis / 1_000) is not False
+
+    @guarded
+    def _drained(self, timeout_s: float) -> bool:
+        drained = [pipeline.drain(timeout_s) for pipeline in list(self.pipelines)]
         return all(drained)
 
 

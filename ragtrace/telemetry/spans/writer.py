@@ -130,11 +130,11 @@ class SpanWriter:
             start_time=started_ns,
         )
         given, parent = span.get_span_context(), trace.get_current_span(ambient).get_span_context()
-        # A no-op tracer hands the parent's own context back: two runs under it would share one identity.
+        # A no-op tracer hands back the parent's own context, under which two runs would share one identity, or none.
         if given.is_valid and given.span_id != parent.span_id:
             return Root(span, given, workflow)
         made_up = SpanContext(
-            trace_id=given.trace_id if given.is_valid else secrets.randbits(128) or 1,
+            trace_id=parent.trace_id if parent.is_valid else secrets.randbits(128) or 1,
             span_id=secrets.randbits(64) or 1,
             is_remote=False,
         )

@@ -127,7 +127,7 @@ def test_an_exponential_histogram_does_not_break_the_scrape(endpoint):
 
 
 def test_keys_that_fall_on_one_label_are_joined(endpoint):
-    meter_of(endpoint).create_counter("c").add(1, {"a.b": "x", "a_b": "y", "1": True, "l": ["p", "q"]})
+    meter_of(endpoint).create_counter("c").add(1, {"a.b": "x", "a_b": "y", "1": True, "l": ("p", "q")})
     assert 'c_total{_1="true",a_b="x;y",l="[\\"p\\", \\"q\\"]"} 1.0\n' in get(endpoint)[1]
 
 

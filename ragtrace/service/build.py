@@ -98,20 +98,22 @@ def build(
 
 
 def rebuild(inherited: Service) -> Service:
-    """Build the service of a forked child from its parent's settings, providers, sinks and store.
+    """Build the service of a forked child from its parent's settings, given providers, sinks and store.
 
-    It serves no metrics and no health checks: the ports are the parent's.
+    Our own providers are built anew, so that its series are not the parent's. It serves no metrics and no health
+    checks: the ports are the parent's.
 
     Raises:
         ConfigError: as `build`.
     """
     settings = inherited.settings
     limiter = _limiter(settings)
+    scorer = with_first_judge(build_scorer(settings, limiter, pairs=inherited.scorer.pairs), settings)
     service = Service(
         settings,
-        providers=inherited.providers,
+        providers=inherited.providers.of_child(),
         recorder=inherited.recorder,
-        scorer=with_first_judge(build_scorer(settings, limiter, pairs=inherited.scorer.pairs), settings),
+        scorer=scorer,
         limiter=limiter,
         sinks=inherited.sinks,
         storing=inherited.storing,

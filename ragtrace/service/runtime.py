@@ -314,7 +314,7 @@ def _bounded(timeout_s: object, call: str) -> float:
 def current() -> Service | None:
     """Return the service behind the recorder, None before the first use and after `shutdown`.
 
-    A forked child builds its own here, from the settings, providers, sinks and store of its parent.
+    A forked child builds its own here, from the settings, given providers, sinks and store of its parent.
     """
     if _state.inherited is not None:
         _rebuild()

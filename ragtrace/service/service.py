@@ -321,7 +321,7 @@ class Service:
         """Give up everything in a forked child: runs, ports, gauges and receipts are the parent's."""
         self.pipeline.leave_to_parent()
         self.instruments.close()
-        self.providers.reset_after_fork()
+        self.providers.leave_to_parent()
         for server in self.servers:
             server.leave_to_parent()
 

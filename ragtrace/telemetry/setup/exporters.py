@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricReader
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.trace import TracerProvider as TracerApi
-    from requests import Session
 
     from ragtrace.telemetry.setup.receipts import Receipts
 
@@ -80,7 +79,7 @@ def exporter_names(signal: str) -> list[str]:
             continue
         if name not in _OF_OTHERS:
             raise ConfigError(f"OTEL_{signal}_EXPORTER={name!r} is not known here{nearest(name, _EXPORTERS)}")
-        _say_once(f"OTEL_{signal}_EXPORTER={name} is not supported and is ignored; otlp, console and none are")
+        say_once(f"OTEL_{signal}_EXPORTER={name} is not supported and is ignored; otlp, console and none are")
     return [name for name in names if name != "none" and _is_known(signal, name)]
 
 
@@ -111,10 +110,11 @@ def _named(signal: str) -> list[str]:
     return [name.strip() for name in given.split(",") if name.strip()] or ["otlp"]
 
 
-def _say_once(text: str) -> None:
+def say_once(text: str) -> None:
+    """Log a warning that this process, and those that forked it, did not log yet."""
     if text not in _said:
         _said.add(text)
-        _log.warning(text)
+        _log.warning("%s", text)
 
 
 def protocol(signal: str) -> str:
@@ -235,18 +235,8 @@ def _exporter(signal: str, name: str) -> Any:
     if name == "otlp":
         name = "otlp_proto_grpc" if protocol(signal) == "grpc" else "otlp_proto_http"
     (found,) = _entries(signal, name)
-    return found.load()(**({"session": _session()} if name == "otlp_proto_http" else {}))
+    return found.load()()
 
 
 def _entries(signal: str, name: str) -> EntryPoints:
     return entry_points(group=f"opentelemetry_{signal.lower()}_exporter", name=name)
-
-
-def _session() -> Session | None:
-    """Return a session that no forked child shares; None where the SDK is to load one with credentials."""
-    given = [name for name in os.environ if name.startswith("OTEL_PYTHON_EXPORTER_OTLP")]
-    if any(name.endswith("_CREDENTIAL_PROVIDER") for name in given):
-        return None
-    from ragtrace.telemetry.setup.connections import own_session  # noqa: PLC0415 - not over gRPC
-
-    return own_session()

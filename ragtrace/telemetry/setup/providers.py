@@ -23,6 +23,7 @@ from ragtrace.telemetry.setup.exporters import (
 )
 from ragtrace.telemetry.setup.flushing import unended
 from ragtrace.telemetry.setup.receipts import Receipts
+from ragtrace.telemetry.setup.resource import instance_of, own_resource, warn_of_shared_series
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +46,7 @@ class Providers:
     Built by `providers`.
 
     Attributes:
+        service_name: ``service.name`` that was asked for.
         tracer_provider: makes spans.
         meter_providers: one, or two where a scrape endpoint stands beside the application's provider.
         logger_provider: takes events.
@@ -60,7 +62,10 @@ class Providers:
         *,
         own: Sequence[OwnProvider[object]] = (),
         receipts: Receipts | None = None,
+        service_name: str | None = None,
     ) -> None:
+        self.service_name = service_name
+        self._instance = instance_of(meter_providers[0])
         self.receipts = receipts or Receipts()
         self.tracer_provider = tracer_provider
         self.meter_providers = tuple(meter_providers)
@@ -130,13 +135,38 @@ class Providers:
         for delivery in self._deliveries:
             delivery.is_void = True
         owned = {name: one for name, one in self._all.items() if one in self._owned}
-        unended({name: partial(_stop, provider, timeout_s) for name, provider in owned.items()}, timeout_s)
+        unended({name: partial(_shut, provider) for name, provider in owned.items()}, timeout_s)
 
-    def reset_after_fork(self) -> None:
-        """Leave the accounts to the parent, in a forked child."""
+    def leave_to_parent(self) -> None:
+        """Send nothing more, in a forked child: items, counts, connections and receipts are the parent's."""
         for delivery in self._deliveries:
             delivery.reset_after_fork()
+            delivery.is_void = True
         self.receipts.reset_after_fork()
+
+    def of_child(self) -> Providers:
+        """Return the providers of a forked child: those of the application, and our own built anew.
+
+        The parent's end in their threads, which the SDK begins anew in a child.
+
+        Raises:
+            ConfigError: as `providers`.
+        """
+        meters = self._given(self.meter_providers[0])
+        found = _built(
+            self._given(self.tracer_provider),
+            meters,
+            self._given(self.logger_provider),
+            self.service_name,
+            is_forked=True,
+        )
+        if meters is not None:
+            warn_of_shared_series(meters, self._instance)
+        self.discard(0.0)
+        return found
+
+    def _given(self, provider: Given) -> Given | None:
+        return None if provider in self._owned else provider
 
     def unsent(self) -> dict[str, int]:
         """Return the number of unsent items of our own pipelines by signal; empty when all was sent."""
@@ -177,17 +207,30 @@ def providers(
         ConfigError: a given provider lacks its methods, or an ``OTEL_*`` variable names an unknown exporter or
             protocol.
     """
-    from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - only where providers are built
-
     _refuse("tracer_provider", tracer_provider, "get_tracer")
     _refuse("meter_provider", meter_provider, "get_meter")
     _refuse("logger_provider", logger_provider, "get_logger")
-    resource = Resource.create({"service.name": service_name} if service_name else {})
     tracers = tracer_provider or _global(trace.get_tracer_provider())
     meters = meter_provider or _global(metrics.get_meter_provider())
     loggers = logger_provider or _global(_logs.get_logger_provider())
     ours = {"TRACES": tracers, "METRICS": meters, "LOGS": loggers}
     check([signal for signal, provider in ours.items() if provider is None])
+    if meters is not None:
+        warn_of_shared_series(meters)
+    return _built(tracers, meters, loggers, service_name, readers=readers)
+
+
+def _built(
+    tracers: TracerProvider | None,
+    meters: MeterProvider | None,
+    loggers: LoggerProvider | None,
+    service_name: str | None,
+    *,
+    readers: Sequence[MetricReader] = (),
+    is_forked: bool = False,
+) -> Providers:
+    """Build our own in place of each that is None."""
+    resource = own_resource(service_name, is_forked=is_forked)
     own: list[OwnProvider[object]] = []
     receipts = Receipts()
     receipts.events = receipts.counts = "time"
@@ -214,7 +257,7 @@ def providers(
         own.append(OwnProvider(provider=scraped))
     else:
         all_meters = [meters]
-    return Providers(tracers, all_meters, loggers, own=own, receipts=receipts)
+    return Providers(tracers, all_meters, loggers, own=own, receipts=receipts, service_name=service_name)
 
 
 def _source_of(own: object) -> Source:
@@ -245,9 +288,14 @@ def _stop(provider: object, timeout_s: float) -> bool:
     try:
         return _flush(provider, timeout_s)
     finally:
-        shutdown = getattr(provider, "shutdown", None)
-        if shutdown is not None:
-            shutdown()
+        _shut(provider)
+
+
+def _shut(provider: object) -> bool:
+    shutdown = getattr(provider, "shutdown", None)
+    if shutdown is not None:
+        shutdown()
+    return True
 
 
 def _end(exporter: CountedSpans | CountedLogs | CountedMetrics) -> bool:

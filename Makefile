@@ -34,8 +34,15 @@ LOWEST_READY := $(LOWEST)/.ready
 NEWEST := build/newest
 # The newest Python too, where it is found.
 NEWEST_PYTHON ?= $(shell command -v python3.14 || echo $(PYTHON))
-INTEGRATION_TESTS := integrations tests/regressions tests/e2e/test_chain.py $(wildcard tests/e2e/test_acceptance_*.py) \
+# What a version of OpenTelemetry's SDK can break.
+SDK_TESTS := tests/unit/telemetry/setup tests/process/test_instances.py tests/e2e/test_chain.py
+INTEGRATION_TESTS := integrations tests/regressions $(SDK_TESTS) $(wildcard tests/e2e/test_acceptance_*.py) \
   $(wildcard tests/conformance)
+# LangChain's newest on opentelemetry-sdk 1.39, which others pin.
+OLDER_SDK := build/older-sdk
+OLDER_SDK_READY := $(OLDER_SDK)/.ready
+OLDER_SDK_TESTS := $(SDK_TESTS) integrations/langchain tests/regressions/test_langchain.py \
+  tests/e2e/test_acceptance_langchain.py $(wildcard tests/e2e/test_demo_chain_with_llm_judge.py)
 # Two workers: more gain nothing on two cores and make subprocess tests slow.
 WORKERS ?= 2
 STACK := docker compose -f dashboards/stack/compose.yaml
@@ -62,7 +69,7 @@ rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1)
 $(call install,$(1),$(2))
 endef
 
-.PHONY: api examples changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-phoenix test-mlflow test-peers test-beside test-frameworks test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs tutorial links lock phoenix-screenshot pictures ui-screenshots clean help wheel-check licences sbom audit release vendor
+.PHONY: api examples changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-older-sdk test-phoenix test-mlflow test-peers test-beside test-frameworks test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs tutorial links lock phoenix-screenshot pictures ui-screenshots clean help wheel-check licences sbom audit release vendor
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -122,7 +129,12 @@ $(LOWEST_READY): requirements/lowest.lock pyproject.toml | $(READY)
 	$(call install,$(LOWEST),--no-deps --no-build-isolation --editable .)
 	@touch $@
 
-environments: $(LOWEST_READY) $(PHOENIX_READY) $(MLFLOW_READY) $(BESIDE_READY) $(FRAMEWORKS_READY) $(NODE_READY) $(ENGINES_READY) $(PEERS_READY) $(DEPLOY_READY) ## all environments that tests install beside ours; --jobs 2 makes two at a time
+$(OLDER_SDK_READY): requirements/older-sdk.lock pyproject.toml | $(READY)
+	$(call environment,$(OLDER_SDK),--requirement requirements/older-sdk.lock)
+	$(call install,$(OLDER_SDK),--no-deps --no-build-isolation --editable .)
+	@touch $@
+
+environments: $(LOWEST_READY) $(OLDER_SDK_READY) $(PHOENIX_READY) $(MLFLOW_READY) $(BESIDE_READY) $(FRAMEWORKS_READY) $(NODE_READY) $(ENGINES_READY) $(PEERS_READY) $(DEPLOY_READY) ## all environments that tests install beside ours; --jobs 2 makes two at a time
 
 demo: $(READY) ## 300 questions to a real chain, scored live; an incident half-way
 	$(BIN)/ragtrace demo
@@ -172,6 +184,10 @@ test-newest: $(READY) ## the integrations on the newest versions that resolve to
 	$(call environment,$(NEWEST),--requirement requirements/newest.in)
 	$(NEWEST)/bin/python -m ragtrace.testing.versions
 	$(NEWEST)/bin/python -m pytest -n $(WORKERS) $(INTEGRATION_TESTS)
+
+test-older-sdk: $(OLDER_SDK_READY) ## LangChain's newest on opentelemetry-sdk 1.39, which google-adk and AWS's distribution bring (half a minute)
+	$(OLDER_SDK)/bin/python -m ragtrace.testing.versions
+	$(OLDER_SDK)/bin/python -m pytest -n $(WORKERS) $(OLDER_SDK_TESTS)
 
 check: $(READY) ## format, lint, types, layers, spelling
 	$(BIN)/ruff format --check .
@@ -294,6 +310,8 @@ lock: $(READY) ## resolve requirements/*.in anew
 	build/lock/bin/python -m pip freeze | grep -v ' @ ' > requirements/phoenix.lock
 	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/lowest.in | grep -v ragtrace \
 	  | grep -v '^[-.]' > requirements/lowest.lock
+	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/older-sdk.in | grep -v ragtrace \
+	  | grep -v '^[-.]' > requirements/older-sdk.lock
 	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/mlflow.in > requirements/mlflow.lock
 	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/peers.in > requirements/peers.lock
 	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url -c requirements/dev.lock \

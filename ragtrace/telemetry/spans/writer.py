@@ -130,7 +130,7 @@ class SpanWriter:
             start_time=started_ns,
         )
         given, parent = span.get_span_context(), trace.get_current_span(ambient).get_span_context()
-        # A no-op tracer hands back the parent's own context, under which two runs would share one identity, or none.
+        # A no-op tracer hands back the parent's own context, under which two runs would share one identity.
         if given.is_valid and given.span_id != parent.span_id:
             return Root(span, given, workflow)
         made_up = SpanContext(

@@ -193,7 +193,7 @@ class Flusher:
 
     @property
     def _keeper(self) -> str:
-        """Where units outlive this process; "" where they wait in its memory."""
+        """Name of what keeps units after this process; "" where they wait in its memory."""
         return "" if self._settings.units_at is None else "queue" if self._settings.queue else "spool"
 
     def _report(self, unscored_by: list[str], late: list[str], undelivered: Sequence[str]) -> ShutdownReport:

@@ -1,4 +1,4 @@
-"""What a shutdown left undone, and the line that says it."""
+"""State of a service after its shutdown, and the line that tells it."""
 
 from __future__ import annotations
 

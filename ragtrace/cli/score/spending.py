@@ -1,4 +1,4 @@
-"""What a run of ``ragtrace score`` may spend on its judge, and what it has spent."""
+"""Budgets of one run of ``ragtrace score``, and the lines that they leave without a score."""
 
 from __future__ import annotations
 

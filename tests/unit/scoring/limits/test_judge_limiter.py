@@ -133,7 +133,7 @@ async def test_with_no_budget_left_the_gate_is_closed_until_midnight(clock: Hand
 
 async def test_a_call_dearer_than_a_day_is_told_what_to_raise(clock: HandClock) -> None:
     own = Prices(input_usd_per_million=1e6, output_usd_per_million=0.0)
-    with pytest.raises(JudgeOverBudget, match="raise it"):
+    with pytest.raises(JudgeOverBudget, match="raise budget_usd_per_day or budget_tokens_per_day"):
         await call(limiter_of(clock, prices=own, usd_per_day=399.0))
 
 

@@ -12,7 +12,7 @@ OURS = "ragtrace-otel"
 _INSTALL = "pip install . in a clone"  # until the first release
 STRANGER = "ragtrace"  # a distribution of that name belongs to another project, and its files would overwrite ours
 SHOWN = ("opentelemetry-sdk", "langchain-core", "llama-index-core", "openai")
-_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*>=\s*([0-9][0-9.]*)(?:.*extra == ['\"]([\w-]+)['\"])?")
+_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)[^;]*?>=\s*([0-9][0-9.]*)(?:.*extra == ['\"]([\w-]+)['\"])?")
 
 
 class Floor(NamedTuple):

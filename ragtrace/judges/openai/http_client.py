@@ -1,7 +1,8 @@
 """The HTTP client under the package openai.
 
 Bodies end early, no redirect is followed, and a log shows no secret. Imported at the first call of a judge,
-since openai takes 0.6 s and 59 MB.
+since openai takes 0.6 s and 59 MB. Releases of openai stand on different HTTP packages, and more than one of them
+may be installed. Ours is the one of openai's own client.
 """
 
 from __future__ import annotations
@@ -11,18 +12,29 @@ import logging
 import zlib
 from collections.abc import AsyncGenerator
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
-from httpx2 import URL, AsyncByteStream
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator
 
-    from httpx2 import Request, Response
-
     from ragtrace.judges.openai.addresses import JudgeAddress
+
+
+def _http_package() -> Any:
+    """Return the package whose client openai's own extends. Its types cannot be named, since there are two."""
+    packages = [kind.__module__.partition(".")[0] for kind in DefaultAsyncHttpxClient.__mro__]
+    return import_module(next(name for name in packages if name != "openai"))
+
+
+_http = _http_package()
+_AsyncByteStream: Any = _http.AsyncByteStream
+_URL: Any = _http.URL
+_CORE = _http.__name__.replace("httpx", "httpcore")  # the package below it, of the same release
+HTTP_PACKAGES = frozenset({_http.__name__, _CORE})
 
 MOST_ERROR_BYTES = 65_536  # of a body whose status is an error; 4,000 characters of it are read
 _PIECE = 65_536
@@ -31,9 +43,9 @@ _LEAST_SECRET_CHARS = 5  # a shorter one stands in many lines by chance; the pla
 # They log each reply: httpx at INFO the reason phrase, the others at DEBUG the headers. A redirect repeats the
 # query of the URL, and a server may echo all.
 _LOGGERS = (
-    "httpx2",
+    _http.__name__,
     "openai._base_client",
-    *(f"httpcore2.{name}" for name in ("http11", "http2", "connection", "proxy")),
+    *(f"{_CORE}.{name}" for name in ("http11", "http2", "connection", "proxy")),
 )
 
 
@@ -49,7 +61,7 @@ class UnusableReply(Exception):
         self.status = status
 
 
-class BoundedBody(AsyncByteStream):
+class BoundedBody(_AsyncByteStream):  # type: ignore[misc] # of one package or the other
     """A body that ends after so many unpacked bytes.
 
     httpx inflates a piece of 64 KiB to 64 MB at once, and reads the body of an error to its end whatever its size.
@@ -60,7 +72,7 @@ class BoundedBody(AsyncByteStream):
         is_packed: whether it is gzip. A broken one ends where it breaks.
     """
 
-    def __init__(self, body: AsyncByteStream, most: int, *, is_packed: bool) -> None:
+    def __init__(self, body: Any, most: int, *, is_packed: bool) -> None:
         self._body = body
         self._left = most
         self._unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS) if is_packed else None
@@ -112,19 +124,30 @@ class _SecretFilter(logging.Filter):
             logging.getLogger(name).addFilter(self)  # a second time adds nothing
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Remove the secrets from a log line, and pass it on."""
-        said = shown = record.getMessage()
-        for secret in sorted(self._secrets, key=len, reverse=True):
-            shown = shown.replace(secret, "[key]")
+        """Remove the secrets from a log line, and pass it on.
+
+        openai 2 logs tracebacks. They stay as text: a handler that is given the exception may show the variables of
+        its frames, and with them the request.
+        """
+        said = record.getMessage()
+        shown = self._hidden(said)
         if shown != said:
             record.msg, record.args = shown, None
+        if record.exc_info:
+            record.exc_text = self._hidden(logging.Formatter().formatException(record.exc_info))
+            record.exc_info = None
         return True
+
+    def _hidden(self, said: str) -> str:
+        for secret in sorted(self._secrets, key=len, reverse=True):
+            said = said.replace(secret, "[key]")
+        return said
 
 
 _secret_filter = _SecretFilter()
 
 
-class _LoggedURL(URL):
+class _LoggedURL(_URL):  # type: ignore[misc] # the same
     """A URL that is logged without its query. httpx and openai log the URL of each request."""
 
     def __str__(self) -> str:
@@ -146,7 +169,7 @@ def client_of(address: JudgeAddress, api_key: str, *, timeout_s: float, max_byte
         max_bytes: a longer body is cut one byte behind it, so that the cut shows.
     """
 
-    async def before(request: Request) -> None:
+    async def before(request: Any) -> None:
         request.headers["Accept-Encoding"] = "gzip"
         if address.login:
             token = base64.b64encode(address.login.encode()).decode()
@@ -154,7 +177,7 @@ def client_of(address: JudgeAddress, api_key: str, *, timeout_s: float, max_byte
         if address.query:
             request.url = _LoggedURL(request.url.copy_with(query=address.query.encode()))
 
-    async def after(response: Response) -> None:
+    async def after(response: Any) -> None:
         status, headers = response.status_code, response.headers
         if 300 <= status < 400:
             # Also before httpx reads the address: the one it makes of a strange location raises.
@@ -167,7 +190,6 @@ def client_of(address: JudgeAddress, api_key: str, *, timeout_s: float, max_byte
             raise UnusableReply(f"packed its reply in a way that was not asked for ({status})", status)
         headers["content-type"] = "application/json"  # a charset of its own choice may name any codec of Python
         most = MOST_ERROR_BYTES if status >= 400 else max_bytes + 1
-        assert isinstance(response.stream, AsyncByteStream)  # noqa: S101 - for the type; httpx asserts it as well
         response.stream = BoundedBody(response.stream, most, is_packed=packing in _PACKED)
 
     _secret_filter.hide((api_key, *address.secrets))

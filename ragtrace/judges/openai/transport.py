@@ -8,12 +8,13 @@ for three, and they repeat at once where a server asks for more than a minute. N
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import random
 import re
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
+from importlib import metadata
+from importlib.util import find_spec
 from itertools import count
 from time import time
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.limiter import RateLimiter
 
+OPENAI_RANGE = ">=2.0,<4"  # of the extra `openai` in pyproject.toml
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 Endpoint = Literal["chat", "embeddings"]
 _TOO_LONG_STATUS = frozenset({400, 413, 422})
@@ -60,8 +62,8 @@ _REFUSALS = frozenset({401, 402, 403, 404})
 _MOST_VALUES = 300_000  # in JSON; one takes 64 bytes of memory, and of an answer of 1 MB some 500,000 could be made
 _MOST_HEADER = 64
 _MOST_RETRY_AFTER_S = 86_400.0
-# Modules of the client's HTTP layers: their errors while a body is read are broken connections.
-_NETWORK = frozenset({"httpx", "httpx2", "httpcore", "httpcore2", "anyio", "h11", "h2", "ssl"})
+# Modules below the client's HTTP package: their errors while a body is read are broken connections, as its own are.
+_NETWORK = frozenset({"anyio", "h11", "h2", "ssl"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +106,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A failed attempt.
+    """A failed attempt. What the server said is in no traceback, since it may repeat the key.
 
     Attributes:
         error: the error to raise when no retry helps; carries ``status`` and ``retry_after_s`` where known.
@@ -117,13 +119,13 @@ class Fault:
     error: JudgeError
     result: AttemptResult
     may_repeat: bool = False
-    complaint: str = ""
-    param: str | None = None
+    complaint: str = field(default="", repr=False)
+    param: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A reply that may be read.
+    """A reply that may be read. It is in no traceback either.
 
     Attributes:
         body: its JSON object.
@@ -131,9 +133,9 @@ class Answer:
         message: of the endpoint ``chat``, the message of the first choice with its ``finish_reason``.
     """
 
-    body: Mapping[str, object]
+    body: Mapping[str, object] = field(repr=False)
     result: AttemptResult
-    message: Mapping[str, object] = field(default_factory=dict)
+    message: Mapping[str, object] = field(default_factory=dict, repr=False)
 
     @property
     def usage(self) -> JudgeUsage:
@@ -158,7 +160,8 @@ class Transport:
 
     Raises:
         MissingExtra: the package openai is not installed.
-        ConfigError: the address is none, or the key holds a character that no header may hold.
+        ConfigError: its release is another than 2 or 3, the address is none, or the key holds a character that no
+            header may hold.
     """
 
     def __init__(
@@ -171,8 +174,7 @@ class Transport:
         retry: RetryPolicy,
         limiter: RateLimiter | None = None,
     ) -> None:
-        if importlib.util.find_spec("openai") is None:
-            raise MissingExtra("openai", "openai")
+        _check_openai()
         try:
             self._address = JudgeAddress.of(base_url or DEFAULT_BASE_URL)
         except ValueError:
@@ -312,7 +314,7 @@ class Transport:
     def _fault_of(self, error: Exception) -> Fault:
         import openai  # noqa: PLC0415 -- loaded by now
 
-        from ragtrace.judges.openai.http_client import UnusableReply  # noqa: PLC0415 -- the same
+        from ragtrace.judges.openai.http_client import HTTP_PACKAGES, UnusableReply  # noqa: PLC0415 -- the same
 
         for unusable in (error, error.__cause__):  # the oldest openai wraps it
             if isinstance(unusable, UnusableReply):
@@ -326,7 +328,7 @@ class Transport:
             return self._status_fault(error)
         is_network = (
             isinstance(error, openai.APIConnectionError | OSError)
-            or type(error).__module__.partition(".")[0] in _NETWORK
+            or type(error).__module__.partition(".")[0] in _NETWORK | HTTP_PACKAGES
         )
         cause = type(error.__cause__ or error).__name__
         return self._unavailable(f"cannot be reached or broke the connection ({cause})", may_repeat=is_network)
@@ -405,6 +407,21 @@ _OF_MONEY = {
     402: "refuses the judge's calls (402): the account has no money left",
     429: "refuses the judge's calls (429): the quota of the account is used up",
 }
+
+
+def _check_openai() -> None:
+    """Refuse a missing openai, and a release outside the range. The package is not loaded."""
+    if find_spec("openai") is None:
+        raise MissingExtra("openai", "openai")
+    try:
+        found = metadata.distribution("openai")
+    except metadata.PackageNotFoundError:  # of a frozen application, which may leave metadata out
+        return
+    if found.version.partition(".")[0] not in {"2", "3"}:
+        raise ConfigError(
+            f"openai {found.version} in {found.locate_file('')} is outside {OPENAI_RANGE},"
+            f' which judges and embedders openai:MODEL need: pip install "openai{OPENAI_RANGE}"'
+        )
 
 
 def _one_call(input_tokens: int | None, output_tokens: int | None) -> JudgeUsage:

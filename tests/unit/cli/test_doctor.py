@@ -418,5 +418,6 @@ def test_the_floors_are_those_of_our_own_metadata():
     assert floors["opentelemetry-sdk", ""] == "1.39"
     assert floors["langchain-core", "langchain"] == "1.0"
     assert floors["llama-index-core", "llamaindex"] == "0.14"
+    assert floors["openai", "openai"] == "2.0", "also where the metadata names the bound above it first"
     assert not [extra for _, extra in floors if extra == "all"]
     assert own_floors("a-package-that-nobody-made") is None

@@ -21,7 +21,7 @@ from pydantic import FailFast
 from ragtrace.errors import ConfigError, JudgeError, JudgeInvalidOutput, JudgeRateLimited, JudgeUnavailable
 from ragtrace.judges.llm import replies
 from ragtrace.judges.openai.client import OpenAIChat, OpenAIEmbedder
-from ragtrace.judges.openai.http_client import MOST_ERROR_BYTES
+from ragtrace.judges.openai.http_client import HTTP_PACKAGES, MOST_ERROR_BYTES
 from tests.unit.judges.openai.asking import GOOD, ONCE, Counting, ask, chat_of, limiter_of
 from tests.unit.judges.openai.judge_server import Answer, completion
 
@@ -353,12 +353,12 @@ async def test_no_secret_of_the_address_is_in_a_log_or_error(
     if status == 200:
         judge_server.always = lambda _: GOOD
     model = chat_of(secretive, retry=ONCE)
-    with everything_logged(caplog, "httpx", "httpx2", "httpcore", "httpcore2", "openai", "ragtrace"):
+    with everything_logged(caplog, *HTTP_PACKAGES, "openai", "ragtrace"):
         (outcome,) = await asyncio.gather(ask(model), return_exceptions=True)
     shown = caplog.text + "".join(repr(record.__dict__) for record in caplog.records)
     shown += repr(outcome) + repr(vars(outcome) if isinstance(outcome, Exception) else "") + repr(model)
     shown += model.fingerprint() + repr(vars(model._transport).get("base_url"))
-    assert any(record.name.startswith("httpx") for record in caplog.records), "the client logs its requests"
+    assert {record.name for record in caplog.records} & HTTP_PACKAGES, "the client logs its requests"
     for secret in (PASSWORD, TOKEN, LOGIN):
         assert secret not in shown
 
@@ -371,7 +371,7 @@ async def test_no_secret_that_a_server_sends_back_is_in_a_log(
     secrets = (PASSWORD, TOKEN, LOGIN, "sk-9f31c0")
     headers = {"Location": f"/v1/chat?api-key={TOKEN}", "X-Echo": ", ".join(secrets), "X-Version": "1"}
     judge_server.always = lambda _: Answer(status, GOOD.body, headers)
-    with everything_logged(caplog, "httpx2", "httpcore2", "openai"):
+    with everything_logged(caplog, *HTTP_PACKAGES, "openai"):
         await asyncio.gather(
             ask(chat_of(secretive, retry=ONCE, api_key="sk-9f31c0")),
             return_exceptions=True,
@@ -387,8 +387,7 @@ async def test_no_secret_in_a_reason_phrase_or_a_host_is_in_a_log_or_error(
     raw: Any, caplog: pytest.LogCaptureFixture, line: str
 ) -> None:
     server = raw(lambda: iter([f"{line.format(TOKEN)}\r\nContent-Length: 0\r\n\r\n".encode()]))
-    with caplog.at_level(logging.DEBUG):
-        logging.getLogger("httpx2").setLevel(logging.INFO)
+    with everything_logged(caplog, *HTTP_PACKAGES):
         (outcome,) = await asyncio.gather(
             ask(chat_of(f"{server.url}?api-key={TOKEN}&v=1", retry=ONCE)),
             return_exceptions=True,

@@ -161,7 +161,7 @@ class ServerWriter:
         self._client = openai.OpenAI(
             base_url=base_url, api_key=api_key or "none", timeout=_TIMEOUT_S, max_retries=1
         )
-        self.model = model or self._first_model(shown_address(base_url or ""))
+        self.model = model or self._first_model(shown_address(base_url or ""), api_key)
 
     def write(self, system: str, user: str) -> AIMessage:
         """Ask the model; raises the client's own errors."""
@@ -179,11 +179,12 @@ class ServerWriter:
             }
         return message
 
-    def _first_model(self, where: str) -> str:
+    def _first_model(self, where: str, api_key: str | None) -> str:
+        names, fault = [], ""
         try:
-            listed = list(self._client.models.list())
-        except Exception as error:
-            raise ConfigError(f"{where}: the server lists no models ({error}); give --model NAME") from error
-        if not listed:
-            raise ConfigError(f"{where}: the server lists no models; give --model NAME")
-        return str(listed[0].id)
+            names = [model.id for model in self._client.models.list()]
+        except Exception as error:  # holds the request, and so the key; ours is not chained to it
+            fault = f" ({str(error).replace(api_key or '***', '***')})"
+        if not names:
+            raise ConfigError(f"{where}: the server lists no models{fault}; give --model NAME")
+        return names[0]

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from functools import cache
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 
-from ragtrace.demo.answers import REFUSAL, OfflineWriter, best_sentences, has_answer, render_prompt
+import pytest
+
+from ragtrace.demo.answers import REFUSAL, OfflineWriter, ServerWriter, best_sentences, has_answer, render_prompt
 from ragtrace.demo.handbook import handbook, questions
 from ragtrace.demo.incident import HURT_CHANNEL, Incident, channel_of
 from ragtrace.demo.search import rerank, search
+from ragtrace.errors import ConfigError
 
 TEXTS = {passage.id: passage.text for passage in handbook()}
 
@@ -66,3 +73,29 @@ def test_search_finds_an_answering_passage_for_nine_questions_in_ten() -> None:
         any(question.grades.get(str(it.id), 1) >= 4 for it in search(question.query, 12)) for question in graded
     )
     assert found >= 0.9 * len(graded)
+
+
+class _Echo(BaseHTTPRequestHandler):
+    """A server that refuses every key, and repeats it."""
+
+    def do_GET(self) -> None:
+        said = json.dumps({"error": {"message": f"no such key: {self.headers['authorization']}"}}).encode()
+        self.send_response(401)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, *_: Any) -> None:
+        """Quiet."""
+
+
+def test_a_refused_key_is_in_no_error() -> None:
+    with HTTPServer(("127.0.0.1", 0), _Echo) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        with pytest.raises(
+            ConfigError, match=r"the server lists no models \(.*401.*\); give --model NAME"
+        ) as caught:
+            ServerWriter(None, base_url=f"http://127.0.0.1:{server.server_port}/v1", api_key="sk-7f3a9c")
+        server.shutdown()
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None), "the client's own holds its request"
+    assert "sk-7f3a9c" not in str(caught.value)

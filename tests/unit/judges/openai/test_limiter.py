@@ -163,3 +163,30 @@ def test_jitter_is_full_bounded_and_ends() -> None:
         assert max(row) > bound_s * 0.9
         assert min(row) < bound_s * 0.1
     assert patience.wait_s(2_000) is None
+
+
+@pytest.mark.parametrize("kind", ["chat", "embeddings"])
+@pytest.mark.parametrize(
+    ("status", "fate"), [(408, "failed"), (429, "rate_limited"), (500, "failed"), (503, "failed")]
+)
+async def test_the_client_repeats_nothing_by_itself(
+    judge_server: JudgeServer, status: int, fate: str, kind: str
+) -> None:
+    """Neither on a status nor where the server asks for it: each request of the server's count passed the limiter."""
+    headers = {"x-should-retry": "true", "retry-after-ms": "1"}
+    judge_server.always = lambda _: Answer(status, {"error": {"message": "again"}}, headers)
+    limiter = Counting(limiter_of())
+    retry = RetryPolicy(attempts=4, backoff_s=0.001)
+    settings: dict[str, Any] = {"api_key": "k", "limiter": limiter, "retry": retry}
+    if kind == "chat":
+        model: Any = chat_of(judge_server, **settings)
+        call = ask(model)
+    else:
+        model = OpenAIEmbedder("m", base_url=judge_server.url, **settings)
+        call = model.embed(["one"])
+    with pytest.raises(JudgeRateLimited if status == 429 else JudgeUnavailable):
+        await call
+    assert [result.fate for result in limiter.results] == [fate] * 4
+    assert len(judge_server.requests) == len(limiter.needs) == model._transport.requests_sent == 4
+    retried = {request.headers.get("x-stainless-retry-count") for request in judge_server.requests}
+    assert retried == {"0"}, "the client counts its own repeats"

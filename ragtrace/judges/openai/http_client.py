@@ -24,13 +24,16 @@ if TYPE_CHECKING:
     from ragtrace.judges.openai.addresses import JudgeAddress
 
 
-def _http_package() -> Any:
-    """Return the package whose client openai's own extends. Its types cannot be named, since there are two."""
-    packages = [kind.__module__.partition(".")[0] for kind in DefaultAsyncHttpxClient.__mro__]
-    return import_module(next(name for name in packages if name != "openai"))
+def http_package(client: type) -> Any:
+    """Return the package of a client's base class, whatever stands between.
+
+    That may be openai or an instrumentation. Types of the package cannot be named, since there are two.
+    """
+    base = client.__mro__[-2]  # the last is object
+    return import_module(base.__module__.partition(".")[0])
 
 
-_http = _http_package()
+_http = http_package(DefaultAsyncHttpxClient)
 _AsyncByteStream: Any = _http.AsyncByteStream
 _URL: Any = _http.URL
 _CORE = _http.__name__.replace("httpx", "httpcore")  # the package below it, of the same release

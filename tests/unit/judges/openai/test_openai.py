@@ -33,6 +33,7 @@ from ragtrace.judges.base import Judge
 from ragtrace.judges.llm.chat import ChatReply
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.openai.client import OpenAIChat, OpenAIEmbedder
+from ragtrace.judges.openai.http_client import BoundedBody, http_package
 from ragtrace.model import RagRecord
 from tests.unit.judges.openai.asking import GOOD, KEY, ONCE, QUICK, SCHEMA, ask, chat_of
 from tests.unit.judges.openai.judge_server import Answer, completion, refusal
@@ -359,6 +360,15 @@ def test_the_package_openai_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(MissingExtra, match=r"ragtrace-otel\[openai\]"):
         OpenAIChat("m", api_key="k")
+
+
+def test_the_http_package_is_that_of_the_clients_base() -> None:
+    """Both may be installed, and an instrumentation may stand between openai's client and its base."""
+    own = http_package(openai.DefaultAsyncHttpxClient)
+    instrumented = type("Instrumented", (own.AsyncClient,), {"__module__": "opentelemetry.instrumentation.http"})
+    assert http_package(type("Client", (instrumented,), {"__module__": "openai"})) is own
+    assert own.__name__ == ("httpx" if openai.__version__.startswith("2.") else "httpx2")
+    assert issubclass(BoundedBody, own.AsyncByteStream)
 
 
 async def test_a_judge_over_http_repairs_once(judge_server: JudgeServer) -> None:

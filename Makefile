@@ -43,6 +43,12 @@ OLDER_SDK := build/older-sdk
 OLDER_SDK_READY := $(OLDER_SDK)/.ready
 OLDER_SDK_TESTS := $(SDK_TESTS) integrations/langchain tests/regressions/test_langchain.py \
   tests/e2e/test_acceptance_langchain.py $(wildcard tests/e2e/test_demo_chain_with_llm_judge.py)
+# openai 2 at its floor, with LlamaIndex's own OpenAI package (0.3 GB).
+OPENAI2 := build/openai2
+OPENAI2_READY := $(OPENAI2)/.ready
+OPENAI_TESTS := tests/unit/judges/openai tests/unit/judges/llm tests/unit/judges/test_registry.py tests/unit/judges/test_panel.py \
+  tests/unit/service/test_limits.py tests/fuzz/test_judge_replies.py tests/e2e/test_loop.py tests/e2e/test_judge_key.py \
+  tests/e2e/test_demo_chain_with_llm_judge.py
 # Two workers: more gain nothing on two cores and make subprocess tests slow.
 WORKERS ?= 2
 STACK := docker compose -f dashboards/stack/compose.yaml
@@ -69,7 +75,7 @@ rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1)
 $(call install,$(1),$(2))
 endef
 
-.PHONY: api examples changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-older-sdk test-phoenix test-mlflow test-peers test-beside test-frameworks test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs tutorial links lock phoenix-screenshot pictures ui-screenshots clean help wheel-check licences sbom audit release vendor
+.PHONY: api examples changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-openai2 test-older-sdk test-phoenix test-mlflow test-peers test-beside test-frameworks test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs tutorial links lock phoenix-screenshot pictures ui-screenshots clean help wheel-check licences sbom audit release vendor
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -129,12 +135,17 @@ $(LOWEST_READY): requirements/lowest.lock pyproject.toml | $(READY)
 	$(call install,$(LOWEST),--no-deps --no-build-isolation --editable .)
 	@touch $@
 
+$(OPENAI2_READY): requirements/openai2.lock pyproject.toml | $(READY)
+	$(call environment,$(OPENAI2),--requirement requirements/openai2.lock)
+	$(call install,$(OPENAI2),--no-deps --no-build-isolation --editable .)
+	@touch $@
+
 $(OLDER_SDK_READY): requirements/older-sdk.lock pyproject.toml | $(READY)
 	$(call environment,$(OLDER_SDK),--requirement requirements/older-sdk.lock)
 	$(call install,$(OLDER_SDK),--no-deps --no-build-isolation --editable .)
 	@touch $@
 
-environments: $(LOWEST_READY) $(OLDER_SDK_READY) $(PHOENIX_READY) $(MLFLOW_READY) $(BESIDE_READY) $(FRAMEWORKS_READY) $(NODE_READY) $(ENGINES_READY) $(PEERS_READY) $(DEPLOY_READY) ## all environments that tests install beside ours; --jobs 2 makes two at a time
+environments: $(LOWEST_READY) $(OPENAI2_READY) $(OLDER_SDK_READY) $(PHOENIX_READY) $(MLFLOW_READY) $(BESIDE_READY) $(FRAMEWORKS_READY) $(NODE_READY) $(ENGINES_READY) $(PEERS_READY) $(DEPLOY_READY) ## all environments that tests install beside ours; --jobs 2 makes two at a time
 
 demo: $(READY) ## 300 questions to a real chain, scored live; an incident half-way
 	$(BIN)/ragtrace demo
@@ -188,6 +199,11 @@ test-newest: $(READY) ## the integrations on the newest versions that resolve to
 test-older-sdk: $(OLDER_SDK_READY) ## LangChain's newest on opentelemetry-sdk 1.39, which google-adk and AWS's distribution bring (half a minute)
 	$(OLDER_SDK)/bin/python -m ragtrace.testing.versions
 	$(OLDER_SDK)/bin/python -m pytest -n $(WORKERS) $(OLDER_SDK_TESTS)
+
+test-openai2: $(READY) $(OPENAI2_READY) ## LLM judges with the lowest openai, beside LlamaIndex's own OpenAI package
+	$(BIN)/mypy --python-executable $(OPENAI2)/bin/python --cache-dir .mypy_cache/openai2 -p ragtrace.judges.openai
+	NLTK_DATA=$$(echo $(CURDIR)/$(OPENAI2)/lib/python3*/site-packages/llama_index/core/_static/nltk_cache) \
+	  $(OPENAI2)/bin/python -m pytest -n $(WORKERS) $(OPENAI_TESTS)
 
 check: $(READY) ## format, lint, types, layers, spelling
 	$(BIN)/ruff format --check .
@@ -312,6 +328,9 @@ lock: $(READY) ## resolve requirements/*.in anew
 	  | grep -v '^[-.]' > requirements/lowest.lock
 	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/older-sdk.in | grep -v ragtrace \
 	  | grep -v '^[-.]' > requirements/older-sdk.lock
+
+	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/openai2.in | grep -v ragtrace \
+	  | grep -v '^[-.]' > requirements/openai2.lock
 	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/mlflow.in > requirements/mlflow.lock
 	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url requirements/peers.in > requirements/peers.lock
 	$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url -c requirements/dev.lock \

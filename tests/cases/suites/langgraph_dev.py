@@ -211,7 +211,9 @@ async def agent_ainvoke() -> list[str]:
             def bind_tools(self, *_: Any, **__: Any) -> Any:
                 return self
 
-        agent: Any = create_agent(Caller(messages=replies), [create_retriever_tool(Help(), "help", "The help pages.")])
+        agent: Any = create_agent(
+            Caller(messages=replies), [create_retriever_tool(Help(), "help", "The help pages.")]
+        )
         found = await agent.ainvoke({"messages": [("human", QUESTION)]})
         said.append(str(found["messages"][-1].content))
     return said

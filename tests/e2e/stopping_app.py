@@ -52,7 +52,7 @@ def wrong_calls() -> None:
         run.generated(inputs=5)
         run.answered("In Oslo.", parts=5)
         run.set_k("secret of Ada")
-        run.labels({"a": "secret of Ada"})
+        run.labels({"a": "secret of Ada"})  # type: ignore[dict-item]
         run.feedback("secret of Ada")
         run.add_tags(5)
         run.add_metadata(5)

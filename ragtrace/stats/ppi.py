@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
+_NOTHING = 1e-12  # of a sum of squares: less is what rounding leaves
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoweredMean:
     """The corrected mean and the mean of the labels, with 95 % intervals.
@@ -24,8 +27,8 @@ class PoweredMean:
     No mean or bound leaves the labels' scale.
 
     Attributes:
-        mean: mean(label) + weight * (mean(score, unlabelled) - mean(score, labelled)).
-        weight: how far the judge is trusted, PPI++'s lambda; 0 leaves the labels alone.
+        mean: mean of label + weight * (mean(score, unlabelled) - score) over the labelled units.
+        weight: how far the judge is trusted, PPI++'s lambda, on average over the units; 0 leaves the labels alone.
         labelled_mean: mean of the labels alone, with its own bounds.
         n: labelled units.
         n_unlabelled: units with a score alone.
@@ -55,15 +58,22 @@ def powered_mean(
     that does not go with the labels gets the weight 0. The judge's scale does not matter. The weight that costs the
     least variance is cov(label, score) / ((1 + n / N) var(score)) (Angelopoulos, Duchi, Zrnic, PPI++, 2023).
 
-    Three things are ours, as the plain interval is too short where labels are few or nearly all the same. Residuals
-    are those of the label left out (HC3). Four labels are added to the interval, two at either end of the scale
-    (Agresti and Coull, 1998): they widen it and draw its middle from the end. And the weight is shrunk by its own
-    uncertainty, so that a useless judge costs about 1 % of the squared error of the labels alone, not 3 %.
+    Four things are ours, as the plain interval is too short where labels are few or nearly all the same.
 
-    Measured with 4 judges, 20 to 200 labels (two values, shares, grades), means from .5 to .985 of the scale and
-    300 other scores: of 1,500 draws each, .94 or more of the intervals held the truth, mostly .96 to .99. Wider,
-    but with its middle left in place, it held .76 where nearly all labels are the same. The added labels cost
-    nothing at a mean of .5, and 8 to 27 % of the width at .9 to .97 with 50 labels.
+    - The score of a unit has the weight that the other units give (cross-fitting). One weight from all labels is
+      small just where they came out too good: it put the mean of 20 labels 0.02 to 0.03 too high where 0.9 were good.
+    - A weight is shrunk by its own uncertainty, so that a useless judge costs 1 to 2 % of the squared error of 20
+      labels alone, and less of more labels.
+    - Residuals are those of the label left out.
+    - Four labels are added to the interval, two at either end of the scale (Agresti and Coull, 1998). They widen it
+      and draw its middle from the end.
+
+    Measured with 4 judges, 20 to 200 labels (two values, shares, grades), means from 0.5 to 0.985 of the scale and
+    300 other scores: of 1,500 draws each, 0.94 or more of the intervals held the truth, mostly 0.96 to 0.99. The
+    mean of 20 labels was off by 0.005 of the scale at most, and that of 50 by 0.002; the draws leave as much open.
+    Where hardly one of 20 labels differs, at a mean of 0.985, the squared error is up to 7 % above that of the
+    labels alone. The added labels make the interval of 50 labels of two values 10 to 36 % wider at a mean of 0.9,
+    and 34 to 48 % at 0.95.
 
     Args:
         labels: of the labelled units.
@@ -95,13 +105,14 @@ def powered_mean(
     n, n_rest = len(y), len(rest)
     if n < 4:
         return None
-    weight = _weight(y, f, rest)
-    shift = weight * (float(rest.mean()) - float(f.mean())) if weight else 0.0
+    weights = _weights(y, f, rest)
+    weight = float(weights.mean())
+    corrected = y + weights * (rest.mean() - f) if weight else y
     beside = weight**2 * float(np.var(rest, ddof=1)) / n_rest if weight else 0.0
     labelled = float(y.mean())
-    mean = min(max(labelled + shift, scale[0]), scale[1])
-    low, high = _bounds(mean, n, _squares(y, f, weight), scale, n - 2, beside)
-    labelled_low, labelled_high = _bounds(labelled, n, _squares(y, f, 0.0), scale, n - 1)
+    mean = min(max(float(corrected.mean()), scale[0]), scale[1])
+    low, high = _bounds(mean, n, _squares(corrected, f if weight else None), scale, n - 2, beside)
+    labelled_low, labelled_high = _bounds(labelled, n, _squares(y), scale, n - 1)
     return PoweredMean(
         mean=mean,
         low=low,
@@ -115,28 +126,44 @@ def powered_mean(
     )
 
 
-def _weight(y: Array, f: Array, rest: Array) -> float:
-    """Return the weight of least variance, shrunk by its own uncertainty."""
-    n, n_rest = len(y), len(rest)
-    if n_rest < 2 or np.ptp(f) == 0.0 or np.ptp(y) == 0.0:
-        return 0.0
-    correlation = float(np.corrcoef(y, f)[0, 1])
-    shrunk = max(0.0, 1.0 - 1.0 / max(n * correlation**2, 1e-9))
-    together = np.concatenate([f, rest])
-    covariance = float(np.cov(y, f, ddof=1)[0, 1])
-    return shrunk * covariance / ((1.0 + n / n_rest) * float(np.var(together, ddof=1)))
+def _weights(y: Array, f: Array, rest: Array) -> Array:
+    """Return for each labelled unit the weight of least variance among the others.
+
+    It is shrunk by its own uncertainty, the spread of the products of which the covariance is the mean.
+    """
+    n, n_rest = len(y) - 1, len(rest)
+    if n_rest < 2:
+        return np.zeros(len(y))
+    y, rest, f = y - y.mean(), rest - f.mean(), f - f.mean()
+    a, b = _others(y) / n, _others(f) / n
+    yy, ff, yf = _others(y * y) - n * a * a, _others(f * f) - n * b * b, _others(y * f) - n * a * b
+    products = (
+        _others(y * y * f * f)
+        - 2.0 * (b * _others(y * y * f) + a * _others(y * f * f))
+        + (b * b * _others(y * y) + 4.0 * a * b * _others(y * f) + a * a * _others(f * f))
+        - 3.0 * n * a * a * b * b
+    )  # sum of ((y - a) (f - b))^2 over the others
+    both = n + n_rest
+    spread = _others(f * f) + np.dot(rest, rest) - (_others(f) + rest.sum()) ** 2 / both
+    varies = (yy > _NOTHING * np.dot(y, y)) & (ff > _NOTHING * np.dot(f, f)) & (yf**2 > _NOTHING * yy * ff)
+    yf, spread = np.where(varies, yf, 1.0), np.where(varies, spread, 1.0)
+    shrunk = np.clip(1.0 - (products / yf**2 - 1.0 / n), 0.0, 1.0)
+    return np.where(varies, shrunk * (yf / (n - 1)) / ((1.0 + n / n_rest) * spread / (both - 1)), 0.0)
 
 
-def _squares(y: Array, f: Array, weight: float) -> float:
-    """Return the sum of squared leave-one-out residuals of label - weight * score."""
-    n = len(y)
-    centred = f - f.mean()
-    total = float((centred**2).sum())
-    leverage = np.full(n, 1.0 / n)
-    if weight and total > 0.0:
-        leverage = np.minimum(leverage + centred**2 / total, 0.5)
-    residuals = (y - y.mean() - weight * centred) / (1.0 - leverage)
-    return float((residuals**2).sum())
+def _others(values: Array) -> Array:
+    """Return for each value the sum of all others."""
+    return values.sum() - values
+
+
+def _squares(parts: Array, f: Array | None = None) -> float:
+    """Return the sum of squared residuals, each of the mean of the others; `f` are scores with a weight."""
+    n = len(parts)
+    squares = ((parts - parts.mean()) * n / (n - 1)) ** 2
+    if f is not None:
+        centred = (f - f.mean()) ** 2
+        squares = squares / (1.0 - np.minimum(centred / centred.sum(), 0.5))
+    return float(squares.sum())
 
 
 def _bounds(

@@ -103,6 +103,45 @@ def test_where_the_judge_adds_nothing_the_labels_stand_alone(
     assert found.low < found.mean <= found.high <= 1.0, "equal labels are no certainty"
 
 
+def weight_without(i: int, y: NDArray[np.float64], f: NDArray[np.float64], rest: NDArray[np.float64]) -> float:
+    """Return the weight of the others, from the definitions."""
+    y, f = np.delete(y, i), np.delete(f, i)
+    products = (y - y.mean()) * (f - f.mean())
+    if not np.ptp(y) or not np.ptp(f):
+        return 0.0
+    shrunk = max(0.0, 1.0 - products.var() / len(y) / products.mean() ** 2)
+    spread = np.var(np.concatenate([f, rest]), ddof=1)
+    return float(shrunk * np.cov(y, f)[0, 1] / ((1.0 + len(y) / len(rest)) * spread))
+
+
+@pytest.mark.parametrize("draw", [good, useless, decides, grades])
+@pytest.mark.parametrize("n", [4, 5, 20, 61])
+@pytest.mark.parametrize("level", [0.0, -1e4])
+def test_each_score_has_the_weight_that_the_other_units_give(draw: Draw, n: int, level: float) -> None:
+    for seed in range(20):
+        y, f = draw(np.random.default_rng(seed), n + 90)
+        y, f, rest = y[:n], f[:n] + level, f[n:] + level
+        found = powered_mean(y, f, rest, scale=(1.0, 5.0) if draw is grades else (0.0, 1.0))
+        assert found is not None
+        weights = [weight_without(i, y, f, rest) for i in range(n)]
+        mean = y.mean() + np.mean([weight * (rest.mean() - one) for weight, one in zip(weights, f, strict=True)])
+        assert found.weight == pytest.approx(np.mean(weights), rel=1e-5, abs=1e-9)
+        assert found.mean == pytest.approx(np.clip(mean, *((1, 5) if draw is grades else (0, 1))), abs=1e-6)
+
+
+@pytest.mark.parametrize("n", [20, 50])
+def test_the_mean_of_few_labels_is_not_too_high_where_most_are_good(n: int) -> None:
+    rng = np.random.default_rng(1)
+    errors = []
+    for _ in range(DRAWS):
+        y = (rng.random(n + 300) < 0.9).astype(np.float64)
+        f = np.clip(0.2 + 0.6 * y + 0.15 * rng.standard_normal(n + 300), 0, 1)
+        found = powered_mean(y[:n], f[:n], f[n:], scale=(0.0, 1.0))
+        assert found is not None
+        errors.append(found.mean - 0.9)
+    assert abs(np.mean(errors)) < 0.005, "one weight of all 20 labels put it .023 too high"
+
+
 def test_three_labels_are_none() -> None:
     assert powered_mean([1, 0, 1], [1, 0, 1], [1, 0, 1, 1], scale=(0, 1)) is None
 

@@ -138,7 +138,7 @@ def test_under_gunicorn_each_process_says_it_once(judge_server: JudgeServer, opt
 
 @pytest.mark.slow
 def test_an_application_of_one_second_says_it_when_it_ends(judge_server: JudgeServer) -> None:
-    done = ran("-m", "tests.e2e.judged_app", "1", "1", **judge("http://127.0.0.1:9/v1"))
+    done = ran("-m", "tests.e2e.judged_app", "1", "10", **judge("http://127.0.0.1:9/v1"))
     last = done.stderr.splitlines()[-1]
     assert "not scored: 1 trace (http://127.0.0.1:9/v1 cannot be reached or broke the connection" in last
     assert done.stdout == "not whole\n"

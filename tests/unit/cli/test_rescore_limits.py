@@ -59,7 +59,9 @@ def test_a_spent_budget_ends_the_run_without_a_call_and_the_same_command_goes_on
     assert main(command) == 3
     told = capsys.readouterr().err
     assert told.startswith("0 rescored with 0 judge calls, ")
-    (said,) = [line for line in told.splitlines() if line.startswith("ragtrace: the") or "raise it" in line]
+    (said,) = [
+        line for line in told.splitlines() if line.startswith("ragtrace: the") or "raise budget_usd_per_day" in line
+    ]
     assert "budget" in said
     assert "the same command goes on" in said
     assert (server.requests, new(tmp_path)) == ([], [])

@@ -212,7 +212,8 @@ class Worker:
             loop.close()
 
     def _main(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop, self._awake = loop, asyncio.Event()
+        self._awake = asyncio.Event()  # first: `wake` looks for the loop
+        self._loop = loop
         while not self._turn(loop):
             pass
         for task in self._held:

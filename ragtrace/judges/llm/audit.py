@@ -11,6 +11,7 @@ from ragtrace.judges.llm.replies import (
     AuditRepair,
     AuditReply,
     CitationRow,
+    Flag,
     Form,
     Listed,
     VerdictRow,
@@ -33,8 +34,8 @@ CLAIMS, VERDICTS, CITATIONS = STEPS = ("audit_claims", "audit_verdicts", "audit_
 class AnswerClaimsReply(Form):
     """Reply to the audit_claims prompt."""
 
-    attempted: bool
-    noncommittal: bool
+    attempted: Flag
+    noncommittal: Flag
     claims: Listed[str]
 
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 class ChatReply:
     """The text of a reply and its tokens.
 
-    A count is 0 where the server did not say.
+    The text is what the model said, with thoughts and words around the JSON: `ragtrace.judges.llm.replies.read`
+    finds the object. A count is 0 where the server did not say.
 
     Example:
         >>> ChatReply(text="{}", input_tokens=812).output_tokens

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.judges.base import CustomTask, Verdict
 from ragtrace.judges.llm.numbering import Numbered, numbered
-from ragtrace.judges.llm.replies import Form, Listed, NumberedRow, SourcedRow, asked_rows
+from ragtrace.judges.llm.replies import Form, Listed, NumberedRow, Numbers, SourcedRow, VerdictWord, asked_rows
 from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class ClaimsReply(Form):
 class ClaimVerdictRow(NumberedRow):
     """The verdict of the other text on one claim."""
 
-    verdict: Verdict
+    verdict: VerdictWord
 
 
 class ClaimVerdictsReply(Form):
@@ -116,7 +116,7 @@ def _checked(texts: list[str], verdicts: list[Verdict]) -> tuple[CheckedClaim, .
 class TableRow(SourcedRow):
     """The contexts behind one claim; `sources` is required."""
 
-    sources: Listed[int]
+    sources: Numbers
 
 
 class ClaimSourcesReply(Form):

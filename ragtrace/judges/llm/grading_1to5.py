@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from ragtrace.judges.base import CustomTask
-from ragtrace.judges.llm.replies import Form
+from ragtrace.judges.llm.replies import Flag, Form, Whole
 from ragtrace.model import JudgeUsage
 from ragtrace.prompts.loader import plain_forms
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 class AnswerGradeReply(Form):
     """Reply to a 1-to-5 prompt."""
 
-    grade: int = Field(ge=1, le=5)
+    grade: Whole = Field(ge=1, le=5)
     reason: str = ""
 
 
 class AttemptGradeReply(AnswerGradeReply):
     """Reply to a 1-to-5 prompt that asks for an attempt too."""
 
-    attempted: bool
+    attempted: Flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, runtime_checkable
 
 from ragtrace.judges.base import CustomTask
 from ragtrace.judges.cache.grade_cache import joint_key, normal_form, text_key
 from ragtrace.judges.llm.numbering import numbered
-from ragtrace.judges.llm.replies import Form, FormT, Listed, NumberedRow, RowT, asked_rows
+from ragtrace.judges.llm.replies import Form, FormT, Listed, NumberedRow, RowT, asked_rows, spelled
 from ragtrace.model import JudgeUsage
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ NOTHING_KNOWN = "not enough information"
 # The nugget looked up in its place: a sentence that an abstaining answer states.
 _ABSTENTION = "There is not enough information to answer the query"
 
+Importance = Literal["vital", "okay", "na"]
 NuggetSupport = Literal["support", "partial_support", "not_support"]
 
 
@@ -39,7 +40,7 @@ class NuggetsReply(Form):
 class LabelRow(NumberedRow):
     """The importance of one nugget. ``na`` drops the nugget."""
 
-    importance: Literal["vital", "okay", "na"]
+    importance: Annotated[Importance, spelled(Importance)]
 
 
 class LabelsReply(Form):
@@ -51,7 +52,7 @@ class LabelsReply(Form):
 class AssignmentRow(NumberedRow):
     """Support of one nugget in the answer."""
 
-    support: NuggetSupport
+    support: Annotated[NuggetSupport, spelled(NuggetSupport, no="not_support")]
 
 
 class AssignmentsReply(Form):

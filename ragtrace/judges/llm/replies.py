@@ -1,40 +1,102 @@
-"""Forms of a judge's replies, checked strictly."""
+"""Forms of a judge's replies, and how a reply is read as its form.
+
+A field says which spellings it takes: a number or a word may be written in another way, but no other value is ever
+read into it.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, cast
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError, model_validator
 
 from ragtrace.errors import JudgeIncomplete, JudgeInvalidOutput
+from ragtrace.judges.base import Support, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import Self
 
     from ragtrace.judges.llm.session import JudgeSession
 
 # 40 claims with reasons are about 12,000 characters; far above that a reply is junk and is not parsed.
 MAX_REPLY_CHARS = 1_000_000
 
+_MOST_BRACES = (
+    1_000  # of a reply that is looked through; 40 claims have 40 rows, and a reply of 330,000 takes 20 MB
+)
+
+_END = r"</think(?:ing)?>|\[/THINK\]|<\|end\|>"  # of thoughts
+_MARK = re.compile(
+    rf"(?P<end>{_END})|(?P<begin><think(?:ing)?>|\[THINK\]|<\|channel\|>analysis)|\{{\s*[\"}}]", re.IGNORECASE
+)
+_THOUGHTS_END = re.compile(_END, re.IGNORECASE)
+_WHOLE = re.compile(r"\s*-?[0-9]{1,9}\s*")
+_DECODER = json.JSONDecoder()
+
+
+def spelled(words: object, **other: object) -> BeforeValidator:
+    """Return a reader of words in any case, with blanks, hyphens or underscores, and with marks around them.
+
+    Args:
+        words: a ``Literal``.
+        other: further words and what they stand for, where that is one value alone.
+
+    Example:
+        >>> read = spelled(Verdict, yes="supported").func
+        >>> read("Not supported."), read("YES"), read("partially")
+        ('not_supported', 'supported', 'partially')
+    """
+    known = {_letters(word): word for word in get_args(words)} | other
+
+    def read_word(value: object) -> object:
+        return known.get(_letters(value), value) if isinstance(value, str) else value
+
+    return BeforeValidator(read_word)
+
+
+def _letters(word: str) -> str:
+    return re.sub(r"[\s_-]", "", word.strip().strip(".!,;:*`'\"")).casefold()
+
+
+def _read_whole(value: object) -> object:
+    return int(value) if isinstance(value, str) and _WHOLE.fullmatch(value) else value
+
+
 # A list is left at its first wrong row: the errors of 330,000 rows in one reply took 600 MB.
 ItemT = TypeVar("ItemT")
 Listed = Annotated[list[ItemT], FailFast()]
+Whole = Annotated[int, BeforeValidator(_read_whole)]
+"""A whole number, perhaps written as text."""
+Numbers = Annotated[Listed[Whole], BeforeValidator(lambda value: [value] if type(value) in {int, str} else value)]
+"""Whole numbers; a single one may stand without a list."""
+Flag = Annotated[bool, spelled((), true=True, yes=True, false=False, no=False)]
+"""True or false, perhaps written as a word."""
 
 
 class Form(BaseModel):
     """A reply of a judge or a part of one.
 
-    Types are strict, and unknown fields are ignored.
+    Types are strict but for the spellings that a field names, and unknown fields are ignored.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+    @model_validator(mode="after")
+    def _has_a_field(self) -> Self:
+        if type(self).model_fields and not self.model_fields_set:
+            raise ValueError("none of the fields is there")
+        return self
 
 
 class NumberedRow(Form):
     """A row of a reply, numbered from 1."""
 
-    id: int
+    id: Whole
 
     @property
     def named_contexts(self) -> list[int]:
@@ -45,7 +107,7 @@ class NumberedRow(Form):
 class SourcedRow(NumberedRow):
     """A row that names the contexts behind it."""
 
-    sources: Listed[int] = []
+    sources: Numbers = []
 
     @property
     def named_contexts(self) -> list[int]:
@@ -53,27 +115,30 @@ class SourcedRow(NumberedRow):
         return self.sources
 
 
+VerdictWord = Annotated[Verdict, spelled(Verdict, yes="supported", no="not_supported")]
+
+
 class VerdictRow(SourcedRow):
     """The verdict on one claim."""
 
-    verdict: Literal["supported", "not_supported", "contradicted"]
+    verdict: VerdictWord
     reason: str = ""
 
 
 class CitationRow(Form):
     """The support of one (part, citation) pair."""
 
-    part: int
+    part: Whole
     cites: str | int
-    support: Literal["full", "partial", "none"]
+    support: Annotated[Support, spelled(Support, no="none")]
 
 
 class AuditReply(Form):
     """Reply to the audit prompt."""
 
-    sufficient: bool | None = None
-    attempted: bool
-    noncommittal: bool
+    sufficient: Flag | None = None
+    attempted: Flag
+    noncommittal: Flag
     claims: Listed[str]
     verdicts: Listed[VerdictRow]
     citations: Listed[CitationRow] = []
@@ -89,13 +154,13 @@ class AuditRepair(Form):
 class SufficiencyReply(Form):
     """Reply to the audit_sufficiency prompt."""
 
-    sufficient: bool
+    sufficient: Flag
 
 
 class GradeRow(NumberedRow):
     """The grade of one passage."""
 
-    grade: int = Field(ge=1, le=5)
+    grade: Whole = Field(ge=1, le=5)
 
 
 class GradesReply(Form):
@@ -108,7 +173,7 @@ class QuestionRow(Form):
     """One question."""
 
     question: str
-    noncommittal: bool
+    noncommittal: Flag
 
 
 class QuestionsReply(Form):
@@ -133,7 +198,7 @@ class FactsRepair(Form):
 class RelevanceRow(NumberedRow):
     """The relevance of one context."""
 
-    relevant: bool
+    relevant: Flag
 
 
 class RelevanceReply(Form):
@@ -149,12 +214,17 @@ RowT = TypeVar("RowT", bound=NumberedRow)
 def read(form: type[FormT], text: str) -> FormT:
     """Return a reply as its form.
 
+    Sound JSON is read as it is. Any other text is looked through for the objects outside its thoughts, and the one
+    that is of the form is taken. Where none is, an object in a wrapper such as ``{"result": {...}}`` may be.
+
     Raises:
-        JudgeInvalidOutput: empty, too long, not JSON, or not of the form. The message names the fields at fault
-            and never quotes the reply.
+        JudgeInvalidOutput: empty, too long, not JSON, not of the form, or two objects of it. The message names the
+            fields at fault and never quotes the reply.
 
     Example:
         >>> read(GradesReply, '{"grades": [{"id": 1, "grade": 4}]}').grades[0].grade
+        4
+        >>> read(GradesReply, 'Sure {so}: {"result": {"grades": [{"id": "1", "grade": "4"}]}}').grades[0].grade
         4
         >>> read(GradesReply, '{"grades": [{"id": 1, "grade": 4.5}]}')
         Traceback (most recent call last):
@@ -169,7 +239,63 @@ def read(form: type[FormT], text: str) -> FormT:
         return form.model_validate_json(text)
     except (ValidationError, UnicodeError) as error:
         fault = _fault(error)
-    raise JudgeInvalidOutput(fault)
+    objects = _objects(form, text) if text.count("{") <= _MOST_BRACES else []
+    found = _of_form(form, objects) or _of_form(form, [part for one in objects for part in _wrapped(form, one)])
+    if len(found) == 1:
+        return found[0]
+    raise JudgeInvalidOutput(f"{len(found)} objects could be the reply" if found else fault)
+
+
+def _objects(form: type[Form], text: str) -> list[Mapping[str, object]]:
+    """Return the objects that could be the reply: those of a text that stand in no thoughts.
+
+    Thoughts without a beginning reach from the start of the text, thoughts without an end to its end.
+
+    There is none where one stays open at the end, or where one that names a field of the form is broken behind a
+    sound one, so that a draft is never taken for the verdict. The time is linear in the text: the search goes on
+    behind a break, or at the last end of thoughts before it.
+    """
+    found: list[Mapping[str, object] | None] = []  # None is broken
+    place, outside = 0, None  # objects before the thoughts that have begun
+    while mark := _MARK.search(text, place):
+        start, place = mark.span()
+        if mark["end"]:
+            del found[outside or 0 :]
+            outside = None
+        elif mark["begin"]:
+            outside = len(found) if outside is None else outside
+        else:
+            try:
+                value, place = _DECODER.raw_decode(text, start)
+                found.append(value)
+            except json.JSONDecodeError as error:
+                is_open = error.msg.startswith("Unterminated") or text.find("}", error.pos) < 0
+                place = len(text) if is_open else max(error.pos, place)
+                for end in _THOUGHTS_END.finditer(text, start, place):
+                    place = end.start()
+                if place == len(text):
+                    return []
+                broken = text[start:place]
+                if found and any(f'"{name}"' in broken for name in form.model_fields):
+                    found.append(None)
+            except (ValueError, RecursionError):  # a number of thousands of digits, or as many levels
+                return []
+    found = found[:outside]
+    return [] if None in found else [value for value in found if value is not None]
+
+
+def _wrapped(form: type[Form], value: Mapping[str, object]) -> list[Mapping[str, object]]:
+    """Return the objects in a wrapper: an object of one field, or of none of the form's."""
+    is_wrapper = len(value) == 1 or form.model_fields.keys().isdisjoint(value)
+    return [part for part in value.values() if isinstance(part, dict)] if is_wrapper else []
+
+
+def _of_form(form: type[FormT], objects: Sequence[Mapping[str, object]]) -> list[FormT]:
+    found = []
+    for one in objects:
+        with suppress(ValidationError):
+            found.append(form.model_validate(one))
+    return found
 
 
 def _fault(error: ValidationError | UnicodeError) -> str:
@@ -178,7 +304,7 @@ def _fault(error: ValidationError | UnicodeError) -> str:
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     if first["type"] == "json_invalid":
         return "the reply is not JSON"
-    return f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}"
+    return f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}".removeprefix(": ")
 
 
 def aligned(rows: Sequence[RowT], known: int, n_contexts: int = 0) -> tuple[dict[int, RowT], list[int]]:

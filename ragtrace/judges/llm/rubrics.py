@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from ragtrace.judges.llm.replies import Form, GradesReply, Listed, NumberedRow, asked_rows
+from ragtrace.judges.llm.replies import Form, GradesReply, Listed, NumberedRow, Whole, asked_rows
 from ragtrace.judges.scales import from_umbrela
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class UmbrelaRow(NumberedRow):
     """The grade of one passage on the scale of UMBRELA."""
 
-    grade: int = Field(ge=0, le=3)
+    grade: Whole = Field(ge=0, le=3)
 
 
 class UmbrelaReply(Form):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,7 @@ from ragtrace.errors import (
     JudgeUnavailable,
 )
 from ragtrace.judges.llm.chat import ChatReply
-from ragtrace.judges.openai.negotiate import SEED, json_text, ladder_for
+from ragtrace.judges.openai.negotiate import SEED, ladder_for
 from ragtrace.judges.openai.transport import Answer, Fault, RetryPolicy, Transport
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class OpenAIChat:
         max_output_tokens: int,
         temperature: float,
     ) -> ChatReply:
-        """Return the JSON object of the model's reply.
+        """Return the model's reply.
 
         Raises:
             ragtrace.errors.JudgeError: refused, filtered, truncated, timed out, rate limited or unavailable.
@@ -156,7 +157,7 @@ def _reply(answer: Answer) -> ChatReply:
         error.usage = usage
         raise error
     return ChatReply(
-        text=json_text(_text(answer.message.get("content"))),
+        text=_text(answer.message),
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
     )
@@ -172,11 +173,19 @@ def _stopped(message: Mapping[str, object]) -> JudgeError | None:
     return None
 
 
-def _text(content: object) -> str:
+def _text(message: Mapping[str, object]) -> str:
+    """Return all that a message says: its content, and the arguments of the functions that it calls."""
+    content, calls = message.get("content"), message.get("tool_calls")
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
-        return "".join(part for part in parts if isinstance(part, str))
-    return content if isinstance(content, str) else ""
+        content = "".join(part for part in parts if isinstance(part, str))
+    functions = (
+        [call.get("function") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    )
+    functions.append(message.get("function_call"))
+    arguments = [function.get("arguments") for function in functions if isinstance(function, dict)]
+    said = [content, *(json.dumps(given) if isinstance(given, dict) else given for given in arguments)]
+    return "\n".join(text for text in said if isinstance(text, str) and text.strip())
 
 
 class OpenAIEmbedder:

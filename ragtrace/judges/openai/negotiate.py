@@ -154,30 +154,3 @@ def ladder_for(base_url: str, model: str) -> Ladder:
     """Return the ladder of a server and model, one a process."""
     key = (base_url, model)
     return _LADDERS.get(key) or _LADDERS.setdefault(key, Ladder())
-
-
-def json_text(text: str) -> str:
-    """Return the JSON object of a reply.
-
-    It is the reply itself, or its last balanced ``{...}``. Thoughts up to ``</think>`` are left out. When an
-    object stays open at the end, the reply is returned as it is, so that a piece quoted earlier is never taken
-    for the verdict.
-    """
-    text = text.rpartition("</think>")[2].strip()
-    if text.startswith("{") and text.endswith("}"):
-        return text
-    start = end = depth = 0
-    is_string = False
-    span = None
-    for found in re.finditer(r'\\.|["{}]', text, re.DOTALL):
-        mark = found.group()
-        if mark == '"' and depth:
-            is_string = not is_string
-        elif mark == "{" and not is_string:
-            start = found.start() if depth == 0 else start
-            depth += 1
-        elif mark == "}" and depth and not is_string:
-            depth -= 1
-            end = found.end()
-            span = (start, end) if depth == 0 else span
-    return text if depth or span is None else text[span[0] : span[1]]

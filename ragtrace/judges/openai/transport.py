@@ -60,6 +60,7 @@ _TOO_LONG = re.compile(
 )
 _REFUSALS = frozenset({401, 402, 403, 404})
 _MOST_VALUES = 300_000  # in JSON; one takes 64 bytes of memory, and of an answer of 1 MB some 500,000 could be made
+_SAID = ("refusal", "tool_calls", "function_call")  # beside the content
 _MOST_HEADER = 64
 _MOST_RETRY_AFTER_S = 86_400.0
 # Modules below the client's HTTP package: their errors while a body is read are broken connections, as its own are.
@@ -447,8 +448,8 @@ def _message_in(answer: Mapping[str, object]) -> dict[str, object] | None:
     if not isinstance(choice, dict) or not isinstance(message, dict):
         return None
     reason = choice.get("finish_reason")
-    is_said = isinstance(message.get("content"), str | list) or message.get("refusal") or message.get("tool_calls")
-    is_stopped = reason in ("length", "content_filter", "tool_calls")
+    is_said = isinstance(message.get("content"), str | list) or any(map(message.get, _SAID))
+    is_stopped = reason in ("length", "content_filter", "tool_calls", "function_call")
     return {**message, "finish_reason": reason} if is_said or is_stopped else None
 
 

@@ -51,7 +51,7 @@ async def test_a_grade_is_given_in_both_forms(name: str, grade: int, unit: float
 
 
 @every_name
-@pytest.mark.parametrize("grade", [0, 6, -1, 4.0, 3.5, "4", None, True, [4], {"grade": 4}])
+@pytest.mark.parametrize("grade", [0, 6, -1, 4.0, 3.5, "6", "four", None, True, [4], {"grade": 4}])
 async def test_what_is_no_whole_number_from_1_to_5_is_a_failure_after_one_repair(name: str, grade: Any) -> None:
     chat = ScriptedChat(always=graded(grade))
     for result in await run(name, chat):

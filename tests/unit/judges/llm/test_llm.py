@@ -214,7 +214,7 @@ async def test_doubled_and_blank_passages_are_not_graded_twice_or_at_all() -> No
     assert (await LLMJudge(ScriptedChat()).grades(record(" "))).grades == {}
 
 
-@pytest.mark.parametrize("grade", [0, 6, -1, 4.0, 4.5, "4", True, None, 10**40])
+@pytest.mark.parametrize("grade", [0, 6, -1, 4.0, 4.5, "6", "4.0", "4/5", "four", "", True, None, 10**40])
 async def test_a_grade_is_an_integer_1_to_5(grade: Any) -> None:
     chat = ScriptedChat(always={"grades": [{"id": 1, "grade": grade}]})
     with pytest.raises(JudgeInvalidOutput):
@@ -350,7 +350,7 @@ JUNK = [
     json.dumps(GOOD | {"verdicts": {}}),
     json.dumps(audit(["a"], [verdict(1, "mostly")])),
     json.dumps(audit(["a"], [verdict(1) | {"id": 1.0}])),
-    json.dumps(audit(["a"], [verdict(1) | {"id": "1"}])),
+    json.dumps(audit(["a"], [verdict(1) | {"id": "one"}])),
     json.dumps(audit(["a"], [verdict(1) | {"id": float("nan")}])),
     json.dumps(audit(["a"], [verdict(1) | {"sources": [True]}])),
     " " * 100_000_000 + json.dumps(GOOD),

@@ -65,7 +65,7 @@ async def test_a_missing_field_costs_one_call_and_only_who_asks_for_it() -> None
 
 
 # No word on it, or one that is none: each costs one repair, and then there is no number.
-ODD: list[Any] = [None, 1, 0, 1.0, "true", "yes", [], {}, [True], "", 2]
+ODD: list[Any] = [None, 1, 0, 1.0, "partly", "1", [], {}, [True], "", 2]
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -77,7 +77,9 @@ async def test_an_odd_field_is_never_a_number(odd: Any) -> None:
     assert chat.calls == 2
 
 
-@pytest.mark.parametrize("second", ["", "no JSON", "{}", '{"sufficient": null}', '{"sufficient": "no"}', "[true]"])
+@pytest.mark.parametrize(
+    "second", ["", "no JSON", "{}", '{"sufficient": null}', '{"sufficient": "partly"}', "[true]"]
+)
 async def test_a_repair_that_brings_nothing_is_incomplete(second: str) -> None:
     chat = ScriptedChat([reply(), second])
     found = (await scored(LLMJudge(chat), (FAITHFUL, SUFFICIENT)))[SUFFICIENT]

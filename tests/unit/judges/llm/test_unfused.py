@@ -159,7 +159,7 @@ async def test_umbrela_grades_become_grades_of_five_under_a_scale_of_their_own()
     assert (sorted(strict.grades.values()), strict.scale) == ([1, 2, 4, 5], "umbrela_mapped_strict")
 
 
-@pytest.mark.parametrize("grade", [4, -1, 2.0, "2", None, True])
+@pytest.mark.parametrize("grade", [4, -1, 2.0, "4", "two", None, True])
 async def test_umbrela_grades_that_are_none_are_asked_again_once(grade: Any) -> None:
     wrong, right = ({"grades": [{"id": 1, "grade": value}]} for value in (grade, 0))
     mended = await LLMJudge(ScriptedChat([wrong, right]), scale="umbrela").grades(record("a"))

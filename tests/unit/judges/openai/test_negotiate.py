@@ -1,46 +1,6 @@
 from __future__ import annotations
 
-import json
-from typing import Any
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from ragtrace.judges.openai.negotiate import Dialect, Ladder, json_text
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ('{"a": 1}', '{"a": 1}'),
-        (' \n{"a": {"b": "}"}}\n', '{"a": {"b": "}"}}'),
-        ('```json\n{"a": 1}\n```', '{"a": 1}'),
-        ('He said "so {what}". {"a": "\\"}{"} Bye.', '{"a": "\\"}{"}'),
-        ('<think>{"a": 0}</think>{"a": 1}', '{"a": 1}'),
-        ('<think>{"a": </think>ok {"a": 1}.', '{"a": 1}'),
-        ('first {"a": 1} then {"a": 2}.', '{"a": 2}'),
-        ('quoted {"a": 5}, verdict: {"a": 1,', 'quoted {"a": 5}, verdict: {"a": 1,'),
-        ("no object", "no object"),
-        ("", ""),
-        ("}{", "}{"),
-    ],
-)
-def test_json_text(text: str, expected: str) -> None:
-    assert json_text(text) == expected
-
-
-@given(
-    st.text(alphabet=st.characters(exclude_characters='{}"\\')),
-    st.dictionaries(st.text(max_size=5), st.text(max_size=5) | st.integers(), max_size=4),
-    st.text(alphabet=st.characters(exclude_characters='{}"\\')),
-)
-def test_an_object_among_words_is_found(before: str, value: dict[str, Any], after: str) -> None:
-    assert json.loads(json_text(f"{before}{json.dumps(value)}{after}")) == value
-
-
-def test_long_nesting_takes_linear_time() -> None:
-    assert json_text("x" + "{" * 1_000_000).startswith("x{")
+from ragtrace.judges.openai.negotiate import Dialect, Ladder
 
 
 def test_a_late_refusal_does_not_step_twice() -> None:

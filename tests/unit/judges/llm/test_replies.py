@@ -1,0 +1,232 @@
+"""From the text of a reply to its form: what is read, what stays a failure, and what it costs."""
+
+from __future__ import annotations
+
+import json
+import time
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field
+
+from ragtrace.errors import JudgeInvalidOutput
+from ragtrace.judges.llm.replies import (
+    MAX_REPLY_CHARS,
+    AuditRepair,
+    CitationRow,
+    Flag,
+    Form,
+    Listed,
+    SufficiencyReply,
+    VerdictRow,
+    Whole,
+    read,
+)
+from ragtrace.prompts.loader import PROMPT_IDS
+
+
+class Small(Form):
+    a: Whole
+
+
+class Wide(Form):
+    sure: Flag | None = None
+    many: Listed[Whole] = Field(default=[])
+
+
+@pytest.mark.parametrize(
+    ("text", "a"),
+    [
+        ('{"a": 1}', 1),
+        (' \n{"a": 1, "b": {"a": 2}}\n', 1),
+        ('{"a": 1, "b": "</think>{\\"a\\": 2}"}', 1),
+        ('```json\n{"a": 1}\n```', 1),
+        ('{"a": 1}\n```', 1),
+        ('He said "so {what}". {"a": 1, "b": "\\"}{"} Bye.', 1),
+        ('{"a": 1} where {braces} stand, {"id": 2} too, {"id": 3, ...}, {} and {1, 2', 1),
+        ('{"a": 1} ends with </p> and a } at the end }', 1),
+        ('<think>{"a": 0}</think>{"a": 1}', 1),
+        ('<think>{"a": </think>ok {"a": 1}.', 1),
+        ('<think>it begins with {" and</think>{"a": 1}', 1),
+        ('<think>it says "</think>"</think>{"a": 1}', 1),
+        ('{"a": 0} is a draft</think>{"a": 1}', 1),
+        ('<think>hm</think>{"a": 1, "b": "the tag </think> is quoted"}', 1),
+        ('<think>hm</think>```json\n{"a": 1, "b": "</think>"}``` as {said}', 1),
+        ('{"result": {"a": 1}}', 1),
+        ('{"a": {"a": 1}}', 1),
+        ('{"name": "small", "arguments": {"a": 1}}', 1),
+        ('<tool_call>\n{"name": "small", "arguments": {"a": 1}}\n</tool_call>', 1),
+        ('{"note": "none", "draft": {"b": 0}, "final": {"a": 1}}', 1),
+        ('{"b": 0} {"a": 1} {"c": {"a": 2}}', 1),
+        ('[{"a": 1}]', 1),
+        ('In the form {"a": int}: {"a": 1}', 1),
+        ('{"a": 1}<think>or {"a": 2}?</think>', 1),
+        ('<THINK>{"a": 0}</THINK>{"a": 1}', 1),
+        ('[THINK]{"a": 0}[/THINK]{"a": 1}', 1),
+        ('<thinking>{"a": 0}</thinking>{"a": 1}', 1),
+        ('<|channel|>analysis<|message|>{"a": 0}<|end|><|channel|>final<|message|>{"a": 1}', 1),
+        ('{"a": 1} The <think> tag is the answer\'s.', 1),
+        ('<think>what <think> means, {"a": 0}</think>{"a": 1}', 1),
+        ('{"a": "12"}', 12),
+        ('{"a": " -7 "}', -7),
+    ],
+)
+def test_one_reply_is_found(text: str, a: int) -> None:
+    assert read(Small, text).a == a
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "empty"),
+        ("no object", "not JSON"),
+        ("}{", "not JSON"),
+        ('first {"a": 1} then {"a": 2}.', "2 objects could be"),
+        ('{"a": 1}{"a": 1}', "2 objects could be"),
+        ('{"draft": {"a": 1}, "final": {"a": 2}}', "2 objects could be"),
+        ('quoted {"a": 5}, verdict: {"a": 1,', "not JSON"),
+        ('quoted {"a": 5}, verdict: {"a": t', "not JSON"),
+        ('quoted {"a": 5}, verdict: {"a": "x', "not JSON"),
+        ('quoted {"a": 5}, verdict: {"a": one}', "not JSON"),
+        ('quoted {"a": 5}, verdict: {"result": {"a": one}}', "not JSON"),
+        ('{"draft": {"a": 1}, "final": {"a": one}}', "not JSON"),
+        ('[{"a": 1}, {"a": 2}]', "2 objects could be"),
+        ('<think>{"a": 1}</think><think>{"a": 2}</think>', "not JSON"),
+        ('<think>{"a": 1}</think>', "not JSON"),
+        ('<think>{"a": 1} or so', "not JSON"),
+        ('<think>{"a": 1} what <think> means</think>', "not JSON"),
+        ('{"a": 1} and {"a": 2} or {"a": one}', "not JSON"),
+        ('<think>{"a": 1}</think>I cannot judge this.', "not JSON"),
+        ('"{\\"a\\": 1}"', "an object"),
+        ('{"result": {"audit": {"a": 1}}}', "a: Field required"),
+        ('{"a": [1], "b": {"a": 1}}', "a: Input should be"),
+        ('{"a": "1.0"}', "a: Input should be"),
+        ('{"a": 1.0}', "a: Input should be"),
+        ('{"a": true}', "a: Input should be"),
+        ('{"a": "\u0661"}', "a: Input should be"),
+        ('{"a": "one"}', "a: Input should be"),
+        ('{"a": "12345678901234567890"}', "a: Input should be"),
+        ('x {"a": %s} x' % ("9" * 10_000), "not JSON"),
+        ("\ud800", "nicode"),
+    ],
+)
+def test_what_is_no_reply_or_two_is_an_error(text: str, fault: str) -> None:
+    with pytest.raises(JudgeInvalidOutput, match=fault):
+        read(Small, text)
+
+
+def test_a_reply_without_any_field_of_its_form_is_none() -> None:
+    for text in ("{}", '{"note": 1}', '{"note": {"other": 1}}'):
+        with pytest.raises(JudgeInvalidOutput, match="none of the fields"):
+            read(Wide, text)
+    assert read(Wide, '{"result": {"many": ["1", 2]}}').many == [1, 2]
+    assert read(AuditRepair, 'Here: {"audit": {"verdicts": []}} and {"id": 1}').verdicts == []
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        (True, True), ("true", True), ("True", True), ("YES", True), (" yes. ", True), ("`true`", True),
+        (False, False), ("FALSE", False), ("No", False), (None, None),
+        (1, "error"), (0, "error"), ("1", "error"), ("maybe", "error"), ("", "error"), ("not yes", "error"),
+        ([], "error"), ("y", "error"),
+    ],
+)  # fmt: skip
+def test_a_flag_may_be_a_word(said: object, meant: object) -> None:
+    text = json.dumps({"sure": said})
+    if meant == "error":
+        with pytest.raises(JudgeInvalidOutput):
+            read(Wide, text)
+    else:
+        assert read(Wide, text).sure is meant
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        *((word, "supported") for word in ("supported", "Supported", "SUPPORTED", " supported.", "**Supported**", "yes", "Yes.")),
+        *((word, "not_supported") for word in ("not supported", "Not-Supported", "NOT_SUPPORTED", "NotSupported", "No")),
+        ("Contradicted", "contradicted"),
+        *((word, None) for word in ("maybe", "partially", "partially supported", "supported?", "supported or not")),
+        *((word, None) for word in ("", " ", "true", "yes and no", True, 1, None, ["supported"])),
+    ],
+)  # fmt: skip
+def test_a_verdict_is_one_of_three_words_however_it_is_written(said: object, meant: str | None) -> None:
+    """A word beside the list is none: nobody knows what it means."""
+    text = json.dumps({"id": 1, "verdict": said})
+    if meant is None:
+        with pytest.raises(JudgeInvalidOutput, match="verdict"):
+            read(VerdictRow, text)
+    else:
+        assert read(VerdictRow, text).verdict == meant
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"), [("FULL", "full"), ("Partial", "partial"), ("no", "none"), ("yes", None)]
+)
+def test_yes_may_be_a_full_or_a_partial_support(said: str, meant: str | None) -> None:
+    text = json.dumps({"part": "1", "cites": "2", "support": said})
+    if meant is None:
+        with pytest.raises(JudgeInvalidOutput, match="support"):
+            read(CitationRow, text)
+    else:
+        assert read(CitationRow, text) == CitationRow(part=1, cites="2", support=meant)
+
+
+PLAIN = st.text(alphabet=st.characters(exclude_characters='{}"\\', exclude_categories=["Cs"]))
+
+
+@given(
+    PLAIN, st.dictionaries(st.text(min_size=2, max_size=5), st.text(max_size=5) | st.integers(), max_size=4), PLAIN
+)
+def test_an_object_among_words_is_found(before: str, others: dict[str, Any], after: str) -> None:
+    assert (
+        read(
+            Small,
+            f"{before.replace('</think>', '')}{json.dumps({**others, 'a': 3})} {after.replace('</think>', '')}",
+        ).a
+        == 3
+    )
+
+
+NESTED = '{"a": ["</think>", '
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "{",
+        '{"',
+        "{}",
+        '{"a":[',
+        '{"b":0}',
+        'x{"</think>',
+        "</think>",
+        NESTED,
+        '{"a":"</think>',
+        "{ ",
+        '{"a":1,"x":"\\"',
+    ],
+)
+@pytest.mark.parametrize("end", ["", "}", '"' + "1," * 200_000])
+@pytest.mark.parametrize("times", [500, MAX_REPLY_CHARS])
+def test_a_megabyte_of_braces_takes_linear_time_and_little_memory(piece: str, end: str, times: int) -> None:
+    text = (piece * times)[: MAX_REPLY_CHARS - len(end)] + end
+    before_s = time.process_time()
+    tracemalloc.start()
+    try:
+        with pytest.raises(JudgeInvalidOutput):
+            read(Small, text)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert time.process_time() - before_s < 2.0
+    assert peak < 30_000_000
+
+
+@pytest.mark.parametrize("prompt_id", PROMPT_IDS)
+def test_the_name_of_a_prompt_may_wrap_the_reply(prompt_id: str) -> None:
+    assert read(SufficiencyReply, json.dumps({prompt_id: {"sufficient": False}})).sufficient is False

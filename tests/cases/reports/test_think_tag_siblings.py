@@ -77,6 +77,11 @@ def row(**more: Any) -> dict[str, Any]:
     return audit(verdicts=[{"id": 1, "verdict": "supported", "sources": [1], "reason": "", **more}])
 
 
+def graded(grade: Any) -> dict[str, Any]:
+    """The reply to faithfulness_1to5."""
+    return {"attempted": True, "reason": "", "grade": grade}
+
+
 RIGHT = json.dumps(audit())
 DRAFT = json.dumps(audit("not_supported"))  # of the right form, and not what the judge says in the end
 
@@ -147,7 +152,7 @@ def test_a_reason_may_quote_a_tag(scored: Scored, reason: str, around: str) -> N
 
 
 def test_texts_of_other_metrics_may_quote_a_tag(scored: Scored) -> None:
-    grade = {"grade": 2, "reason": "the answer is only <think>thoughts</think> and nothing else"}
+    grade = {"attempted": True, "grade": 2, "reason": "it is only <think>thoughts</think> and nothing else"}
     found, calls = scored("faithfulness_1to5", [json.dumps(grade)])
     assert (found[0]["value"], json.loads(found[0]["details"])["reason"], calls) == (2.0, grade["reason"], 1)
     facts = {"facts": ["It ends with </think>."], "attributions": [{"id": 1, "sources": [1]}]}
@@ -339,7 +344,7 @@ WRAPPED = {
 }
 OF_OTHER_METRICS = {
     "p_at_k": {"grades": [{"id": 1, "grade": 5}, {"id": 2, "grade": 1}]},
-    "faithfulness_1to5": {"grade": 4, "reason": "so"},
+    "faithfulness_1to5": {"attempted": True, "grade": 4, "reason": "so"},
     "context_precision": {"verdicts": [{"id": 1, "relevant": True}, {"id": 2, "relevant": False}]},
     "context_recall": {"facts": ["a", "b"], "attributions": [{"id": 1, "sources": [1]}, {"id": 2, "sources": []}]},
 }
@@ -418,8 +423,8 @@ VALUES: list[tuple[str, Any, Any, str]] = [
         "one grade of two", {"grades": [{"id": 1, "grade": "1"}, {"id": 2, "grade": 4}]},
         {"grades": [{"id": 1, "grade": 1}, {"id": 2, "grade": 4}]}, "p_at_k",
     ),
-    ("a grade", {"grade": "4", "reason": ""}, {"grade": 4, "reason": ""}, "faithfulness_1to5"),
-    ("the lowest grade", {"grade": "1", "reason": "no"}, {"grade": 1, "reason": "no"}, "faithfulness_1to5"),
+    ("a grade", graded("4"), graded(4), "faithfulness_1to5"),
+    ("the lowest grade", graded("1"), graded(1), "faithfulness_1to5"),
     (
         "relevant", {"verdicts": [{"id": "1", "relevant": "yes"}, {"id": "2", "relevant": "no"}]},
         {"verdicts": [{"id": 1, "relevant": True}, {"id": 2, "relevant": False}]}, "context_precision",
@@ -486,7 +491,7 @@ WRONG = [
         "one", "", "1.5", 1.5, "first", "c1", "1,2", True, None, [1],
     )),
     *((f"sources {word!r}", row(sources=word), "faithfulness") for word in (["one"], "the first", [1.5], ["1.5"], [True], {"1": 1})),
-    *((f"a grade {word!r}", {"grade": word, "reason": ""}, "faithfulness_1to5") for word in (
+    *((f"a grade {word!r}", graded(word), "faithfulness_1to5") for word in (
         "four", "", "4.5", 4.5, "4/5", "6", "0", "-4", 6, 0, True, None, [4], "4 or 5", "high",
     )),
     *((f"a listed grade {word!r}", {"grades": [{"id": 1, "grade": word}, {"id": 2, "grade": 4}]}, "p_at_k") for word in (

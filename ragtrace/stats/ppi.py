@@ -61,7 +61,7 @@ def powered_mean(
     Four things are ours, as the plain interval is too short where labels are few or nearly all the same.
 
     - The score of a unit has the weight that the other units give (cross-fitting). One weight from all labels is
-      small just where they came out too good: it put the mean of 20 labels 0.02 to 0.03 too high where 0.9 were good.
+      small just where they came out too good: it put the mean of 20 labels 0.02 to 0.03 too high where 0.9 are so.
     - A weight is shrunk by its own uncertainty, so that a useless judge costs 1 to 2 % of the squared error of 20
       labels alone, and less of more labels.
     - Residuals are those of the label left out.
@@ -153,7 +153,8 @@ def _weights(y: Array, f: Array, rest: Array) -> Array:
 
 def _others(values: Array) -> Array:
     """Return for each value the sum of all others."""
-    return values.sum() - values
+    sums: Array = values.sum() - values
+    return sums
 
 
 def _squares(parts: Array, f: Array | None = None) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean, median_low
 from typing import TYPE_CHECKING
 
+from ragtrace.model.printable import count_text
 from ragtrace.scoring.offline.human_labels import Ratings, consensus
 from ragtrace.stats.agreement import GRADES, krippendorff_alpha, pearson, quadratic_kappa, spearman
 from ragtrace.stats.figure import Figure, mean_figure
@@ -261,7 +262,7 @@ class _Study:
         """Return correlations with the answer's length, and the length bias in grades."""
         scored = [(row.value, float(row.answer_chars)) for row in self._rows if row.value is not None]
         values, lengths = [pair[0] for pair in scored], [pair[1] for pair in scored]
-        few = _few(len(scored), LEAST_PAIRS, "records with a score")
+        few = _few(len(scored), LEAST_PAIRS, "with a score")
         rated = [float(row.answer_chars) for row in self._rated]
         return {
             "score_by_length": few or spearman(values, lengths),
@@ -276,7 +277,7 @@ class _Study:
         that fails on bad answers would hide them, and the interval is valid for any rule that gives scores.
         """
         labelled = [row for row in self._rows if row.ratings]
-        few = _few(len(labelled), LEAST_FOR_MEAN, "records with a label")
+        few = _few(len(labelled), LEAST_FOR_MEAN, "with a label")
         if few is not None:
             return None, few.reason
         scored = [row.value for row in self._rows if row.value is not None]
@@ -300,13 +301,11 @@ class _Study:
         return [form.low + factor * (score - output.low) for score in scores]
 
     def _few(self) -> Figure | None:
-        return _few(len(self._rated), LEAST_PAIRS, "records with label and score")
+        return _few(len(self._rated), LEAST_PAIRS, "with label and score")
 
     def _few_of_class(self, least: int) -> Figure | None:
         high = sum(self.is_high)
-        return _few(high, least, "records of the high class") or _few(
-            len(self.is_high) - high, least, "records of the low class"
-        )
+        return _few(high, least, "of the high class") or _few(len(self.is_high) - high, least, "of the low class")
 
     def _threshold(self, ranked: Figure) -> Figure:
         n = len(self.scores)
@@ -338,14 +337,14 @@ class _Study:
             return Figure(n=len(labelled), reason="one rater")
         table = [[r[place] if place < len(r) else None for r in labelled] for place in range(width)]
         twice = sum(sum(rating is not None for rating in ratings) > 1 for ratings in labelled)
-        return _few(twice, LEAST_PAIRS, "records with two ratings") or krippendorff_alpha(table)
+        return _few(twice, LEAST_PAIRS, "with two ratings") or krippendorff_alpha(table)
 
     def _debias(self) -> Figure:
         output = self._output
         pairs = [(row.value, row.opposite) for row in self._rated]
         grades = 4.0 / (output.high - output.low)
         apart = [grades * (value - other) for value, other in pairs if value is not None and other is not None]
-        few = _few(len(apart), LEAST_PAIRS, "records judged twice") if apart else None
+        few = _few(len(apart), LEAST_PAIRS, "judged twice") if apart else None
         return few or mean_figure(apart, "the metric has no length setting, or it was not asked twice", ends=None)
 
 
@@ -371,7 +370,9 @@ def _grade(value: float, output: Output) -> float | None:
 
 
 def _few(n: int, least: int, what: str) -> Figure | None:
-    return None if n >= least else Figure(n=n, reason=f"{n} {what}, at least {least} are needed")
+    return (
+        None if n >= least else Figure(n=n, reason=f"{count_text(n, 'record')} {what}, at least {least} are needed")
+    )
 
 
 def _strength(figure: Figure) -> str | None:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     Row = tuple[str, Figure, str]
 
+_UNBIASED = "read a mean of these scores with the corrected mean beside it"
+_BIASED = "trust no mean of these scores before runs of all kinds are labelled"
+
 
 def findings(report: Calibration) -> list[str]:
     """Return the findings from the figures, a sentence each."""
@@ -22,7 +25,7 @@ def findings(report: Calibration) -> list[str]:
         found.append(_about_threshold(report, report.suggested))
     alpha = report.figures["alpha"].value
     if alpha is not None and strength_of_alpha(alpha) == "too low":
-        found.append("alpha is below .667: read a mean of these scores with the corrected mean beside it")
+        found.append(f"alpha is below .667: {_BIASED if report.kept_as_bad else _UNBIASED}")
     if report.has_length_alarm:
         found.append("the score goes with the length of the answer; look at long and short answers apart")
     if report.length_strength in {"weak", "medium", "strong"}:

@@ -221,3 +221,16 @@ def test_the_gate_holds_its_bounds() -> None:
     assert gate([(5, 5)] * 200).verdict == "unverified"
     broken = gate([], failures=["judge_timeout", "judge_timeout", "judge_refused"])
     assert broken.advice.endswith("the judge failed on 3 records (2 judge_timeout)")
+
+
+def test_labels_of_bad_runs_are_given_no_advice_that_trusts_the_corrected_mean() -> None:
+    made = [
+        Rated(
+            ratings=(float(i == 0),), value=0.9 if i < 8 else 0.1, answer_chars=40, maker="judge 1", kept_for="low"
+        )
+        for i in range(20)
+    ]
+    found = report(made)
+    assert found.figures["auroc"].reason == "1 record of the high class, at least 5 are needed"
+    said = [it for it in findings(found) if it.startswith("alpha is below")]
+    assert said == ["alpha is below .667: trust no mean of these scores before runs of all kinds are labelled"]

@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 
 from ragtrace.model.diagnosis import VERDICTS
 from ragtrace.model.standing import word_of
+from ragtrace.scoring.investigation.lines import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -94,6 +95,16 @@ def count(value: int | None) -> str:
 def interval(found: Interval, form: Callable[[float | None], str] = number) -> str:
     """Return the bounds of an interval; a dash without bounds."""
     return NONE if found.low is None or found.high is None else f"{form(found.low)} to {form(found.high)}"
+
+
+def part_of_fall(share: float | None) -> str:
+    """Return which part of a fall is explained, as `ragtrace investigate` prints it.
+
+    Example:
+        >>> [part_of_fall(share).split() for share in (0.9, 0.951, None)]
+        [['90', '%'], ['all'], ['–']]
+    """
+    return "all" if share is not None and share >= ALL else percent(share)
 
 
 def percent_interval(found: Interval) -> str:
@@ -226,6 +237,7 @@ FILTERS: dict[str, Callable[..., object]] = {
     "known_facts": known_facts,
     "moment": moment,
     "number": number,
+    "part_of_fall": part_of_fall,
     "percent": percent,
     "percent_interval": percent_interval,
     "plural": plural,

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from ragtrace.stats.change.mean import Change, Mean
     from ragtrace.stats.change.slices import Slice, SliceChange
 
+ALL = 0.95
+"""Part of a change from which on it is called all of it."""
 _INDENT = 10
 _WIDE = 100
-_ALL = 0.95
 _MOST_VALUES = 3
 _MOST_ALSO = 2
 _DIMENSIONS = {
@@ -241,7 +242,7 @@ def _slice_rows(number: int, it: SliceChange, found: Investigation) -> Iterator[
     whole = found.change.value
     part = min(it.explained / whole, 1.0)
     bounds = f"{it.explained:+.3f}, {it.low:+.3f} to {it.high:+.3f}"
-    yield f"{number}. {slice_name(it.slice)}: {f'{part:.0%}' if part < _ALL else 'all'} of the change ({bounds})"
+    yield f"{number}. {slice_name(it.slice)}: {f'{part:.0%}' if part < ALL else 'all'} of the change ({bounds})"
     yield f"   {_mean_and_share(it)}"
     yield f"   {_cause(it)}; without it the mean changed by {it.outside.value:+.3f}"
     if it.slice.dimension == "answer_length":

@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 
 _MOST_CHARS = 300
 _SIGNS = {"supported": "✓", "not_supported": "✗", "contradicted": "≠"}
-_NOT_KEPT = "The texts of this run were not kept. A store keeps those of bad runs and a share of the others."
+_NOT_KEPT = (
+    "The texts of this run are not kept. A store keeps those of bad runs and a share of the others, or of all,"
+    " for a time."
+)
 # No colours of the page: a notebook may be light or dark, and has styles of its own.
 _STYLE = """
 .ragtrace{font:13px/1.45 system-ui,sans-serif;max-width:1100px;overflow-x:auto}

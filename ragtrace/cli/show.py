@@ -91,7 +91,7 @@ def lines_of(answer: ScoredAnswer, width: int, *, is_full: bool = False) -> Iter
     else:
         yield from _section(
             "Texts",
-            "none were kept: with content=full the store keeps low runs and a part of the rest, or all runs"
+            "none are kept: with content=full the store keeps low runs and a part of the rest, or all runs"
             " (store_texts=all), for store_payload_hours",
             width,
         )

@@ -167,9 +167,20 @@ def test_a_run_whose_texts_were_not_kept_says_so_and_shows_its_scores(tmp_path: 
     store = tmp_path / "s.sqlite"
     emit(SqliteStore(store), line(0))
     said = page_of(client_of(store), f"/runs/{1:032x}").text
-    assert "The texts of this run were not kept." in said
+    assert "The texts of this run are not kept." in said
     assert "faithfulness" in said
     assert not any(false in said for false in ("no answer", "passage", "not captured"))
+
+
+def test_the_form_says_how_comments_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "s.sqlite"
+    emit(SqliteStore(store), line(0))
+    client = client_of(store)
+    dropped = "Comments are dropped here: start ragtrace ui with RAGTRACE_CONTENT=full to keep them."
+    monkeypatch.delenv("RAGTRACE_CONTENT", raising=False)
+    assert dropped in " ".join(page_of(client, f"/runs/{1:032x}").text.split())
+    monkeypatch.setenv("RAGTRACE_CONTENT", "full")
+    assert "Comments are dropped" not in page_of(client, f"/runs/{1:032x}").text
 
 
 def test_the_queue_proposes_rows_that_can_be_read_and_counts_the_others(tmp_path: Path) -> None:

@@ -206,7 +206,7 @@ def test_one_trace_of_a_store_by_its_first_digits(store, shown):
     assert text.startswith(f"trace {TRACES[0]}  workflow rag\n")
     assert f"  Cancel. {FEE} [bad claim 1]\n" in text
     gone = shown("show", store, TRACES[1])
-    assert "none were kept: with content=full the store keeps low runs" in gone
+    assert "none are kept: with content=full the store keeps low runs" in gone
     assert "faithfulness    1.000" in gone
 
 

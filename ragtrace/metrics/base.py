@@ -57,6 +57,7 @@ class MetricSpec:
             of one query (`ragtrace.metrics.consistency.runs`), so a metric with it has no value for one record.
         required: the needs without which it is ``na``; None means all of `needs`.
         task: the judge task it always asks; None when it asks none or only sometimes.
+        more_tasks: tasks that it asks where a reply to `task` calls for them; its version always names them.
         abilities: parts of the task that it needs and that some judges cannot do.
         reads: tasks whose verdicts it reads where another metric asked for them. Such a metric is computed after
             all others.
@@ -80,6 +81,7 @@ class MetricSpec:
     aliases: tuple[str, ...] = ()
     required: tuple[Need, ...] | None = None
     task: Task | None = None
+    more_tasks: tuple[Task, ...] = ()
     abilities: tuple[Task, ...] = ()
     reads: tuple[Task, ...] = ()
     offline_version: str = ""

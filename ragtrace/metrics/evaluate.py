@@ -165,7 +165,7 @@ def _signed(spec: MetricSpec, results: Sequence[MetricResult], ctx: EvalContext)
 def _identity(spec: MetricSpec, ctx: EvalContext) -> tuple[JudgeInfo | None, str]:
     is_plain = "length_debias" in spec.options and not ctx.options.length_debias
     prompts = plain_forms(spec.prompts) if is_plain else spec.prompts
-    tasks: set[Task] = {*ctx.tasks_used, *spec.reads, *prompts}
+    tasks: set[Task] = {*ctx.tasks_used, *spec.reads, *spec.more_tasks, *prompts}
     if spec.task is not None:
         tasks.add(spec.task)
     embeds = "embedder" in spec.needs and ctx.embedder is not None

@@ -53,6 +53,7 @@ METRIC = CoroutineMetric(
         calls="1 judge call, shared with faithfulness; one more where that reply left it out",
         source="Sufficient Context, ICLR 2025",
         task="audit",
+        more_tasks=("sufficiency",),
         abilities=("sufficiency",),
     ),
     context_sufficiency,

@@ -7,6 +7,9 @@ import pytest
 from ragtrace.judges.llm.judge import LLMJudge
 from ragtrace.judges.llm.scripted import ScriptedChat
 from ragtrace.judges.offline.judge import OverlapJudge
+from ragtrace.metrics.eval_context import MetricOptions
+from ragtrace.metrics.evaluate import expected
+from ragtrace.metrics.registry import all_metrics, select
 from tests.unit.metrics import cases
 from tests.unit.metrics.cases import record
 
@@ -58,3 +61,14 @@ async def test_recall_without_contexts_is_0_without_a_call_and_without_a_judge()
 async def test_the_offline_judge_cannot(name) -> None:
     result = await run(name, record("c", reference="r"), OverlapJudge())
     assert (result.state, result.reason) == ("na", "unsupported_by_judge")
+
+
+@pytest.mark.parametrize("name", all_metrics())
+async def test_the_version_that_is_announced_is_that_of_every_result(name: str) -> None:
+    """A resumed file and a rescored store hold the scores that they find against it."""
+    judge, (metric,) = LLMJudge(ScriptedChat([{}])), select([name])
+    announced = {result.name: result for result in expected([metric], judge, None, MetricOptions())}
+    for result in (await cases.run(name, record("In Oslo."), judge=judge)).values():
+        if result.name in announced:
+            ahead = announced[result.name]
+            assert (result.version, result.judge) == (ahead.version, ahead.judge)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 SCORING = "scoring"
 _NOT_MADE_UP = "what it does not judge has the reason in place of a score"
+_LEFT = "the rest is left unscored"
 _MOST_AT_ONCE = 1_000  # calls of a file's lines, of which --jobs are under way
 BACKFILL = "backfill"
 """The account of a backfill."""
@@ -53,6 +54,7 @@ def build_limiter(settings: Settings, *, account: str = SCORING) -> JudgeLimiter
         trouble=Trouble(
             is_logged=account in {SCORING, BACKFILL},  # canaries and anchors ask the same server
             then=_NOT_MADE_UP if account == BACKFILL else "",
+            over_budget=_LEFT if account == BACKFILL else "",
         ),
     )
 
@@ -77,7 +79,7 @@ def build_file_limiter(settings: Settings, *, most_calls: int | None = None) -> 
         account=BACKFILL,
         calls=_MOST_AT_ONCE,
         patience_s=BACKFILL_PATIENCE_S,
-        trouble=Trouble(then=_NOT_MADE_UP),
+        trouble=Trouble(then=_NOT_MADE_UP, over_budget=_LEFT),
         breaker=NoBreaker(),
         most_calls=most_calls,
     )

@@ -234,6 +234,7 @@ def test_a_budget_below_one_call_is_said_and_leaves_every_line(
     assert (done.returncode, judge_server.requests) == (1, [])
     (live,) = [line for line in done.stderr.splitlines() if DOCTOR in line]
     assert BELOW_ONE in live
+    assert "the rest is left unscored" in live
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ class Trouble:
     Args:
         is_logged: False keeps `why` alone, beside another that tells the same.
         then: what becomes of the runs, where nothing waits for the judge; "" leaves that to `tell`.
+        over_budget: the same where a budget is spent, which ends the work; "" makes no difference.
         clock: monotonic seconds.
 
     Attributes:
@@ -49,10 +50,15 @@ class Trouble:
     """
 
     def __init__(
-        self, *, is_logged: bool = True, then: str = "", clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        is_logged: bool = True,
+        then: str = "",
+        over_budget: str = "",
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.why = ""
-        self._is_logged, self._then = is_logged, then
+        self._is_logged, self._then, self._over_budget = is_logged, then, over_budget
         self._clock = clock
         self.answers = 0
         self._pending: set[str] = set()  # causes that are said soon, unless an answer comes
@@ -99,7 +105,8 @@ class Trouble:
                 return
             self._said[cause] = (times + 1, self._clock())
             self._current.add(cause)
-        _log.warning("ragtrace: %s; %s; %s", why, self._then or then, DOCTOR)
+        own = (self._over_budget if cause == "budget_exceeded" else "") or self._then
+        _log.warning("ragtrace: %s; %s; %s", why, own or then, DOCTOR)
 
 
 def _running() -> asyncio.AbstractEventLoop | None:

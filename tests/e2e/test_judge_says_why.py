@@ -50,7 +50,7 @@ def told(said: str) -> list[tuple[float, str]]:
         (
             "none",
             {},
-            r"http://127\.0\.0\.1:9/v1 cannot be reached or broke the connection \(ConnectError\)",
+            r"http://127\.0\.0\.1:9/v1 cannot be reached or broke the connection \(connection refused: ",
             WAITING,
         ),
         ("silence", {}, r"127\.0\.0\.1:\d+ has not answered for 3 s", "the judge is waited for"),

@@ -117,7 +117,10 @@ def test_what_was_sent_is_said_beside_what_was_not_scored() -> None:
     }
     with OtlpReceiver() as receiver:
         _, log = stopped("plain", LIMIT_S="10", **judge, **sent_to(receiver.endpoint))
-    why = "http://127.0.0.1:9/v1 cannot be reached or broke the connection (ConnectError)"
+    why = (
+        "http://127.0.0.1:9/v1 cannot be reached or broke the connection "
+        "(connection refused: is the server up, and the port right?)"
+    )
     assert at_shutdown(log) == f"not scored: 3 traces ({why}); {SENT}"
 
 

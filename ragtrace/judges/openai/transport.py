@@ -11,6 +11,8 @@ import asyncio
 import json
 import random
 import re
+import socket
+import ssl
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from importlib import metadata
@@ -331,8 +333,9 @@ class Transport:
             isinstance(error, openai.APIConnectionError | OSError)
             or type(error).__module__.partition(".")[0] in _NETWORK | HTTP_PACKAGES
         )
-        cause = type(error.__cause__ or error).__name__
-        return self._unavailable(f"cannot be reached or broke the connection ({cause})", may_repeat=is_network)
+        return self._unavailable(
+            f"cannot be reached or broke the connection ({_cause_of(error)})", may_repeat=is_network
+        )
 
     def _status_fault(self, error: APIStatusError) -> Fault:
         status = error.status_code
@@ -404,10 +407,32 @@ _ADVICE = {
 }
 
 
+_CAUSES: dict[type[Exception], str] = {
+    ConnectionRefusedError: "connection refused: is the server up, and the port right?",
+    socket.gaierror: "the host's name does not resolve: check the base URL",
+    ssl.SSLCertVerificationError: "its certificate is not trusted",
+    ssl.SSLError: "TLS failed: is the port one for https?",
+}
+_MOST_LINKS = 10  # of a chain of errors
+
+
 _OF_MONEY = {
     402: "refuses the judge's calls (402): the account has no money left",
     429: "refuses the judge's calls (429): the quota of the account is used up",
 }
+
+
+def _cause_of(error: Exception) -> str:
+    """Return in words why a connection failed, else the name of the client's error. It quotes nothing."""
+    link: BaseException | None = error
+    for _ in range(_MOST_LINKS):
+        if link is None:
+            break
+        for kind, words in _CAUSES.items():
+            if isinstance(link, kind):
+                return words
+        link = link.__cause__ or link.__context__
+    return type(error.__cause__ or error).__name__
 
 
 def _check_openai() -> None:

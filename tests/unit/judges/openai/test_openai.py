@@ -244,6 +244,18 @@ async def test_connection_refused() -> None:
     assert model.requests_sent == 3
 
 
+async def test_a_connection_that_fails_says_why(judge_server: JudgeServer) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        for url, why in (
+            (f"http://127.0.0.1:{taken.getsockname()[1]}/v1", "connection refused"),
+            ("http://judge.invalid/v1", "name does not resolve"),
+            (judge_server.url.replace("http:", "https:"), "TLS failed"),
+        ):
+            with pytest.raises(JudgeUnavailable, match=why):
+                await ask(OpenAIChat("m", base_url=url, retry=QUICK))
+
+
 @pytest.mark.parametrize("way", ["hold", "drip_until"], ids=["answers nothing", "drips"])
 async def test_a_slow_server_times_out_once(judge_server: JudgeServer, way: str) -> None:
     done = threading.Event()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from ragtrace.judges.base import CustomTask
-from ragtrace.judges.llm.replies import Flag, Form, Whole
+from ragtrace.judges.llm.replies import Flag, Form, Text, Whole
 from ragtrace.model import JudgeUsage
 from ragtrace.prompts.loader import plain_forms
 
@@ -23,7 +23,7 @@ class AnswerGradeReply(Form):
     """Reply to a 1-to-5 prompt."""
 
     grade: Whole = Field(ge=1, le=5)
-    reason: str = ""
+    reason: Text = ""
 
 
 class AttemptGradeReply(AnswerGradeReply):

@@ -30,13 +30,39 @@ _MOST_BRACES = (
     1_000  # of a reply that is looked through; 40 claims have 40 rows, and a reply of 330,000 takes 20 MB
 )
 
-_END = r"</think(?:ing)?>|\[/THINK\]|<\|end\|>"  # of thoughts
-_MARK = re.compile(
-    rf"(?P<end>{_END})|(?P<begin><think(?:ing)?>|\[THINK\]|<\|channel\|>analysis)|\{{\s*[\"}}]", re.IGNORECASE
+# Tags of thoughts, as R1, Claude, Magistral, gpt-oss, Kimi, Command R, OpenThinker and MedGemma write them.
+_TAG = (
+    r"(?:seed:|ant)?think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|draft|scratch_?pad"
+    r"|inner_(?:monologue|thoughts?)"
 )
+_END = (
+    rf"</(?:{_TAG})\s*>|\[/THINK(?:ING)?\]|◁/think▷|<unused95>|<channel\|>"
+    r"|<\|(?:end_of_thought|end_thinking|/think)\|>|<\|end\|>(?!\s*\Z)"  # at the end it is that of Phi's replies
+)
+_BEGIN = (
+    rf"<(?:{_TAG})(?:\s[^<>{{}}]{{0,100}})?>|\[THINK(?:ING)?\]|◁think▷|<unused94>|<\|?channel\|?>\s*(?:analysis|thought)"
+    r"|<\|(?:begin_of_thought|start_thinking|think)\|>"
+)
+_MARK = re.compile(rf"(?P<end>{_END})|(?P<begin>{_BEGIN})|\{{\s*[\"}}]", re.IGNORECASE)
 _THOUGHTS_END = re.compile(_END, re.IGNORECASE)
+# Words before an object, or its name in a wrapper, that say that it is no verdict.
+_ASIDE = re.compile(
+    r"(?:\b|_)(?:examples?|e\.\s?g\.|instance|samples?|template|placeholder|drafts?|default)", re.IGNORECASE
+)
+_SENTENCE_END = re.compile(r"(?<![.\s]\w)[.!?]\s|\n\s*\n")  # and not the full stop of "e.g. this"
+_NEAR = 80  # characters before an object in which such a word counts
+_DECLINES = frozenset({"error", "error_message", "refusal", "refused"})  # names of fields
 _WHOLE = re.compile(r"\s*-?[0-9]{1,9}\s*")
-_DECODER = json.JSONDecoder()
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs) and any(found[name] != value for name, value in pairs):
+        raise ValueError("a field is there twice, with two values")
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once)
 
 
 def spelled(words: object, **other: object) -> BeforeValidator:
@@ -60,20 +86,31 @@ def spelled(words: object, **other: object) -> BeforeValidator:
 
 
 def _letters(word: str) -> str:
-    return re.sub(r"[\s_-]", "", word.strip().strip(".!,;:*`'\"")).casefold()
+    bare = word.strip().lstrip(".,;:*`'\"").rstrip(".!,;:*`'\"")  # "!supported" is not supported
+    return re.sub(r"[\s_-]", "", bare).casefold()
 
 
 def _read_whole(value: object) -> object:
     return int(value) if isinstance(value, str) and _WHOLE.fullmatch(value) else value
 
 
+def _read_numbers(value: object) -> object:
+    if value is None:
+        return []
+    return [value] if type(value) in {int, str} else value
+
+
 # A list is left at its first wrong row: the errors of 330,000 rows in one reply took 600 MB.
 ItemT = TypeVar("ItemT")
 Listed = Annotated[list[ItemT], FailFast()]
+NullIsEmpty = BeforeValidator(lambda value: [] if value is None else value)
+"""Of a list that may be left out: null leaves it out too."""
 Whole = Annotated[int, BeforeValidator(_read_whole)]
 """A whole number, perhaps written as text."""
-Numbers = Annotated[Listed[Whole], BeforeValidator(lambda value: [value] if type(value) in {int, str} else value)]
-"""Whole numbers; a single one may stand without a list."""
+Numbers = Annotated[Listed[Whole], BeforeValidator(_read_numbers)]
+"""Whole numbers; a single one may stand without a list, and null is none."""
+Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
+"""A text that may be null."""
 Flag = Annotated[bool, spelled((), true=True, yes=True, false=False, no=False)]
 """True or false, perhaps written as a word."""
 
@@ -122,7 +159,7 @@ class VerdictRow(SourcedRow):
     """The verdict on one claim."""
 
     verdict: VerdictWord
-    reason: str = ""
+    reason: Text = ""
 
 
 class CitationRow(Form):
@@ -141,14 +178,14 @@ class AuditReply(Form):
     noncommittal: Flag
     claims: Listed[str]
     verdicts: Listed[VerdictRow]
-    citations: Listed[CitationRow] = []
+    citations: Annotated[Listed[CitationRow], NullIsEmpty] = []
 
 
 class AuditRepair(Form):
     """Reply to the audit's repair, with the missing rows."""
 
-    verdicts: Listed[VerdictRow] = []
-    citations: Listed[CitationRow] = []
+    verdicts: Annotated[Listed[VerdictRow], NullIsEmpty] = []
+    citations: Annotated[Listed[CitationRow], NullIsEmpty] = []
 
 
 class SufficiencyReply(Form):
@@ -215,11 +252,12 @@ def read(form: type[FormT], text: str) -> FormT:
     """Return a reply as its form.
 
     Sound JSON is read as it is. Any other text is looked through for the objects outside its thoughts, and the one
-    that is of the form is taken. Where none is, an object in a wrapper such as ``{"result": {...}}`` may be.
+    that is of the form is taken. It may stand in a wrapper such as ``{"result": {...}}``.
 
     Raises:
-        JudgeInvalidOutput: empty, too long, not JSON, not of the form, or two objects of it. The message names the
-            fields at fault and never quotes the reply.
+        JudgeInvalidOutput: empty, too long, not JSON, not of the form, two objects of it, or one that may be no
+            verdict: a field with two values, an example, a refusal, or a correction behind it. The message names
+            the fields at fault and never quotes the reply.
 
     Example:
         >>> read(GradesReply, '{"grades": [{"id": 1, "grade": 4}]}').grades[0].grade
@@ -236,29 +274,75 @@ def read(form: type[FormT], text: str) -> FormT:
     if not text.strip():
         raise JudgeInvalidOutput("the reply is empty")
     try:
-        return form.model_validate_json(text)
+        whole = form.model_validate_json(text)
     except (ValidationError, UnicodeError) as error:
         fault = _fault(error)
+    else:
+        return _undoubted(whole, text)
     objects = _objects(form, text) if text.count("{") <= _MOST_BRACES else []
-    found = _of_form(form, objects) or _of_form(form, [part for one in objects for part in _wrapped(form, one)])
-    if len(found) == 1:
+    found, is_sure = _candidates(form, objects)
+    if len(found) == 1 and is_sure:
         return found[0]
+    if len(found) == 1:
+        raise JudgeInvalidOutput("the object may be no reply: it is quoted, refused or followed by another")
     raise JudgeInvalidOutput(f"{len(found)} objects could be the reply" if found else fault)
 
 
-def _objects(form: type[Form], text: str) -> list[Mapping[str, object]]:
+def _undoubted(whole: FormT, text: str) -> FormT:
+    try:
+        value = _DECODER.decode(text)
+    except (ValueError, RecursionError):
+        raise JudgeInvalidOutput("a field has two values, or a number thousands of digits") from None
+    if _declines(value):
+        raise JudgeInvalidOutput("the reply has an error or a refusal in it")
+    return whole
+
+
+def _candidates(
+    form: type[FormT], objects: Sequence[tuple[Mapping[str, object], bool]]
+) -> tuple[list[FormT], bool]:
+    """Return the objects of the form, bare or in a wrapper, and whether nothing speaks against them.
+
+    An example, a draft or a refusal speaks against, and so does an object behind, or beside in the wrapper, that
+    gives a field of the form in another form: it may be the reply itself, or a correction.
+    """
+    found: list[FormT] = []
+    is_sure = True
+    for value, is_aside in objects:
+        one = _of_form(form, value)
+        parts = {"": value} if one is not None else _wrapped(form, value)
+        fits = {name: fit for name, part in parts.items() if (fit := _of_form(form, part)) is not None}
+        if fits:
+            is_sure &= not (is_aside or _declines(value) or any(map(_is_set_aside, fits)))
+            is_sure &= not any(_gives(form, part) for name, part in parts.items() if name not in fits)
+        elif found and any(_gives(form, part) for part in (value, *parts.values())):
+            is_sure = False
+        found += fits.values()
+    return found, is_sure
+
+
+def _gives(form: type[Form], value: Mapping[str, object]) -> bool:
+    return any(value.get(name) not in (None, "", [], {}) for name in form.model_fields)
+
+
+def _declines(value: Mapping[str, object]) -> bool:
+    return any(given and name.casefold() in _DECLINES for name, given in value.items())
+
+
+def _objects(form: type[Form], text: str) -> list[tuple[Mapping[str, object], bool]]:
     """Return the objects that could be the reply: those of a text that stand in no thoughts.
 
+    Each comes with whether the words before it call it an example.
     Thoughts without a beginning reach from the start of the text, thoughts without an end to its end.
 
     There is none where one stays open at the end, or where one that names a field of the form is broken behind a
     sound one, so that a draft is never taken for the verdict. The time is linear in the text: the search goes on
     behind a break, or at the last end of thoughts before it.
     """
-    found: list[Mapping[str, object] | None] = []  # None is broken
+    found: list[tuple[Mapping[str, object], bool] | None] = []  # None is broken
     place, outside = 0, None  # objects before the thoughts that have begun
     while mark := _MARK.search(text, place):
-        start, place = mark.span()
+        before, (start, place) = place, mark.span()
         if mark["end"]:
             del found[outside or 0 :]
             outside = None
@@ -267,7 +351,7 @@ def _objects(form: type[Form], text: str) -> list[Mapping[str, object]]:
         else:
             try:
                 value, place = _DECODER.raw_decode(text, start)
-                found.append(value)
+                found.append((value, _is_aside(text[max(before, start - _NEAR) : start])))
             except json.JSONDecodeError as error:
                 is_open = error.msg.startswith("Unterminated") or text.find("}", error.pos) < 0
                 place = len(text) if is_open else max(error.pos, place)
@@ -284,18 +368,26 @@ def _objects(form: type[Form], text: str) -> list[Mapping[str, object]]:
     return [] if None in found else [value for value in found if value is not None]
 
 
-def _wrapped(form: type[Form], value: Mapping[str, object]) -> list[Mapping[str, object]]:
+def _is_set_aside(name: str) -> bool:
+    return _ASIDE.search(name) is not None or re.fullmatch(_TAG, name, re.IGNORECASE) is not None
+
+
+def _is_aside(words: str) -> bool:
+    """Tell whether the sentence right before an object, perhaps with a fence behind it, calls it an example."""
+    *_, last = _SENTENCE_END.split(words.rstrip().removesuffix("json").rstrip("` \n"))
+    return _ASIDE.search(last) is not None
+
+
+def _wrapped(form: type[Form], value: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
     """Return the objects in a wrapper: an object of one field, or of none of the form's."""
     is_wrapper = len(value) == 1 or form.model_fields.keys().isdisjoint(value)
-    return [part for part in value.values() if isinstance(part, dict)] if is_wrapper else []
+    return {name: part for name, part in value.items() if isinstance(part, dict)} if is_wrapper else {}
 
 
-def _of_form(form: type[FormT], objects: Sequence[Mapping[str, object]]) -> list[FormT]:
-    found = []
-    for one in objects:
-        with suppress(ValidationError):
-            found.append(form.model_validate(one))
-    return found
+def _of_form(form: type[FormT], value: Mapping[str, object]) -> FormT | None:
+    with suppress(ValidationError):
+        return form.model_validate(value)
+    return None
 
 
 def _fault(error: ValidationError | UnicodeError) -> str:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _MAX_CHAT_BYTES = 1_000_000
 _EMBED_BATCH = 32
 _MAX_EMBEDDING_BYTES = _EMBED_BATCH * 196_608
+_AT_LIMIT = {"length", "max_tokens", "model_length"}  # what servers call a reply that hit the limit
+_TEXT_TYPES = ("text", "output_text", None)  # of a part of the content; thoughts are parts of another type
 _MOST = 1e18  # of a vector's number; the squares of 8,192 such numbers have a sum, and NaN is none of them
 _PROBES = 10  # four rungs, three parameters, one renamed limit, and two to spare
 
@@ -164,20 +166,26 @@ def _reply(answer: Answer) -> ChatReply:
 
 
 def _stopped(message: Mapping[str, object]) -> JudgeError | None:
-    if message["finish_reason"] == "length":
+    if str(message["finish_reason"]).lower() in _AT_LIMIT:
         return JudgeTruncated("the reply hit the output limit")
     if message["finish_reason"] == "content_filter":
         return JudgeFiltered("a content filter stopped the reply")
-    if message.get("refusal"):
+    content = message.get("content")
+    parts = _parts(content) if isinstance(content, list) else []
+    if message.get("refusal") or any(part.get("refusal") for part in parts):
         return JudgeRefused("the model refused to judge")
     return None
+
+
+def _parts(content: Sequence[object]) -> list[Mapping[str, object]]:
+    return [part for part in content if isinstance(part, dict)]
 
 
 def _text(message: Mapping[str, object]) -> str:
     """Return all that a message says: its content, and the arguments of the functions that it calls."""
     content, calls = message.get("content"), message.get("tool_calls")
     if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        parts = [part.get("text") for part in _parts(content) if part.get("type", "text") in _TEXT_TYPES]
         content = "".join(part for part in parts if isinstance(part, str))
     functions = (
         [call.get("function") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []

@@ -60,7 +60,7 @@ class Wide(Form):
         ('{"name": "small", "arguments": {"a": 1}}', 1),
         ('<tool_call>\n{"name": "small", "arguments": {"a": 1}}\n</tool_call>', 1),
         ('{"note": "none", "draft": {"b": 0}, "final": {"a": 1}}', 1),
-        ('{"b": 0} {"a": 1} {"c": {"a": 2}}', 1),
+        ('{"b": 0} {"a": 1} {"c": {"b": 2}}', 1),
         ('[{"a": 1}]', 1),
         ('In the form {"a": int}: {"a": 1}', 1),
         ('{"a": 1}<think>or {"a": 2}?</think>', 1),
@@ -70,10 +70,30 @@ class Wide(Form):
         ('<|channel|>analysis<|message|>{"a": 0}<|end|><|channel|>final<|message|>{"a": 1}', 1),
         ('{"a": 1} The <think> tag is the answer\'s.', 1),
         ('<think>what <think> means, {"a": 0}</think>{"a": 1}', 1),
+        *(
+            (f'{begin}Perhaps {{"a": 0}}.{end}\n{{"a": 1}}', 1)
+            for begin, end in (
+                ("<thought>", "</thought>"), ("<thoughts>", "</thoughts>"), ("<reasoning>", "</reasoning>"),
+                ("<reflection>", "</reflection>"), ("<analysis>", "</analysis>"), ("<draft>", "</draft>"),
+                ("<scratchpad>", "</scratchpad>"), ("<inner_monologue>", "</inner_monologue>"),
+                ("<antThinking>", "</antThinking>"), ("<seed:think>", "</seed:think>"), ("<think >", "</think >"),
+                ('<think type="a">', "</think>"), ("◁think▷", "◁/think▷"), ("<unused94>thought\n", "<unused95>"),
+                ("<|START_THINKING|>", "<|END_THINKING|>"), ("<|begin_of_thought|>", "<|end_of_thought|>"),
+                ("<|think|>", "<|/think|>"), ("<|channel>thought\n", "<channel|>"),
+            )
+        ),
+        ('{"a": 1}<|end|>\n', 1),
+        ('<reasoning>hm</reasoning><answer>{"a": 1}</answer>', 1),
+        ('{"error": null, "refusal": "", "result": {"a": 1}}', 1),
+        ('{"a": 1, "error": null}', 1),
+        ('{"a": 1, "a": 1}', 1),
+        ('It says e.g. thirty days. So:\n\n```json\n{"a": 1}\n```', 1),
+        ('In the example of Norway nothing is said. Result:\n{"a": 1}', 1),
+        ('{"a": 1} An empty one would be {"a": null}.', 1),
         ('{"a": "12"}', 12),
         ('{"a": " -7 "}', -7),
     ],
-)
+)  # fmt: skip
 def test_one_reply_is_found(text: str, a: int) -> None:
     assert read(Small, text).a == a
 
@@ -118,6 +138,45 @@ def test_what_is_no_reply_or_two_is_an_error(text: str, fault: str) -> None:
         read(Small, text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 2, "a": 1}',
+        'Here: {"a": 2, "a": 1}',
+        '{"result": {"a": 2, "a": 1}}',
+        '{"a": 1, "b": {"c": 1, "c": 2}}',
+        '{"a": 1, "error": "I cannot judge this"}',
+        'Sorry: {"a": 1, "refusal": true}',
+        '{"error": "I cannot judge this", "result": {"a": 1}}',
+        '{"Refusal": "no", "result": {"a": 1}}',
+        '{"example": {"a": 1}}',
+        '{"draft": {"a": 1}, "final": null}',
+        '{"thoughts": {"a": 1}, "verdict": "I cannot judge this"}',
+        '{"first": {"a": 1}, "final": {"a": "unsure"}}',
+        'I cannot judge this. For example: {"a": 1}',
+        'This is an example.\n\n{"a": 1}',
+        'The form is, e.g. for one claim,\n```json\n{"a": 1}\n```',
+        '{"a": 1} Correction: {"a": "unsure"}',
+        '{"a": 1} Correction: {"a": 1.5, "b": 0}',
+        '{"a": 1} Or rather {"result": {"a": 2}}',
+        '{"a": 1} Or rather {"result": {"a": "unsure"}}',
+        '<thought>{"a": 1}</thought>I cannot judge this.',
+        '<reasoning>Perhaps {"a": 1}',
+        '<|START_THINKING|>{"a": 1}<|END_THINKING|>',
+        '<|channel|>analysis<|message|>{"a": 1}<|end|>',
+    ],
+)
+def test_an_object_that_may_be_no_verdict_is_an_error(text: str) -> None:
+    with pytest.raises(JudgeInvalidOutput):
+        read(Small, text)
+
+
+def test_null_is_an_empty_list_or_text_where_the_field_may_be_left_out() -> None:
+    row = read(VerdictRow, '{"id": 1, "verdict": "not_supported", "sources": null, "reason": null}')
+    assert (row.sources, row.reason) == ([], "")
+    assert read(AuditRepair, '{"verdicts": null, "citations": null}') == AuditRepair(verdicts=[], citations=[])
+
+
 def test_a_reply_without_any_field_of_its_form_is_none() -> None:
     for text in ("{}", '{"note": 1}', '{"note": {"other": 1}}'):
         with pytest.raises(JudgeInvalidOutput, match="none of the fields"):
@@ -151,6 +210,7 @@ def test_a_flag_may_be_a_word(said: object, meant: object) -> None:
         *((word, "not_supported") for word in ("not supported", "Not-Supported", "NOT_SUPPORTED", "NotSupported", "No")),
         ("Contradicted", "contradicted"),
         *((word, None) for word in ("maybe", "partially", "partially supported", "supported?", "supported or not")),
+        *((word, None) for word in ("!supported", "`!supported`", "!yes", "unsupported")),
         *((word, None) for word in ("", " ", "true", "yes and no", True, 1, None, ["supported"])),
     ],
 )  # fmt: skip
@@ -209,6 +269,9 @@ NESTED = '{"a": ["</think>", '
         '{"a":"</think>',
         "{ ",
         '{"a":1,"x":"\\"',
+        "<think ",
+        "<|end|> ",
+        "e.g. {",
     ],
 )
 @pytest.mark.parametrize("end", ["", "}", '"' + "1," * 200_000])

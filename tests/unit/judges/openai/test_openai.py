@@ -42,6 +42,19 @@ if TYPE_CHECKING:
     from tests.unit.judges.openai.judge_server import JudgeServer, Request
 
 
+def in_parts(*parts: dict[str, Any]) -> dict[str, Any]:
+    body = completion("")
+    body["choices"][0]["message"]["content"] = list(parts)
+    return body
+
+
+async def test_thoughts_among_the_parts_of_a_content_are_left_out(judge_server: JudgeServer) -> None:
+    thoughts = ({"type": "reasoning", "text": '{"a": 0}'}, {"type": "thinking", "thinking": [{"text": '{"a": 0}'}]})
+    said = ({"type": "text", "text": '{"a"'}, {"type": "output_text", "text": ": 1"}, {"text": "}"})
+    judge_server.answers = [Answer(200, in_parts(*thoughts, *said))]
+    assert (await ask(chat_of(judge_server))).text == '{"a": 1}'
+
+
 async def test_a_reply_and_the_request_behind_it(judge_server: JudgeServer) -> None:
     judge_server.answers = [GOOD]
     assert await ask(chat_of(judge_server)) == ChatReply(text='{"a": 1}', input_tokens=120, output_tokens=7)
@@ -178,7 +191,10 @@ async def test_concurrent_probes_agree(judge_server: JudgeServer) -> None:
     ("reply", "error"),
     [
         (completion('{"a"', finish_reason="length"), JudgeTruncated),
+        (completion('{"a": 1}', finish_reason="MAX_TOKENS"), JudgeTruncated),
+        (completion('{"a": 1}', finish_reason="model_length"), JudgeTruncated),
         (completion("", finish_reason="content_filter"), JudgeFiltered),
+        (in_parts({"type": "text", "text": '{"a": 1}'}, {"type": "refusal", "refusal": "No."}), JudgeRefused),
         (completion(None, refusal="I cannot judge this."), JudgeRefused),
     ],
 )

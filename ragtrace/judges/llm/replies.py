@@ -47,7 +47,8 @@ _MARK = re.compile(rf"(?P<end>{_END})|(?P<begin>{_BEGIN})|\{{\s*[\"}}]", re.IGNO
 _THOUGHTS_END = re.compile(_END, re.IGNORECASE)
 # Words before an object, or its name in a wrapper, that say that it is no verdict.
 _ASIDE = re.compile(
-    r"(?:\b|_)(?:examples?|e\.\s?g\.|instance|samples?|template|placeholder|drafts?|default)", re.IGNORECASE
+    r"(?:\b|_)(?:examples?|e\.\s?g\.|instance|sample[\s_](?:output|reply|response|answer|json)|template|placeholder|drafts?)",
+    re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"(?<![.\s]\w)[.!?]\s|\n\s*\n")  # and not the full stop of "e.g. this"
 _NEAR = 80  # characters before an object in which such a word counts

@@ -118,6 +118,8 @@ class Flusher:
         Sinks and store are closed; those in `kept` go on in another service and are only flushed.
         """
         deadline = time.monotonic() + timeout_s
+        # What a receiver's stop left open before, such as a trace without its root, is told by its own counts.
+        open_before = self._ledger.read()[0].get(("dropped", "shutdown"), 0)
         ended = {"the pipeline": self._pipeline.close(timeout_s * 0.2)}
         self._pipeline.refuse()
         ended["the scorer"] = self._worker.stop((deadline - time.monotonic()) * 0.6)
@@ -143,7 +145,7 @@ class Flusher:
             end_store = self._storing.flush if is_kept else self._storing.close
             late += _late({"the store": partial(self._close_outbox, end_store)}, left_s)
         self._instruments.close()
-        report = self._report(unscored_by, late, undelivered)
+        report = self._report(unscored_by, late, undelivered, open_before)
         if self._limiter is not None:
             self._limiter.close()  # after the last export, which tells what is left of its budget
         if not report.is_whole:
@@ -196,16 +198,19 @@ class Flusher:
         """Name of what keeps units after this process; "" where they wait in its memory."""
         return "" if self._settings.units_at is None else "queue" if self._settings.queue else "spool"
 
-    def _report(self, unscored_by: list[str], late: list[str], undelivered: Sequence[str]) -> ShutdownReport:
+    def _report(
+        self, unscored_by: list[str], late: list[str], undelivered: Sequence[str], open_before: int
+    ) -> ShutdownReport:
         """Return what is left.
 
         Args:
             unscored_by: parts of the way to a score that did not end.
             late: parts of the way out that did not.
             undelivered: what sinks did not deliver.
+            open_before: traces that were dropped before the shutdown began.
         """
         ends, pending = self._ledger.read()
-        lost = sum(ends.get(("dropped", reason), 0) for reason in ("shutdown", "spool_unwritable"))
+        lost = sum(ends.get(("dropped", reason), 0) for reason in ("shutdown", "spool_unwritable")) - open_before
         unsent = self._providers.unsent()
         if _EXPORT in late and (self._providers.unended or unsent):  # which say it better
             late = [name for name in (*self._providers.unended, *late) if name != _EXPORT and name not in unsent]

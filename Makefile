@@ -55,7 +55,7 @@ STACK := docker compose -f dashboards/stack/compose.yaml
 PACKAGES := ragtrace integrations/langchain/ragtrace_langchain integrations/llamaindex/ragtrace_llamaindex dashboards/ragtrace_dashboards
 # More for the pytest of `make test`.
 ARGS ?=
-# Of `make soak`; CI takes five.
+# Of `make soak`; CI takes four.
 MINUTES ?= 60
 # Of `make fuzz`.
 REQUESTS ?= 1000000

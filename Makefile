@@ -202,7 +202,7 @@ test-older-sdk: $(OLDER_SDK_READY) ## LangChain's newest on opentelemetry-sdk 1.
 
 test-openai2: $(READY) $(OPENAI2_READY) ## LLM judges with the lowest openai, beside LlamaIndex's own OpenAI package
 	$(BIN)/mypy --python-executable $(OPENAI2)/bin/python --cache-dir .mypy_cache/openai2 -p ragtrace.judges.openai
-	RAGTRACE_FUZZ_REPLIES=4000 NLTK_DATA=$$(echo $(CURDIR)/$(OPENAI2)/lib/python3*/site-packages/llama_index/core/_static/nltk_cache) \
+	FUZZ_REPLIES=4000 NLTK_DATA=$$(echo $(CURDIR)/$(OPENAI2)/lib/python3*/site-packages/llama_index/core/_static/nltk_cache) \
 	  $(OPENAI2)/bin/python -m pytest -n $(WORKERS) $(OPENAI_TESTS)
 
 check: $(READY) ## format, lint, types, layers, spelling

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-REPLIES = int(os.environ.get("RAGTRACE_FUZZ_REPLIES", "20000"))
+REPLIES = int(os.environ.get("FUZZ_REPLIES", "20000"))
 PROCESSES = 2  # as many as CI has cores; most of the time is the client's, 2 to 3 ms a call
 MEMORY_MB = 100
 

@@ -234,7 +234,7 @@ def test_calibrate_and_the_pages_say_that_labels_are_of_runs_kept_for_being_bad(
     printed, report = calibrated(path, tmp_path)
     assert flat(printed).count(line) == 1
     assert "random choice of all" not in printed
-    assert report["labels"]["kept_as_bad"] == {"low": bad}
+    assert report["kept_as_bad"] == {"low": bad}
     with client_of(path) as client:
         for page in ("calibrate", "queue"):
             text = flat(read_page(client.get(f"/{page}?metric=faithfulness").text).text)
@@ -255,7 +255,7 @@ def test_labels_of_all_texts_stand_for_all_runs(serve, tmp_path):
     assert count == 30
     printed, report = calibrated(path, tmp_path)
     assert "kept for being bad" not in printed
-    assert report["labels"]["kept_as_bad"] == {}
+    assert report["kept_as_bad"] == {}
     assert "the corrected mean holds if the labelled records are a random choice of all" in flat(printed)
     with client_of(path) as client:
         for page in ("calibrate", "queue"):

@@ -61,6 +61,7 @@ class Trouble:
         self._is_logged, self._then, self._over_budget = is_logged, then, over_budget
         self._clock = clock
         self.answers = 0
+        self._latest = ""  # cause told last
         self._pending: set[str] = set()  # causes that are said soon, unless an answer comes
         self._current: set[str] = set()  # causes said since the last answer
         self._said: dict[str, tuple[int, float]] = {}  # how often, and when last
@@ -75,7 +76,9 @@ class Trouble:
             self._current.clear()
 
     def tell(self, cause: str, why: str, then: str = WAITING, *, after_s: float = 0.0) -> None:
-        """Log a cause in one line, unless an answer comes within `after_s`. Never raises, never waits.
+        """Log a cause in one line, unless an answer comes within `after_s`, or another that is said.
+
+        Never raises, never waits.
 
         Args:
             cause: its kind.
@@ -84,7 +87,7 @@ class Trouble:
             after_s: seconds that the judge is given; without a running loop it has none.
         """
         with self._lock:
-            self.why, answers = why, self.answers
+            self.why, self._latest, answers = why, cause, self.answers
             if cause in self._current or cause in self._pending:
                 return
             loop = _running() if after_s else None
@@ -100,6 +103,8 @@ class Trouble:
             if answers != self.answers or not self._is_logged:
                 return
             self._pending.discard(cause)
+            if cause != self._latest and self._latest in self._current:
+                return  # another took its place and was said, such as a refusal behind a broken connection
             times, at_s = self._said.get(cause, (0, -math.inf))
             if self._clock() - at_s < min(_GAP_S * 2 ** min(times - 1, 30), _GAP_MOST_S):
                 return

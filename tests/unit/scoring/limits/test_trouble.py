@@ -67,6 +67,22 @@ def limiter() -> JudgeLimiter:
     return JudgeLimiter(host="judge", caps=Caps(usd_per_day=None))
 
 
+async def test_a_blip_that_a_refusal_follows_is_not_said_beside_it(caplog: pytest.LogCaptureFixture) -> None:
+    trouble = Trouble()
+    trouble.tell("none", "A", after_s=0.05)
+    trouble.tell("401", "B")
+    await asyncio.sleep(0.2)
+    assert [line.partition(";")[0] for line in caplog.messages] == ["ragtrace: B"]
+
+
+async def test_of_two_causes_in_doubt_both_are_said(caplog: pytest.LogCaptureFixture) -> None:
+    trouble = Trouble()
+    trouble.tell("none", "A", after_s=0.05)
+    trouble.tell("500", "B", after_s=0.05)
+    await asyncio.sleep(0.2)
+    assert {line.partition(";")[0] for line in caplog.messages} == {"ragtrace: A", "ragtrace: B"}
+
+
 async def test_a_slow_judge_is_said_to_be_silent_once_and_then_given_its_time(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

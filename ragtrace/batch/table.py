@@ -120,9 +120,7 @@ def scorer_settings(settings: Settings) -> dict[str, Any]:
         >>> scorer_settings(Settings.resolve({"k_values": (3,), "grade_cache": "off"}, environ={}))
         {'grade_cache': 'off', 'k_values': (3,)}
     """
-    default = Settings()
-    found = {name: getattr(settings, name) for name in _OF_SCORER}
-    return {name: value for name, value in found.items() if value != getattr(default, name)}
+    return _changed(settings, _OF_SCORER)
 
 
 def limit_settings(settings: Settings) -> dict[str, Any]:
@@ -132,8 +130,12 @@ def limit_settings(settings: Settings) -> dict[str, Any]:
         >>> limit_settings(Settings.resolve({"budget_usd_per_day": 2.0}, environ={}))
         {'budget_usd_per_day': 2.0}
     """
+    return _changed(settings, _OF_LIMITS)
+
+
+def _changed(settings: Settings, names: Sequence[str]) -> dict[str, Any]:
     default = Settings()
-    found = {name: getattr(settings, name) for name in _OF_LIMITS}
+    found = {name: getattr(settings, name) for name in names}
     return {name: value for name, value in found.items() if value != getattr(default, name)}
 
 

@@ -15,6 +15,7 @@ from ragtrace.batch.reading import Broken, read_rows, read_table
 from ragtrace.batch.rows import RowScores, fallback_id, json_text, score_rows
 from ragtrace.batch.table import ERROR, SCORES, arrow, with_scores
 from ragtrace.errors import JudgeOverBudget
+from ragtrace.scoring.offline.file import left_by_budget
 from ragtrace.service.judges import is_limited
 from ragtrace.service.limits import build_file_limiter
 from ragtrace.settings import Settings
@@ -143,20 +144,17 @@ def _scored(job: BatchJob, part: Part, limits: Limits) -> tuple[bytes, int, Brok
     Raises:
         JudgeOverBudget: a budget has left out some of its scores.
     """
-    reader, broken = reader_of(part.format), Broken()
-    settings, limiter = limits.settings, limits.limiter
+    broken = Broken()
     if part.output == "parquet":
         table, first = read_table(part)
         rows: list[Mapping[str, Any]] = table.to_pylist(maps_as_pydicts="lossy")
         places = [f"row {number}" for number in range(first, first + len(rows))]
-        scored = score_rows(rows, settings, jobs=job.jobs, read=reader.record or dict, limiter=limiter)
-        _refuse_cut(scored)
+        scored = _judged(job, part, limits, rows)
         data = _parquet(with_scores(table, scored))
     else:
         placed = _rows(part, broken)
         places, rows = [place for place, _ in placed], [row for _, row in placed]
-        scored = score_rows(rows, settings, jobs=job.jobs, read=reader.record or dict, limiter=limiter)
-        _refuse_cut(scored)
+        scored = _judged(job, part, limits, rows)
         data = b"".join(_line(row, one) for row, one in zip(rows, scored, strict=True) if not one.error)
     for place, one in zip(places, scored, strict=True):
         if one.error:
@@ -164,10 +162,13 @@ def _scored(job: BatchJob, part: Part, limits: Limits) -> tuple[bytes, int, Brok
     return data, sum(not one.error for one in scored), broken
 
 
-def _refuse_cut(scored: Sequence[RowScores]) -> None:
-    over = [one for row in scored for one in row.scores.values() if one.get("reason") == JudgeOverBudget.reason]
-    if over:
-        raise JudgeOverBudget(str(over[0].get("details", {}).get("message", "no calls are left")))
+def _judged(job: BatchJob, part: Part, limits: Limits, rows: Sequence[Mapping[str, Any]]) -> list[RowScores]:
+    read = reader_of(part.format).record or dict
+    scored = score_rows(rows, limits.settings, jobs=job.jobs, read=read, limiter=limits.limiter)
+    for row in scored:
+        if why := left_by_budget(row.scores):
+            raise JudgeOverBudget(why)
+    return scored
 
 
 def _rows(part: Part, broken: Broken) -> list[PlacedRow]:

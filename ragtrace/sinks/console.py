@@ -163,10 +163,9 @@ def _scores(
         if verdict is not None:
             yield f"{result.key} {verdict}"
             continue
-        if result.passed is not False:
-            yield f"{result.key} {result.value:.2f}"
-            continue
-        yield f"{result.key} {_marked(result, lower_is_better, threshold_of)}"
+        is_bad = result.passed is False
+        shown = _marked(result, lower_is_better, threshold_of) if is_bad else f"{result.value:.2f}"
+        yield f"{result.key} {shown}"
     for result in results:
         if result.value is None and (verdict := verdict_of(result)) is not None:
             yield f"{result.key} {verdict} ({result.details.get('because')})"

@@ -125,13 +125,15 @@ def left_out(queue: LabelQueue, *, is_store: bool) -> str | None:
     count = queue.unkept + queue.deleted
     if not count:
         return None
-    why = [f"The file holds no texts of {count:,}."]
-    if is_store:
-        why = [
-            f'The store kept no texts of {queue.unkept:,} (content="full" with store_texts="all" keeps them).',
-            f"The texts of {queue.deleted:,} were deleted (store_payload_hours, store_bytes).",
-        ]
-        why = [line for line, n in zip(why, (queue.unkept, queue.deleted), strict=True) if n]
+    why = []
+    if not is_store:
+        why.append(f"The file holds no texts of {count:,}.")
+    if is_store and queue.unkept:
+        why.append(
+            f'The store kept no texts of {queue.unkept:,} (content="full" with store_texts="all" keeps them).'
+        )
+    if is_store and queue.deleted:
+        why.append(f"The texts of {queue.deleted:,} were deleted (store_payload_hours, store_bytes).")
     return f"Left out: {count:,} of {queue.total:,} scored runs, which cannot be read. {' '.join(why)}"
 
 

@@ -165,7 +165,6 @@ def command(
         "k_values": cutoffs(k_values),
     }
     settings = Settings.resolve(given)
-    is_of_parts = engine is not None or form is not None or is_for_parts(file)
     spending = Spending(settings, most_calls=max_calls)
     scorer = build_scorer(settings, spending.limiter)
     outputs = {output.name: output for metric in scorer.metrics for output in metric.spec.outputs}
@@ -173,7 +172,7 @@ def command(
     if resume and out in {None, "-"}:
         raise ConfigError("--resume needs --out: the file to go on with")
     summary = Summary(_asked(scorer) if resume else None)
-    if is_of_parts:
+    if engine is not None or form is not None or is_for_parts(file):
         if limit is not None:
             raise ConfigError("--limit: it is for one local file of JSON lines; leave it out")
         if max_calls is not None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ragtrace.errors import JudgeOverBudget
+from ragtrace.scoring.offline.file import left_by_budget
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ragtrace.cli.io.jsonl_reader import Line
     from ragtrace.model.codec import ScoreJson
     from ragtrace.settings import Settings
-
-_OVER = "budget_exceeded"
 
 
 class Spending:
@@ -56,9 +57,8 @@ class Spending:
 
     def covers(self, scores: Mapping[str, ScoreJson]) -> bool:
         """Take the scores of a line; False where a budget has left some of them out."""
-        over = [score for score in scores.values() if score.get("reason") == _OVER]
-        if over:
-            self.why = self.why or f"{_OVER}: {over[0].get('details', {}).get('message', 'no calls are left')}"
+        if why := left_by_budget(scores):
+            self.why = self.why or f"{JudgeOverBudget.reason}: {why}"
             return False
         self.left -= 1
         self._done += 1

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 # 40 claims with reasons are about 12,000 characters; far above that a reply is junk and is not parsed.
 MAX_REPLY_CHARS = 1_000_000
 
-_MOST_BRACES = (
-    1_000  # of a reply that is looked through; 40 claims have 40 rows, and a reply of 330,000 takes 20 MB
-)
+# Of a reply that is looked through: 40 claims have 40 rows, and a reply of 330,000 takes 20 MB.
+_MOST_BRACES = 1_000
 
 # Tags of thoughts, as R1, Claude, Magistral, gpt-oss, Kimi, Command R, OpenThinker and MedGemma write them.
 _TAG = (

@@ -5,12 +5,28 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from ragtrace.errors import JudgeOverBudget
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 
     from ragtrace.model import MetricResult, RagRecord
+    from ragtrace.model.codec import ScoreJson
 
 Tag = TypeVar("Tag")
+
+
+def left_by_budget(scores: Mapping[str, ScoreJson]) -> str:
+    """Return why a budget left some scores of a record out; "" where it left none.
+
+    Example:
+        >>> left_by_budget({"faithfulness": {"reason": "budget_exceeded", "details": {"message": "all is spent"}}})
+        'all is spent'
+        >>> left_by_budget({"faithfulness": {"state": "ok", "value": 1.0}})
+        ''
+    """
+    over = [score for score in scores.values() if score.get("reason") == JudgeOverBudget.reason]
+    return str(over[0].get("details", {}).get("message") or "no calls are left") if over else ""
 
 
 class Scores(Protocol):

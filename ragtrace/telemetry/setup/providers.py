@@ -134,8 +134,7 @@ class Providers:
         """End our own providers without sending anything: they were never used."""
         for delivery in self._deliveries:
             delivery.is_void = True
-        owned = {name: one for name, one in self._all.items() if one in self._owned}
-        unended({name: partial(_shut, provider) for name, provider in owned.items()}, timeout_s)
+        unended({name: partial(_shut, one) for name, one in self._all.items() if one in self._owned}, timeout_s)
 
     def leave_to_parent(self) -> None:
         """Send nothing more, in a forked child: items, counts, connections and receipts are the parent's."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,28 +33,11 @@ def at_shutdown(log: list[str]) -> str:
     return line.partition(" s: ")[2]
 
 
-class _Refusing(BaseHTTPRequestHandler):
-    """A collector that takes nothing."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(503)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Keep the test's output clean."""
-
-
 @pytest.fixture
 def refusing() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Refusing)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    """The address of a collector that takes nothing."""
+    with OtlpReceiver(status=503) as receiver:
+        yield receiver.endpoint
 
 
 def sent_to(endpoint: str) -> dict[str, str]:

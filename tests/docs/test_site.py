@@ -15,6 +15,8 @@ import pytest
 
 from docs import build, reference_pages
 from docs.build import ROOT
+from ragtrace.queues import spool
+from ragtrace.stores import tables
 from tests.docs import code_blocks
 
 if TYPE_CHECKING:
@@ -136,3 +138,8 @@ def test_links_between_twins_lead_to_twins(site: Path) -> None:
                 assert (twin.parent / target.partition("#")[0]).is_file(), f"{twin.relative_to(site)}: {target}"
     assert "### ragtrace.query" in (site / "reference/api.md").read_text()
     assert "# Tutorial" in (site / "llms-full.txt").read_text()
+
+
+@pytest.mark.parametrize(("file", "version"), [("store", tables.SCHEMA_VERSION), ("spool", spool.SCHEMA_VERSION)])
+def test_the_page_on_upgrades_names_the_schemas(file: str, version: int) -> None:
+    assert f"\n| {file} | {version} | " in (ROOT / "docs/how-to/upgrade.md").read_text(encoding="utf-8")

@@ -84,6 +84,7 @@ def test_a_claim_and_its_evidence_light_up_together(ui: str, watch: Callable[...
     page.locator("[data-row]").first.click()
     claim = page.locator("a.claim-mark").first
     claim.wait_for()
+    page.wait_for_load_state()
     number = claim.get_attribute("data-claims")
     passage = page.locator(f"table.passages tr[data-claims~='{number}']").first
     for light in (claim.hover, claim.focus):

@@ -46,13 +46,14 @@ def test_the_keyboard_alone_leads_from_the_overview_to_a_rated_run_and_the_next(
         page = watch(url).open()
         page.keyboard.press("g")
         page.keyboard.press("r")
-        page.locator("[data-row]").first.wait_for()
+        page.wait_for_url("**/runs*")  # the overview has rows as well
         page.keyboard.press("j")
         page.keyboard.press("Enter")
         page.wait_for_url("**/runs/**")  # loaded, so that its keys work
         first = page.url
         page.keyboard.press("a")
         page.get_by_role("status").wait_for()
+        page.wait_for_load_state()  # keys work from here on
         page.keyboard.press("j")
         page.wait_for_url(lambda address: address.split("?")[0] != first.split("?")[0])
         page.keyboard.press("d")
@@ -97,6 +98,7 @@ def test_the_queue_leads_from_run_to_run(store: Path, watch: Callable[..., Watch
         seen = []
         for key in ("a", "d", "n", "a"):
             page.locator("#rate form").wait_for()
+            page.wait_for_load_state()
             seen.append(page.url)
             page.keyboard.press(key)
             page.wait_for_url(lambda address: address not in seen)

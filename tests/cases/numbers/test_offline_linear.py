@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import math
 import random
 import time
 from typing import TYPE_CHECKING
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 SMALL, LARGE = 100_000, 1_000_000
 MOST = 12.0
+ROUNDS = 12
 ANSWER = (
     "The parcel to Oslo weighs 3.4 kg and arrives on 5 March 2024. Maria Berg pays 12 euros for it. "
     "Returns are accepted within 30 days. There are four warehouses, and 20 % of the parcels are late."
@@ -93,25 +96,39 @@ def record(contexts: list[str]) -> RagRecord:
     )
 
 
-def seconds(contexts: list[str], repeats: int) -> float:
-    """Return the process CPU time of one audit, the shortest of some."""
-    given, times = record(contexts), []
-    for _ in range(repeats):
-        start = time.process_time()
-        audit = asyncio.run(OverlapJudge().audit(given))
-        times.append(time.process_time() - start)
-        assert audit.claims[-1].text == LAST
-        assert audit.claims[-1].verdict == "supported"  # it has read the text to its end
-    return min(times)
+def seconds(contexts: list[str]) -> float:
+    """Return the process CPU time of one audit."""
+    given, start = record(contexts), time.process_time()
+    audit = asyncio.run(OverlapJudge().audit(given))
+    taken = time.process_time() - start
+    assert audit.claims[-1].text == LAST
+    assert audit.claims[-1].verdict == "supported"  # it has read the text to its end
+    return taken
+
+
+def refuse_more_than_linear(small: list[str], large: list[str]) -> None:
+    """Fail where `large` takes more than `MOST` times as long in every round.
+
+    Reading all of `large` again for each part of it would take a hundred times as long, and so fails every round; a
+    busy machine, whose caches a large text feels more than a small one, spoils some of them.
+    """
+    gc.collect()
+    gc.freeze()  # else the objects of the tests before this one are counted with the large text
+    fast, slow = math.inf, math.inf
+    try:
+        for _ in range(ROUNDS):
+            fast, slow = min(fast, seconds(small), seconds(small)), min(slow, seconds(large))
+            if slow <= MOST * fast:
+                return
+    finally:
+        gc.unfreeze()
+    raise AssertionError(f"{slow:.3f} s after {fast:.3f} s: {slow / fast:.1f} times as long")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_one_context_of_ten_times_the_size_takes_at_most_twelve_times_as_long(form: str) -> None:
-    seconds([text_of(form, 2_000)], 1)  # compiles the patterns
-    small = seconds([text_of(form, SMALL)], 3)
-    large = seconds([text_of(form, LARGE)], 2)
-    assert large <= MOST * small, (small, large, large / small)
+    refuse_more_than_linear([text_of(form, SMALL)], [text_of(form, LARGE)])
 
 
 @pytest.mark.slow
@@ -120,6 +137,4 @@ def test_ten_times_as_many_contexts_take_at_most_twelve_times_as_long() -> None:
         text = text_of("prose", size)
         return [text[start : start + 5_000] for start in range(0, size, 5_000)]
 
-    seconds(cut(5_000), 1)
-    small, large = seconds(cut(SMALL), 3), seconds(cut(LARGE), 2)
-    assert large <= MOST * small, (small, large, large / small)
+    refuse_more_than_linear(cut(SMALL), cut(LARGE))

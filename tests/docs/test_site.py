@@ -88,7 +88,12 @@ def test_links_of_the_site_are_those_of_the_repository() -> None:
                     assert there in places.values(), f"{source}: {target}"
 
 
-@pytest.mark.parametrize("name", reference_pages.pages())
+SLOW = {"api.md"}  # griffe reads every docstring
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(it, marks=pytest.mark.slow if it in SLOW else ()) for it in reference_pages.pages()]
+)
 def test_the_reference_is_that_of_the_code(name: str) -> None:
     made = reference_pages.pages()[name]()
     assert (build.REFERENCE / name).read_text(encoding="utf-8") == made, "run `python -m docs.build --reference`"

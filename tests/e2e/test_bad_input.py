@@ -135,6 +135,7 @@ def test_duplicate_ids_are_two_passages(seen: Seen, framework: Any) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_200_threads(seen: Seen, framework: Any) -> None:
     def one(number: int) -> None:
         assert framework.ask(f"{number}?") == ANSWER

@@ -62,9 +62,21 @@ def numbers(draw: random.Random) -> str:
     return f"Item {draw.randint(1, 99_999)} costs {draw.uniform(1, 900):,.2f} euros and weighs {draw.randint(2, 9_000)} g. "
 
 
+def lines(draw: random.Random) -> str:
+    return numbers(draw).removesuffix(". ") + "\n"
+
+
+def table_rows(draw: random.Random) -> str:
+    return f"| the {draw.choice(SUBJECTS)} of {word(draw)} | {draw.randint(1, 99_999)} euros |\n"
+
+
 def names(draw: random.Random) -> str:
     first, last, town = (word(draw).capitalize() for _ in range(3))
     return f"{first} {last} of {town} met {word(draw).capitalize()} {word(draw).capitalize()}. "
+
+
+def repeated(_: random.Random) -> str:
+    return "It is free. "
 
 
 def short(draw: random.Random) -> str:
@@ -75,8 +87,11 @@ FORMS: dict[str, Callable[[random.Random], str]] = {
     "prose": prose,
     "one line": unbroken,
     "numbers": numbers,
+    "lines": lines,
+    "table rows": table_rows,
     "names": names,
     "short sentences": short,
+    "one sentence repeated": repeated,
 }
 
 

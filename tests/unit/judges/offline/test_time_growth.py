@@ -44,16 +44,6 @@ FORMS = {
     "words of a list": "- a\n",
     "short claims": "It is not free. ",
 }
-LINE = "Item {i} of the shop in Oslo costs {i} euros"
-CONTEXTS = {
-    "sentences": "{}. ",
-    "one line": "{} and ",
-    "lines": "{}\n",
-    "short sentences": "It is free. ",
-    "numbers": "{i} euros, ",
-    "names": "Anna Berg {i} of Oslo ",
-    "table rows": "| Item {i} | {i} euros |\n",
-}
 
 
 def seconds(answer: str, context: str) -> float:
@@ -78,18 +68,3 @@ def test_a_text_of_four_times_the_size_takes_far_less_than_its_square(form: str)
     both(100)  # compiles the patterns
     small, large = both(6_000), both(24_000)
     assert large < 9 * max(small, 0.002)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", CONTEXTS)
-def test_a_context_of_1_mb_takes_at_most_12_times_what_100_kb_take(form: str) -> None:
-    answer = " ".join(
-        [FACT, "It is free. Item 7 costs 12 euros. Anna Berg, who is not from Oslo, leads the shop."] * 3
-    )
-
-    def context(n: int) -> str:
-        one = CONTEXTS[form].replace("{}", LINE)
-        return "".join(one.format(i=i) for i in range(n // len(one)))
-
-    seconds(answer, context(1_000))  # compiles the patterns
-    assert seconds(answer, context(1_000_000)) <= 12 * seconds(answer, context(100_000))

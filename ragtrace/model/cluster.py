@@ -25,12 +25,52 @@ def cluster_of(record: RagRecord) -> str:
         >>> cluster_of(RagRecord(id="3")) == cluster_of(RagRecord(id="4"))
         False
     """
-    question = " ".join(record.query.casefold().split())
+    question = _question(record)
     if record.session:
         named: tuple[str, ...] = ("session", record.session)
     elif question:
         named = ("question", question)
     else:
         named = ("run", record.trace_id or record.id, record.span_id)
-    text = "\0".join((record.workflow, *named))
-    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=_BYTES).hexdigest()
+    return digest(record.workflow, *named)
+
+
+def party_of(record: RagRecord) -> str | None:
+    """Return a digest of whose run it is in its workflow: its session's, else its user's; None if neither is known.
+
+    Example:
+        >>> from ragtrace.model import RagRecord
+        >>> one, same = RagRecord(id="1", user="ada", query="Where?"), RagRecord(id="2", user="ada", query="When?")
+        >>> party_of(one) == party_of(same), party_of(RagRecord(id="3"))
+        (True, None)
+    """
+    return digest_of_party(record.workflow, record.session, record.user)
+
+
+def digest_of_party(workflow: str, session: str | None, user: str | None) -> str | None:
+    """Return the digest of `party_of` for a run's workflow, session and user."""
+    if session:
+        return digest(workflow, "session", session)
+    return digest(workflow, "user", user) if user else None
+
+
+def repeats_of(record: RagRecord) -> list[str]:
+    """Return what another run of its workflow may share with a run, as digests: its trace and its question.
+
+    Example:
+        >>> from ragtrace.model import RagRecord
+        >>> asked = RagRecord(id="1", trace_id="a" * 32, query="Where?")
+        >>> len(repeats_of(asked)), len(repeats_of(RagRecord(id="2")))
+        (2, 0)
+    """
+    named = (("trace", record.trace_id), ("question", _question(record)))
+    return [digest(record.workflow, kind, value) for kind, value in named if value]
+
+
+def digest(*parts: str) -> str:
+    """Return a digest of 16 hex digits that tells none of the parts."""
+    return hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=_BYTES).hexdigest()
+
+
+def _question(record: RagRecord) -> str:
+    return " ".join(record.query.casefold().split())

@@ -7,8 +7,9 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ragtrace.model.cluster import digest_of_party
 from ragtrace.service.drift import turned, watched
-from ragtrace.stats.clusters import OpenClusters
+from ragtrace.stats.clusters import Clustered
 from ragtrace.stats.drift import Learner, Series
 from ragtrace.stores.baselines import FrozenBaseline
 from ragtrace.telemetry.metrics.series import bounded_text
@@ -39,35 +40,32 @@ def gathered(
 ) -> dict[Series, list[Weighed]]:
     """Return the scores that a detector would take, by series, each in the order in which they were scored.
 
-    Of a session's turns within an hour it is their mean. Taken are scores of the random stratum with a value and a
-    weight, of judges and not of people; also those of
+    Of a session's or a user's turns within an hour it is their mean, of the other runs of a trace the first. Taken
+    are scores of the random stratum with a value and a weight, of judges and not of people; also those of
     ``ragtrace rescore``, so that a new judge can have its baseline before it begins.
 
     Raises:
         sqlite3.Error: the file cannot be read.
     """
     outputs = watched_outputs()
-    found: dict[Series, list[tuple[float, float, float, str]]] = defaultdict(list)
+    found: dict[Series, list[tuple[float, float, float, str, str]]] = defaultdict(list)
     for row in store.rows(since=since, until=until, metric=metric, workflow=workflow):
         is_taken = row["source"] != "human" and row["stratum"] == "random" and row["name"] in outputs
         if is_taken and row["value"] is not None and row["weight"] is not None:
             workflow = bounded_text(row["workflow"] or "")  # as detectors have it
+            party = digest_of_party(workflow, row["session"], row["user"]) or ""
             series = Series(
                 row["name"], workflow, row["version"], row["k"], row["label_scale"] or None, row["universe"] or None
             )
-            found[series].append((row["scored_at"], row["value"], row["weight"], row["session"] or ""))
-    return {series: _by_session(sorted(found[series])) for series in sorted(found, key=str)}
+            found[series].append((row["scored_at"], row["value"], row["weight"], party, row["trace_id"]))
+    return {series: _clustered(sorted(found[series])) for series in sorted(found, key=str)}
 
 
-def _by_session(scores: Sequence[tuple[float, float, float, str]]) -> list[Weighed]:
-    sessions, taken = OpenClusters(), []
-    for at, value, weight, session in scores:
-        if session:
-            sessions.add(session, value, weight, at)
-        else:
-            taken.append((at, value, weight))
-        taken += [(mean.at, mean.x, mean.weight) for mean in sessions.closed(at)]
-    return sorted(taken + [(mean.at, mean.x, mean.weight) for mean in sessions.closed(math.inf)])
+def _clustered(scores: Sequence[tuple[float, float, float, str, str]]) -> list[Weighed]:
+    clustered, taken = Clustered(), []
+    for at, value, weight, party, trace in scores:
+        taken += clustered.add(value, weight, at, party=party or None, repeats=[trace])
+    return sorted((mean.at, mean.x, mean.weight) for mean in [*taken, *clustered.closed(math.inf)])
 
 
 def frozen_baseline(series: Series, scores: Sequence[Weighed], *, at: float, note: str = "") -> FrozenBaseline:

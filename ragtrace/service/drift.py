@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ragtrace import semconv
 from ragtrace.capture import guarded, record_internal_error
-from ragtrace.model.cluster import cluster_of
-from ragtrace.stats.clusters import OpenClusters, RecentClusters
+from ragtrace.model.cluster import party_of, repeats_of
+from ragtrace.stats.clusters import Clustered
 from ragtrace.stats.drift import STATE_NUMBERS, EDetector, Series
 from ragtrace.telemetry.metrics.series import judge_version
 from ragtrace.telemetry.wire import clean_attributes
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ragtrace.metrics.base import Output
     from ragtrace.model import RagRecord, Score
     from ragtrace.service.anchors.culprits import Culprits
+    from ragtrace.stats.clusters import ClusterMean
     from ragtrace.stats.drift import State
     from ragtrace.stores.baselines import FrozenBaseline
 
@@ -121,8 +122,7 @@ class _Watch:
         self.series = series
         self.detector = detector
         self.frozen = frozen
-        self.sessions = OpenClusters()
-        self.questions = RecentClusters()
+        self.clustered = Clustered()
         self.begin(begun, series.version)
 
     def begin(self, number: int, judge_version: str | None) -> None:
@@ -176,11 +176,12 @@ class DriftMonitor:
     """An e-detector for each series of a watched metric.
 
     Takes scores of the random stratum in [0, 1]. A detector needs independent scores. So the turns of one session
-    are one score, their mean within an hour of the first, and a question that is repeated within an hour counts
-    once (`ragtrace.model.cluster`). A changed judge or prompt begins a detector of its own, since that is a change
-    of the measurement. An alarm ends, with a logged line, when its evidence is gone. A series beyond
-    `MAX_SERIES` is not watched, and counted once as lost. Scores and baselines come from the scorer's thread; any
-    thread may read `states` and `points`.
+    are one score, their mean within an hour of the first; without a session those of one user are. Of the other
+    runs those of one trace or one question within an hour count once (`ragtrace.model.cluster`). What is alike
+    without telling it shows in the baseline (`ragtrace.stats.blocks`). A changed judge or prompt begins a detector
+    of its own, since that is a change of the measurement. An alarm ends, with a logged line, when its evidence is
+    gone. A series beyond `MAX_SERIES` is not watched, and counted once as lost. Scores and baselines come from the
+    scorer's thread; any thread may read `states` and `points`.
 
     Args:
         outputs: the outputs of the chosen metrics by name.
@@ -222,10 +223,10 @@ class DriftMonitor:
         Args:
             scores: of one trace.
             workflow: of the trace.
-            record: tells session and question; None = the trace is independent of all others.
+            record: tells session, user, trace and question; None = nothing is told.
         """
-        cluster = cluster_of(record) if record is not None else None
-        session = cluster if record is not None and record.session else None
+        party = party_of(record) if record is not None else None
+        repeats = repeats_of(record) if record is not None else []
         for score in scores:
             result = score.result
             output = self._outputs.get(result.name)
@@ -238,14 +239,11 @@ class DriftMonitor:
             watch = self._watch(series, output, judge_version(result))
             if watch is None:
                 continue
-            if session:
-                watch.sessions.add(session, result.value, score.weight, score.scored_at)
-                self._close(watch, score.scored_at)
-            elif cluster is None or not watch.questions.is_repeat(cluster, score.scored_at):
-                self._add(watch, result.value, score.weight, score.scored_at)
+            taken = watch.clustered.add(result.value, score.weight, score.scored_at, party=party, repeats=repeats)
+            self._add(watch, taken)
 
     def refresh(self) -> None:
-        """Take the sessions whose hour is over, and frozen baselines that are new or changed.
+        """Take the sessions and users whose hour is over, and frozen baselines that are new or changed.
 
         Call it as often as you like, it looks every 10 s.
 
@@ -259,7 +257,7 @@ class DriftMonitor:
             return
         self._read_at = now
         for watch in list(self._watches.values()):
-            self._close(watch, time.time())
+            self._add(watch, watch.clustered.closed(time.time()))
         for frozen in self._frozen() if self._frozen is not None else ():
             self._adopt(frozen)
 
@@ -297,7 +295,7 @@ class DriftMonitor:
         begun = watch.begun if watch is not None else 0
         new = self._new_watch(output, frozen.series, begun=begun, frozen=frozen)
         if watch is not None:
-            new.sessions, new.questions = watch.sessions, watch.questions
+            new.clustered = watch.clustered
         self._watches[frozen.series] = new
         if watch is not None and watch.state.state == "alarm":
             _log_over(watch.state, "there is a new baseline")
@@ -330,15 +328,16 @@ class DriftMonitor:
             record_internal_error("ragtrace.service.drift.series", reason="too many series")
         return False
 
-    def _close(self, watch: _Watch, now: float) -> None:
-        for mean in watch.sessions.closed(now):
-            self._add(watch, mean.x, mean.weight, mean.at)
+    def _add(self, watch: _Watch, taken: Sequence[ClusterMean]) -> None:
+        for mean in taken:
+            self._take(watch, mean)
 
-    def _add(self, watch: _Watch, value: float, weight: float, at: float) -> None:
+    def _take(self, watch: _Watch, mean: ClusterMean) -> None:
         was_alarm = watch.state.state == "alarm"
-        state = watch.add(value, weight, at)
+        state = watch.add(mean.x, mean.weight, mean.at)
         if self._culprits is not None:
-            self._culprits.add(watch.series, min(max(turned(watch.output, value), 0.0), 1.0), weight, at)
+            turned_x = min(max(turned(watch.output, mean.x), 0.0), 1.0)
+            self._culprits.add(watch.series, turned_x, mean.weight, mean.at)
         if (state.state == "alarm") == was_alarm:
             return
         if state.state != "alarm":

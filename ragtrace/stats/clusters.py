@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 HOUR_S = 3_600.0
 MOST_OPEN = 10_000
@@ -62,20 +65,63 @@ class RecentClusters:
 
     Example:
         >>> recent = RecentClusters()
-        >>> [recent.is_repeat("question", at) for at in (0.0, 60.0, 3_700.0)]
+        >>> [recent.is_repeat(["question"], at) for at in (0.0, 60.0, 3_700.0)]
         [False, True, False]
     """
 
     def __init__(self) -> None:
         self._first: OrderedDict[str, float] = OrderedDict()
 
-    def is_repeat(self, cluster: str, at: float) -> bool:
-        """Return whether the cluster began less than an hour before `at`, and note it if not."""
-        first = self._first.get(cluster)
-        if first is not None and at < first + HOUR_S:
+    def is_repeat(self, clusters: Sequence[str], at: float) -> bool:
+        """Return whether one of the clusters began less than an hour before `at`, and note them if none did."""
+        begun = (self._first.get(cluster) for cluster in clusters)
+        if any(first is not None and at < first + HOUR_S for first in begun):
             return True
-        self._first.pop(cluster, None)
-        self._first[cluster] = at
-        while len(self._first) > MOST_OPEN or next(iter(self._first.values())) + HOUR_S <= at:
+        for cluster in clusters:
+            self._first.pop(cluster, None)
+            self._first[cluster] = at
+        while len(self._first) > MOST_OPEN or (self._first and next(iter(self._first.values())) + HOUR_S <= at):
             self._first.popitem(last=False)
         return False
+
+
+class Clustered:
+    """Makes of scores that are alike one value an hour. Not thread-safe; asks no clock.
+
+    The scores of a party, a session or a user, are gathered for an hour. Of scores without one those that repeat a
+    question or a trace of the last hour are left out.
+
+    Example:
+        >>> scores = Clustered()
+        >>> scores.add(0.5, 1.0, 0.0, party=None, repeats=["a question"])
+        [ClusterMean(x=0.5, weight=1.0, at=0.0)]
+        >>> scores.add(0.9, 1.0, 60.0, party=None, repeats=["a question"])
+        []
+        >>> scores.add(0.9, 1.0, 60.0, party="ada", repeats=[]), len(scores.closed(3_660.0))
+        ([], 1)
+    """
+
+    def __init__(self) -> None:
+        self._parties = OpenClusters()
+        self._recent = RecentClusters()
+
+    def add(
+        self, x: float, weight: float, at: float, *, party: str | None, repeats: Sequence[str]
+    ) -> list[ClusterMean]:
+        """Take one score with its weight (above 0) and Unix time; return what can be counted now.
+
+        Args:
+            x: the score.
+            weight: 1 / inclusion probability.
+            at: Unix seconds.
+            party: whose scores it is gathered with.
+            repeats: of which another score may come; not asked of a party's.
+        """
+        if party is not None:
+            self._parties.add(party, x, weight, at)
+            return self.closed(at)
+        return [] if self._recent.is_repeat(repeats, at) else [ClusterMean(x, weight, at)]
+
+    def closed(self, now: float) -> list[ClusterMean]:
+        """Return the means of the parties that began an hour ago or earlier, the oldest first, and forget them."""
+        return self._parties.closed(now)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from array import array
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ragtrace.semconv import SCORE_VARIANCE_FLOOR
+from ragtrace.stats.blocks import BLOCKS, Block, Dependence, design_effect
 
 State = Literal["learning", "ok", "warning", "alarm"]
 STATE_NUMBERS: dict[State, int] = {"learning": 0, "ok": 1, "warning": 2, "alarm": 3}
@@ -17,6 +17,7 @@ _LOG_PATHS = math.log(len(GRID))
 _SD_FLOOR = math.sqrt(SCORE_VARIANCE_FLOOR)  # with .1, two bad answers among forty were an alarm
 _WARNING_SHARE = 0.5  # of the threshold
 _Z = 1.645  # one-sided 95 %
+_UNEVEN = 1.5  # clusters differ in size, and bets have to bear larger ones than the mean one
 
 
 class Series(NamedTuple):
@@ -54,10 +55,13 @@ class Baseline:
         mean_weight: of one score; later weights are measured against it.
         n_eff: how many equally weighted scores they are worth; None = as many as there are.
         max_weight: the largest; None = the mean one.
+        design_effect: how many times as far their mean varies, in variance, as that of independent scores.
 
     Example:
         >>> round(Baseline(mean=0.92, sd=0.2, n=400).low, 4)
         0.9036
+        >>> round(Baseline(mean=0.92, sd=0.2, n=400, design_effect=4.0).low, 4)
+        0.8871
     """
 
     mean: float
@@ -66,11 +70,12 @@ class Baseline:
     mean_weight: float = 1.0
     n_eff: float | None = None
     max_weight: float | None = None
+    design_effect: float = 1.0
 
     @property
     def low(self) -> float:
         """The one-sided 95 % lower confidence bound of the mean, with the floored standard deviation."""
-        return self.mean - _Z * max(self.sd, _SD_FLOOR) / math.sqrt(self.effective)
+        return self.mean - _Z * max(self.sd, _SD_FLOOR) * math.sqrt(self.design_effect / self.effective)
 
     @property
     def effective(self) -> float:
@@ -81,8 +86,12 @@ class Baseline:
 class Learner:
     """Gathers scores until there are enough for a baseline. Not thread-safe.
 
+    Enough are a number of scores in 24 blocks of consecutive ones, or in as many as there are scores. Their design
+    effect is that of the blocks.
+
     Args:
         learn: how many, at least 1.
+        span_s: seconds that a block lasts, at least; 0 = no times are needed.
 
     Example:
         >>> learner = Learner(2)
@@ -90,29 +99,40 @@ class Learner:
         (None, 0.9)
     """
 
-    def __init__(self, learn: int) -> None:
+    def __init__(self, learn: int, *, span_s: float = 0.0) -> None:
         self._learn = learn
-        self._scores = array("d")
-        self._weights = array("d")
+        self._span_s = span_s
+        self._blocks = [Block()]
+        self._n = 0
+        self._max_weight = 0.0
 
-    def add(self, x: float, weight: float) -> Baseline | None:
+    def add(self, x: float, weight: float, at: float | None = None) -> Baseline | None:
         """Take one score; return the baseline once there are enough, else None."""
-        self._scores.append(x)
-        self._weights.append(weight)
-        if len(self._scores) < self._learn:
+        if self._blocks[-1].is_full(block_size(self._learn), self._span_s, at):
+            self._blocks.append(Block())
+        self._blocks[-1].add(x, weight, at)
+        self._n += 1
+        self._max_weight = max(self._max_weight, weight)
+        if self._n < self._learn or len(self._blocks) < min(BLOCKS, self._learn):
             return None
-        n, total = len(self._scores), math.fsum(self._weights)
-        pairs = list(zip(self._scores, self._weights, strict=True))
-        mean = math.fsum(w * x for x, w in pairs) / total
-        sd = math.sqrt(math.fsum(w * (x - mean) ** 2 for x, w in pairs) / total)
+        blocks, n = self._blocks, self._n
+        w, wx, w2 = (math.fsum(getattr(it, name) for it in blocks) for name in ("w", "wx", "w2"))
+        mean = wx / w
+        variance = math.fsum(it.wx2 - 2.0 * mean * it.wx + mean * mean * it.w for it in blocks) / w
         return Baseline(
             mean,
-            sd,
+            math.sqrt(max(variance, 0.0)),
             n,
-            mean_weight=total / n,
-            n_eff=total**2 / math.fsum(w * w for w in self._weights),
-            max_weight=max(self._weights),
+            mean_weight=w / n,
+            n_eff=w**2 / w2,
+            max_weight=self._max_weight,
+            design_effect=design_effect(blocks),
         )
+
+
+def block_size(learn: int) -> int:
+    """Return how many scores a block has at least, for a baseline of so many scores."""
+    return max(learn // BLOCKS, 1)
 
 
 class EDetector:
@@ -125,10 +145,17 @@ class EDetector:
     often one looks: scores until a false alarm average target_arl or more, and the chance of one within T scores is
     at most T / target_arl. (E-detectors of Shin, Ramdas and Rinaldo, bets of Waudby-Smith and Ramdas.)
 
-    m0 is the baseline's lower confidence bound less the tolerance: benign wander is no drop. The promise is about
-    independent scores with a mean that stays. So the turns of a session are one score (`ragtrace.stats.clusters`).
-    A burst of one bad topic breaks it too, so an alarm also waits until its evidence spans ``span_s``, and is a
-    warning so long.
+    That is about independent scores. Scores of clusters that are alike, such as turns of a session that nobody
+    declares, are worth fewer. So each factor is raised to the power of 1 / D. For independent clusters of at most D
+    scores the expectation of their product is at most 1, however alike the scores of one are (Hölder). Where they
+    come one after another, the promise holds at each look between them. D is not known but measured: the design
+    effect of the baseline, over blocks of an hour or more (`ragtrace.stats.blocks`), and half as much again of what
+    is above 1, since clusters differ in size. So for such scores the rate is measured, not proved: docs/how-to/
+    alerts.md has it, and the worlds in which it was measured (`tests/unit/stats/e_detector_worlds.py`).
+
+    m0 is the baseline's lower confidence bound less the tolerance: benign wander is no drop. The mean has to stay.
+    A burst of one bad topic breaks the promise, so an alarm also waits until its evidence spans ``span_s``, and is
+    a warning so long.
 
     An alarm stays until the statistic is back at 0 or below, or until `reset`; the detector then begins anew, and
     the promise holds anew from there. While the alarm lasts no path goes above the height at which it would alarm
@@ -140,10 +167,11 @@ class EDetector:
     bias the mean toward frequent strata, and the bound is chosen before each score again.
 
     Args:
-        learn: scores of the baseline, at least 1.
+        learn: scores of the baseline, at least 1; in 24 blocks that each last ``span_s`` or more, so that the
+            baseline takes longer where scores come fast.
         tolerance: the drop that is not worth an alarm, in score units, above 0.
         target_arl: scores between false alarms on average, at least, above 1.
-        span_s: seconds that evidence has to span: 3,600 are two distinct hours; 0 = alarm at once.
+        span_s: seconds that evidence has to span, and a block: 3,600 are two distinct hours; 0 = alarm at once.
         baseline: a frozen baseline; nothing is learnt then.
         max_weight: W; None = the largest weight of the baseline.
 
@@ -192,7 +220,9 @@ class EDetector:
         self.changed_time: float | None = None
         self._given_weight = max_weight
         self._max_weight = 1.0
-        self._learner = Learner(learn)
+        self._learn = learn
+        self._learner = Learner(learn, span_s=span_s)
+        self._dependence: Dependence | None = None
         self._paths: list[_Path] = []
         self._last_at: float | None = None
         self._has_alarmed = False
@@ -225,7 +255,7 @@ class EDetector:
         if self.span_s > 0.0 and (at is None or not math.isfinite(at)):
             raise ValueError(f"evidence has to span {self.span_s:g} s, so a score needs its time, got {at}")
         if self.m0 is None:
-            if (learnt := self._learner.add(x, weight)) is not None:
+            if (learnt := self._learner.add(x, weight, at)) is not None:
                 self._learner = Learner(1)
                 self._begin(learnt)
         else:
@@ -245,8 +275,12 @@ class EDetector:
     def _bet(self, m0: float, x: float, weight: float, at: float | None) -> None:
         gain = min(weight / self._max_weight, 1.0) * (m0 - x) / (1.0 - m0)
         self._max_weight = max(self._max_weight, weight)
+        effect = 1.0
+        if self.baseline is not None and self._dependence is not None:
+            self._dependence.add(x, weight / self.baseline.mean_weight, at)
+            effect += _UNEVEN * (self._dependence.effect - 1.0)
         for path in self._paths:
-            path.bet(gain, at, since=(self.n, self._last_at))
+            path.bet(gain, at, since=(self.n, self._last_at), effect=effect)
             if self._has_alarmed and self.threshold is not None:
                 path.log = min(path.log, self.threshold + _LOG_PATHS)
         top = max(path.log for path in self._paths)
@@ -266,6 +300,13 @@ class EDetector:
         self.threshold = math.log(self.target_arl)
         self.m0 = baseline.low - self.tolerance
         self._max_weight = self._given_weight or baseline.max_weight or baseline.mean_weight
+        self._dependence = Dependence(
+            baseline.design_effect,
+            weight=baseline.n**2 / baseline.effective,
+            variance=baseline.sd**2,
+            size=block_size(self._learn),
+            span_s=self.span_s,
+        )
         self._paths = [_Path(share) for share in GRID]
 
 
@@ -281,11 +322,11 @@ class _Path:
         self._first = math.inf
         self._last = -math.inf
 
-    def bet(self, gain: float, at: float | None, *, since: tuple[int, float | None]) -> None:
+    def bet(self, gain: float, at: float | None, *, since: tuple[int, float | None], effect: float) -> None:
         if self.log <= 0.0:
             self.log, self.since = 0.0, since
             self._first, self._last = math.inf, -math.inf
-        self.log += math.log1p(self._share * gain)
+        self.log += math.log1p(self._share * gain) / effect
         if gain > 0.0 and at is not None:
             self._first, self._last = min(self._first, at), max(self._last, at)
 

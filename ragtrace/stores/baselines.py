@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 TABLE = "baselines"
 _SERIES = Series._fields
-_FIGURES = ("mean", "sd", "n", "mean_weight", "n_eff", "max_weight")
+_FIGURES = ("mean", "sd", "n", "mean_weight", "n_eff", "max_weight", "design_effect")
 _COLUMNS = (*_SERIES, *_FIGURES, "frozen_at", "note")
 _NO_K = 0  # a primary key with NULL in it holds the same series twice
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS {TABLE} (
   metric TEXT NOT NULL, workflow TEXT NOT NULL, version TEXT NOT NULL, k INTEGER NOT NULL, mean REAL NOT NULL,
   sd REAL NOT NULL, n INTEGER NOT NULL, mean_weight REAL NOT NULL, n_eff REAL, max_weight REAL,
+  design_effect REAL NOT NULL,
   frozen_at REAL NOT NULL, note TEXT NOT NULL, label_scale TEXT NOT NULL, universe TEXT NOT NULL,
   PRIMARY KEY (metric, workflow, version, k, label_scale, universe)
 ) WITHOUT ROWID

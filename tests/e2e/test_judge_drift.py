@@ -175,8 +175,11 @@ def anchors_of(reader: InMemoryMetricReader, timeout_s: float = 60.0) -> tuple[f
 
 
 def a_normal_day(clock: Clock) -> None:
-    serve(0, 120)
-    clock.ahead_s += 2 * DAY_S
+    """Serve a baseline: 100 scores in 24 hours, which count an hour later since they have sessions."""
+    for hour in range(26):
+        serve(5 * hour, 5)
+        clock.ahead_s += HOUR_S
+    clock.ahead_s += DAY_S
 
 
 def a_bad_day(clock: Clock, *, is_bad: bool) -> None:

@@ -79,7 +79,7 @@ def frozen(mean=0.9, *, metric="faithfulness", version="v", k=None, at=1.0, n=50
     )  # fmt: skip
 
 
-def fed(monitor, values, *, start=0.0, every=600.0, **given):
+def fed(monitor, values, *, start=0.0, every=HOUR, **given):
     for i, value in enumerate(values):
         monitor.observe([score(value, at=start + i * every, **given)], "rag")
     return start + len(values) * every
@@ -97,7 +97,7 @@ def of(monitor, metric="faithfulness"):
 
 def test_a_detector_learns_its_baseline_and_the_gauges_say_so():
     monitor = DriftMonitor(OUTPUTS, baseline=100)
-    fed(monitor, good(50))
+    end = fed(monitor, good(50))
     about = {
         "gen_ai.evaluation.name": "faithfulness", "gen_ai.workflow.name": "rag", "ragtrace.judge.version": "v",
         "ragtrace.detector": "e_detector",
@@ -105,7 +105,7 @@ def test_a_detector_learns_its_baseline_and_the_gauges_say_so():
     told = {name: monitor.points(field) for name, field in module.GAUGES.items()}
     assert told.pop("ragtrace.drift.state") == [(0, about)]
     assert not any(told.values()), "nothing else is known yet"
-    fed(monitor, good(60))
+    fed(monitor, good(60), start=end)
     assert (of(monitor).state, of(monitor).baseline_n_eff) == ("ok", 100.0)
     assert monitor.points("threshold") == [(pytest.approx(math.log(73_000)), about)]
     assert {name for name, field in module.GAUGES.items() if monitor.points(field)} == {
@@ -127,7 +127,7 @@ def test_an_alarm_is_dated_counted_and_logged_and_its_series_exists_at_0_before(
         fed(monitor, [0.5 if i % 2 else 0.3 for i in range(60)], start=end)
     assert of(monitor).state == "alarm"
     assert [record.getMessage().split(":")[0] for record in caplog.records] == ["drift alarm"]
-    assert of(monitor).changed_time == pytest.approx(300 * 600.0, abs=10 * 600.0)
+    assert of(monitor).changed_time == pytest.approx(300 * HOUR, abs=10 * HOUR)
     fed(monitor, [0.9], version="u")
     assert counted == [("v", 0), ("v", 1), ("u", 0)]
 
@@ -140,7 +140,7 @@ def test_an_alarm_ends_when_its_evidence_is_gone_and_a_second_incident_is_counte
         with caplog.at_level(logging.WARNING, "ragtrace"):
             end = fed(monitor, [0.3] * 2_000, start=end)
             assert of(monitor).state == "alarm"
-            end = fed(monitor, good(1_200), start=end)
+            end = fed(monitor, good(3_000), start=end)  # this baseline has a design effect of 2
         assert (of(monitor).state, of(monitor).changed_time) == ("ok", None)
         assert counted == [0, *[1] * incident]
     said = [record.getMessage() for record in caplog.records]
@@ -210,6 +210,23 @@ def test_a_question_that_is_repeated_within_an_hour_counts_once():
     assert of(monitor).seen == 4
 
 
+def test_runs_of_a_user_without_sessions_are_one_score_an_hour_after_the_first():
+    monitor = DriftMonitor(OUTPUTS, baseline=50)
+    for at, user in ((0.0, "ada"), (60.0, "ada"), (120.0, "bob"), (3_700.0, "cy"), (3_800.0, "ada")):
+        monitor.observe([score(0.9, at=at)], "rag", RagRecord(id="1", user=user, query="Where?"))
+    assert of(monitor).seen == 2, "those of ada's and bob's first hour"
+    for at, session in ((8_000.0, "one"), (8_001.0, "two"), (20_000.0, "three")):
+        monitor.observe([score(0.9, at=at)], "rag", RagRecord(id="1", user="dan", session=session))
+    assert of(monitor).seen == 6, "cy, ada again, and dan's two sessions"
+
+
+def test_runs_of_one_trace_count_once():
+    monitor = DriftMonitor(OUTPUTS, baseline=50)
+    for at, trace, query in ((0.0, "a", "Where?"), (5.0, "a", "When?"), (9.0, "b", "When?"), (9.5, "c", "where?")):
+        monitor.observe([score(0.9, at=at)], "rag", RagRecord(id="1", trace_id=trace * 32, query=query))
+    assert of(monitor).seen == 2, "a question that its trace left out was not asked before"
+
+
 @pytest.mark.parametrize(
     "first",
     [
@@ -275,8 +292,8 @@ def test_refusals_are_watched_though_they_neither_pass_nor_fail():
 
 def test_the_number_of_a_baseline_is_its_effective_one():
     monitor = DriftMonitor(OUTPUTS, baseline=500)
-    fed(monitor, good(450), weight=1.0)
-    fed(monitor, good(50), weight=20.0)
+    end = fed(monitor, good(450), weight=1.0)
+    fed(monitor, good(50), weight=20.0, start=end)
     assert of(monitor).baseline_n_eff == pytest.approx(1_450**2 / 20_450)
     assert of(monitor).baseline_n == 500
 

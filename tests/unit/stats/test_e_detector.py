@@ -72,7 +72,7 @@ WORLDS = {
 
 def exactly(m0: float, **given: float) -> EDetector:
     """Return a detector that tests the mean m0."""
-    baseline = Baseline(mean=m0 + 0.02, sd=0.2, n=SURE)
+    baseline = Baseline(mean=m0 + 0.02, sd=0.25, n=SURE)
     return EDetector(baseline=baseline, **({"target_arl": TARGET, "span_s": 0.0} | given))  # type: ignore[arg-type]
 
 

@@ -12,7 +12,7 @@ from ragtrace.stores import Policy
 from ragtrace.stores.baselines import FrozenBaseline
 from ragtrace.stores.sqlite import SqliteStore
 
-WHOLE = Baseline(mean=0.91, sd=0.2, n=512, mean_weight=12.5, n_eff=430.5, max_weight=20.0)
+WHOLE = Baseline(mean=0.91, sd=0.2, n=512, mean_weight=12.5, n_eff=430.5, max_weight=20.0, design_effect=1.7)
 
 
 def frozen(**more):

@@ -297,7 +297,9 @@ class Settings:
         None, "Link to a trace in its messages, with {trace_id} and {span_id}.", kind=str
     )
     webhook_every_s: float = _setting(3_600.0, "Least seconds between two of its messages.", least=0.0)
-    drift_baseline: int = _setting(500, "Scores the drift detectors learn their baseline from.", above=1)
+    drift_baseline: int = _setting(
+        500, "Scores the drift detectors learn their baseline from, over 24 hours or more.", above=1
+    )
     drift_tolerance: float = _setting(
         0.02, "A drop that is not worth an alarm of the e-detector, in score units.", above=0.0
     )

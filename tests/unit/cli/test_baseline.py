@@ -251,3 +251,24 @@ def test_a_frozen_metric_of_which_less_is_better_is_not_an_alarm_at_its_own_mean
 
     assert (fed([0.1, 0.3] * 200).state, state(monitor).baseline_mean) == ("ok", pytest.approx(0.2))
     assert fed([0.5, 0.7] * 50).state == "alarm"
+
+
+def test_a_frozen_baseline_takes_scores_as_the_detector_does(tmp_path, capsys):
+    """One score of a user's hour, one of a trace; and it keeps how alike they are."""
+    store, now = SqliteStore(tmp_path / "s"), time.time() - DAY_S
+    for number in range(60):
+        for turn in range(3):
+            trace = f"{1 + 3 * number + turn:032x}" if number % 2 else f"{1_000 + number:032x}"
+            at = now + 60.0 * number + turn
+            key = ScoreKey(trace_id=trace, span_id=f"{turn + 1:016x}", metric="faithfulness", version="v")
+            result = MetricResult(name="faithfulness", state="ok", value=float(number // 6 % 2), version="v")
+            record = RagRecord(
+                id=trace, trace_id=trace, span_id=key.span_id, workflow="support",
+                user=f"user {number}" if number % 2 else None,
+            )  # fmt: skip
+            store.emit(record, [Score(key=key, result=result, weight=1.0, stratum="random", scored_at=at)])
+    store.close()
+    assert run(tmp_path / "s", "freeze", "--least", "20") == 0
+    found = shown(tmp_path / "s", capsys)["faithfulness", "v"]
+    assert found["n"] == 60
+    assert found["design_effect"] > 2.0, "six after another have one score"

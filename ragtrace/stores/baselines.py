@@ -22,8 +22,7 @@ _NO_K = 0  # a primary key with NULL in it holds the same series twice
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS {TABLE} (
   metric TEXT NOT NULL, workflow TEXT NOT NULL, version TEXT NOT NULL, k INTEGER NOT NULL, mean REAL NOT NULL,
-  sd REAL NOT NULL, n INTEGER NOT NULL, mean_weight REAL NOT NULL, n_eff REAL, max_weight REAL,
-  design_effect REAL NOT NULL,
+  sd REAL NOT NULL, n INTEGER NOT NULL, mean_weight REAL NOT NULL, n_eff REAL, max_weight REAL, design_effect REAL,
   frozen_at REAL NOT NULL, note TEXT NOT NULL, label_scale TEXT NOT NULL, universe TEXT NOT NULL,
   PRIMARY KEY (metric, workflow, version, k, label_scale, universe)
 ) WITHOUT ROWID
@@ -78,6 +77,8 @@ def write_baselines(connection: sqlite3.Connection, baselines: Iterable[FrozenBa
         [('mrr', None, True)]
     """
     connection.execute(_SCHEMA)
+    if "design_effect" not in _names(connection.execute(f"SELECT * FROM {TABLE} LIMIT 0")):  # noqa: S608
+        connection.execute(f"ALTER TABLE {TABLE} ADD COLUMN design_effect REAL")  # a table of an older version
     rows = [_row(it) for it in baselines]
     connection.executemany(f"INSERT OR REPLACE INTO {TABLE} {columns(*_COLUMNS)}", rows)
     return len(rows)
@@ -87,9 +88,13 @@ def read_baselines(connection: sqlite3.Connection) -> list[FrozenBaseline]:
     """Return all baselines, the oldest first; none where none was ever written."""
     if not has_tables(connection, TABLE):
         return []
-    chosen = f"SELECT {', '.join(_COLUMNS)} FROM {TABLE}"  # noqa: S608 - our own names
-    cursor = connection.execute(f"{chosen} ORDER BY frozen_at, metric, workflow, k")
-    return [_frozen(dict(zip(_COLUMNS, row, strict=True))) for row in cursor]
+    cursor = connection.execute(f"SELECT * FROM {TABLE} ORDER BY frozen_at, metric, workflow, k")  # noqa: S608
+    names = _names(cursor)
+    return [_frozen(dict(zip(names, row, strict=True))) for row in cursor]
+
+
+def _names(cursor: sqlite3.Cursor) -> list[str]:
+    return [column[0] for column in cursor.description]
 
 
 def _row(frozen: FrozenBaseline) -> tuple[object, ...]:
@@ -105,7 +110,7 @@ def _frozen(row: Row) -> FrozenBaseline:
         workflow=row["workflow"],
         version=row["version"],
         k=None if row["k"] == _NO_K else row["k"],
-        baseline=Baseline(**{name: row[name] for name in _FIGURES}),
+        baseline=Baseline(**{name: row[name] for name in _FIGURES if row.get(name) is not None}),
         frozen_at=row["frozen_at"],
         note=row["note"],
         label_scale=row["label_scale"] or None,

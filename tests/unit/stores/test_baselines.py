@@ -75,3 +75,14 @@ def test_it_stands_in_a_spool_s_file_and_outlives_ageing_erasing_and_a_full_file
     store.forget("user", "ada")
     assert store.baselines() == [frozen()]
     store.close()
+
+
+def test_a_table_without_the_design_effect_is_read_and_written(store):
+    """Older versions made it; where nobody measured the design effect it is 1."""
+    store.freeze([frozen()])
+    with sqlite3.connect(store.path) as connection:
+        connection.execute("ALTER TABLE baselines DROP COLUMN design_effect")
+    (read,) = store.baselines()
+    assert read.baseline.design_effect == 1.0
+    store.freeze([frozen()])
+    assert store.baselines() == [frozen()]

@@ -25,6 +25,7 @@ TARGETS = {
         "overview.png",
     ),
     "ui-screenshots": (
+        "ui-bad-answer.png",
         "ui-calibrate.png",
         "ui-compare.png",
         "ui-investigate.png",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +16,17 @@ from playwright.sync_api import sync_playwright
 
 from tests.browser.conftest import FLAGS, Demo, run_demo
 from tests.browser.harness import serving
+from tests.command_line import environment
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 SIZE = (1280, 820)
 NARROW = (390, 844)
+README = Path(__file__).parents[2] / "README.md"
+README_WIDTH = 860
+"""Width of a README's column on a code host, in pixels; at it the picture's text is as large as the README's."""
+MARGIN = 8
 MOST_BYTES = 250_000
 LABELS = 40
 QUESTIONS = 300
@@ -40,6 +47,7 @@ def shoot(folder: Path) -> None:
             serving(after.file, "--compare", str(before.file)) as url,
         ):
             _shoot_all(browser, url, folder)
+            shoot_bad_answer(browser, folder)
     for path in sorted(folder.glob("ui-*.png")):
         with Image.open(path) as drawn:  # a third of the bytes; lines and text stay as sharp
             drawn.convert("RGB").quantize(160, kmeans=2, dither=Image.Dither.NONE).save(path, optimize=True)
@@ -106,6 +114,32 @@ def _shoot_all(browser: Browser, url: str, folder: Path) -> None:
     save("calibrate", "/calibrate?metric=faithfulness")
     save("compare", "/compare?metric=faithfulness")
     context.close()
+
+
+def shoot_bad_answer(browser: Browser, folder: Path) -> None:
+    """Run README's first lines, and write a picture of their answer with its false claim."""
+    code = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)[0]
+    with tempfile.TemporaryDirectory() as name:
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=name, check=True, stderr=subprocess.DEVNULL, env=environment()
+        )
+        with serving(Path(name) / "scores.sqlite") as url:
+            page = browser.new_page(
+                viewport={"width": README_WIDTH, "height": SIZE[1]}, device_scale_factor=2, reduced_motion="reduce"
+            )
+            page.goto(f"{url}/runs")
+            page.locator("[data-row]").first.click()
+            page.get_by_text("not supported · support 0.00").wait_for()
+            begin = page.get_by_role("heading", name="How do I cancel?").bounding_box()
+            end = page.get_by_role("region", name="Answer").bounding_box()
+            assert begin is not None
+            assert end is not None
+            top, bottom = begin["y"] - MARGIN, end["y"] + end["height"] + MARGIN
+            page.screenshot(
+                path=folder / "ui-bad-answer.png",
+                clip={"x": 0, "y": top, "width": README_WIDTH, "height": bottom - top},
+            )
+            page.close()
 
 
 def _label(page: Page, url: str) -> None:

@@ -1,4 +1,4 @@
-"""The tables: what README quotes."""
+"""The tables that docs/performance.md quotes."""
 
 from __future__ import annotations
 

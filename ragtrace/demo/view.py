@@ -80,7 +80,7 @@ def save_picture(path: Path, progress: Progress, heading: DemoHeading, diagnosis
 
     The diagnosis ends before its examples, below which stands a command with a path of this machine.
 
-    README's picture is made by ``ragtrace demo --save-svg docs/images/demo.svg``.
+    The picture in docs/index.md is made by ``ragtrace demo --save-svg docs/images/demo.svg``.
 
     Raises:
         ConfigError: the file cannot be written.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @pytest.mark.slow
 def test_the_example_prints_what_the_page_shows(tmp_path: Path) -> None:
     run_python(blocks("files", "python")[0], tmp_path)
-    _, score, worst, look, _, _, resume, _ = blocks("files", "sh")
+    _, _, score, worst, look, _, _, resume, _ = blocks("files", "sh")
     assert lines(blocks("files", "text")[0]) == lines(run_shell(score, tmp_path))
     assert lines(blocks("files", "text")[1]) == lines(run_shell(worst, tmp_path))
     looked = run_shell(look, tmp_path)

@@ -11,6 +11,7 @@ from pathlib import Path
 from ragtrace.judges.offline.tables import table
 
 README = Path(__file__).parents[2] / "README.md"
+DOCS = README.parent / "docs"
 
 
 def test_the_first_snippet_shows_a_score_and_its_worst_claim_with_nothing_else(tmp_path: Path) -> None:
@@ -53,13 +54,14 @@ def test_no_install_line_names_the_other_project_on_pypi() -> None:
 
 
 def test_the_metric_of_its_own_scores_a_run(tmp_path: Path) -> None:
+    page = DOCS / "reference" / "metrics.md"
     (code,) = (
         code
-        for code in re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+        for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
         if "@ragtrace.metric" in code
     )
     run = """
-ragtrace.configure(console=True, sample_rate=1.0, metrics=["words_in_answer"])
+ragtrace.configure(console=True, sample_rate=1.0, metrics=["characters_in_answer"])
 with ragtrace.query("Where?") as run:
     run.answered("In the old town.")
 """
@@ -67,10 +69,10 @@ with ragtrace.query("Where?") as run:
     done = subprocess.run(
         [sys.executable, "own.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
     )
-    assert "words_in_answer 4.00" in done.stderr
+    assert "characters_in_answer 16.00" in done.stderr
 
 
 def test_the_number_of_languages_of_refusals_is_that_of_the_table() -> None:
     names = [name for name in table("refusals.txt") if name != "whole answers"]
     languages = sum(len(name.split(" and ")) for name in names)
-    assert f"in any of {languages} languages" in README.read_text()
+    assert f"in any of {languages} languages" in (DOCS / "how-to" / "choose-a-judge.md").read_text()

@@ -73,8 +73,7 @@ class Config:
         wander_prior: wander of the mean, a standard deviation, before there is history.
         wander_weight_s: the history that the prior is worth.
         wander_floor: share of the prior's variance below which no wander is believed.
-        wander_cap: the largest wander that is believed, whatever the sampling error; the Grafana form, which learns
-            none, always takes it.
+        wander_cap: the largest wander that is believed, whatever the sampling error.
         fast_wander_cap: the same in the fast window.
         wander_sampling: times the sampling variance up to which a wander above these is believed too: scores that
             come in sessions which nobody declares look like one.
@@ -92,7 +91,6 @@ class Config:
             `fast_window_s`.
         good_share: share of scores that should meet their threshold.
         detectable_drop: the drop that shall be found within `week_window_s` in four of five cases.
-        raw_detectable_drop: the same in the Grafana form, whose fixed wander hides smaller ones.
         lag_limit_s: time from answer to score that is still fine.
         error_share: share of failed evaluations that is still fine.
         empty_share: share of empty retrievals that is still fine.
@@ -102,7 +100,7 @@ class Config:
         budget_share: share of the day's budget at which it counts as spent.
         prometheus_url: where Grafana finds the provisioned Prometheus.
         tempo_url: where it finds the provisioned Tempo.
-        grafana_url: where Grafana stands, for links in the Prometheus form.
+        grafana_url: where Grafana stands, for links in alerts and runbooks.
         runbook_url: where you serve dashboards/runbooks, without a slash at the end.
         folder: Grafana's folder of boards and alerts.
         folder_uid: its uid.
@@ -153,7 +151,6 @@ class Config:
     day_step_s: int = 7_200
     good_share: float = 0.8
     detectable_drop: float = 0.07
-    raw_detectable_drop: float = 0.1
     lag_limit_s: int = 900
     error_share: float = 0.05
     empty_share: float = 0.05
@@ -217,7 +214,6 @@ class Config:
             scrape_s=1,
             metrics=(Watched(name="faithfulness"),),  # of 56 questions the other metrics say little
             detectable_drop=0.2,  # 100 scores can show no less
-            raw_detectable_drop=0.2,
             baseline_memory_s=3_600,
             baseline_interval_s=1,
             gate_s=5,

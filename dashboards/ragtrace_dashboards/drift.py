@@ -6,10 +6,6 @@ A window fires when its drop D from the baseline exceeds the tolerance, and
 
 A window of several days fires only while the last day is not back: with enough scores, its drop is below half of
 the tolerance. S2 is the sampling variance, R2 the variance between hours, and T2 the service's own wander.
-
-Two forms. Over recorded series, for Prometheus: baselines rest in an incident, and the wander is learnt. Over raw
-counters and the baseline that the scorer exports, for alerts that Grafana manages (``drift_rule.raw``): those write
-no ``ALERTS``, and learn nothing.
 """
 
 from __future__ import annotations
@@ -138,15 +134,6 @@ def is_long(arm: Arm, config: Config) -> bool:
 def back_below(config: Config) -> float:
     """Return the drop of the day below which it is back at its baseline."""
     return config.tolerance / 2
-
-
-def judge_change(config: Config, window_s: int) -> str:
-    """Return what scored within the window and never in the baseline before, where something else did."""
-    by = (*WHOSE, JUDGE_MODEL, JUDGE_VERSION)
-    shift = f"offset {duration(window_s)}"
-    before = summed(SERIES[semconv.SCORE_N], duration(config.baseline_s), by, f'{JUDGE_VERSION}!=""', shift)
-    now = _scored_now(window_s)
-    return f"({now} > 0)\n  unless ({before} > 0)\n  and {on(WHOSE)} (sum by ({', '.join(WHOSE)}) ({before}) > 0)"
 
 
 def _back(config: Config) -> str:

@@ -25,7 +25,7 @@ def files(config: Config, part: Part = "all") -> dict[str, str]:
     Args:
         config: source of the files.
         part: ``grafana`` = boards and provisioning, ``prometheus`` = rules and Alertmanager's configuration,
-            ``all`` = both. Runbook pages are in each, since alerts of both forms link to them.
+            ``all`` = both. Runbook pages are in each, since alerts link to them.
 
     Raises:
         MissingExtra: the configuration is not the default, and PyYAML is not installed.

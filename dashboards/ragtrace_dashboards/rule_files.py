@@ -68,12 +68,12 @@ def _prometheus_rule(alert: Alert, config: Config) -> JsonObject:
     }
 
 
-def _annotations(alert: Alert, config: Config, value: str, *, hint: str = "") -> dict[str, str]:
+def _annotations(alert: Alert, config: Config, value: str) -> dict[str, str]:
     uid, panel = alert.dashboard
     command = {"command": alert.command} if alert.command else {}
     return command | {
         "summary": alert.summary.replace(VALUE, value),
-        "description": alert.description.replace(VALUE, value) + hint,
+        "description": alert.description.replace(VALUE, value),
         "runbook_url": alert.runbook(config),
         "dashboard_url": dashboard_url(alert, config),
         "__dashboardUid__": uid,
@@ -130,7 +130,7 @@ def _grafana_rule(alert: Alert, config: Config) -> JsonObject:
     if alert.keep_firing_s:
         rule["keepFiringFor"] = duration(alert.keep_firing_s)
     return rule | {
-        "annotations": _annotations(alert, config, value, hint=alert.hint),
+        "annotations": _annotations(alert, config, value),
         "labels": {"severity": alert.severity},
         "isPaused": False,
     }
@@ -144,7 +144,7 @@ def _query(alert: Alert, config: Config) -> JsonObject:
         "model": {
             "refId": "A",
             "datasource": {"type": "prometheus", "uid": config.datasource_uid},
-            "expr": alert.raw or alert.expr,
+            "expr": alert.expr,
             "instant": True,
             "range": False,
             "intervalMs": 1_000,

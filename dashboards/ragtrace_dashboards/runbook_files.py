@@ -154,7 +154,7 @@ def _page(alert: Alert, values: dict[str, str]) -> str:
             f"Severity **{alert.severity}**, fires {waits}. {panel}. [All alerts](README.md)\n",
             filled(template(alert.name), values).rstrip(),
             "\n## The rule in full\n",
-            f"As it stands in the Prometheus form.\n\n```promql\n{alert.expr}\n```\n",
+            f"```promql\n{alert.expr}\n```\n",
         )
     )
 

@@ -67,7 +67,7 @@ def rendered(folder: Path, name: str, data: dict[str, Any], kind: str = "text") 
 
 
 def alert(name: str, workflow: str = "support", **annotations: str) -> dict[str, Any]:
-    """Return an alert as Grafana's form gives it: no recorded numbers among its annotations."""
+    """Return an alert as Grafana gives it: no recorded numbers among its annotations."""
     it = next(it for it in alerts(Config()) if it.name == name)
     given = {
         "summary": f"faithfulness of {workflow} is worse than its baseline", "description": "Answers score worse.",
@@ -134,7 +134,7 @@ def test_no_secret_stands_in_a_file():
         assert all(read.search(it) for it in named)
     assert (
         len(read.findall("".join(FILES.values()))) == 7
-    )  # Slack in two receivers, PagerDuty in one, both forms; a mail's password
+    )  # Slack in two receivers, PagerDuty in one, for both senders; a mail's password
 
 
 def test_inhibit_rules_name_alerts_that_exist():
@@ -174,7 +174,7 @@ def test_every_template_that_a_file_names_is_defined():
 @pytest.mark.parametrize("status", ["firing", "resolved"])
 @pytest.mark.parametrize("name", ["ragtrace.text", "ragtrace.slack.text", "ragtrace.html"])
 def test_an_alert_without_recorded_numbers_leaves_no_gap(tmp_path, name, status):
-    """Grafana's form has no change, stage and culprit; an alert of a silent scorer has no labels but two."""
+    """An alert of Grafana has no change, stage and culprit; an alert of a silent scorer has no labels but two."""
     silent = alert("RagtraceScorerSilent")
     silent["labels"] = {"alertname": "RagtraceScorerSilent", "severity": "critical"}
     text = rendered(tmp_path, name, template_data([alert(QUALITY), silent], status))

@@ -42,7 +42,7 @@ OTHER = Config(
     fast_block_s=960, wander_s=2_422_800, wander_rest_s=349_200, wander_prior=0.012, wander_weight_s=612_000,
     wander_floor=0.43, wander_cap=0.017, fast_wander_cap=0.033, wander_sampling=3.7, min_n_eff=37, min_baseline_n_eff=207,
     baseline_memory_s=608_460, hour_s=4_200, day_step_s=7_800, good_share=0.77, detectable_drop=0.083,
-    raw_detectable_drop=0.11, lag_limit_s=1_020, error_share=0.057, empty_share=0.059, canary_gap=0.13,
+    lag_limit_s=1_020, error_share=0.057, empty_share=0.059, canary_gap=0.13,
     budget_share=0.027, missing_rise=0.053, missing_share=0.47, for_s=420, keep_firing_s=4_500,
 )  # fmt: skip
 """No number of the default configuration is left in it."""

@@ -186,7 +186,7 @@ def _frozen() -> Iterator[Case]:
     job = "learnt: forgotten as ever"
     yield Case(
         job, scores(labels(job), *fallen) + baseline(labels(job), (LONG, 0.92)),
-        {QUALITY: [(T0, 0), (T0 + 96, 1), (end, 0)]}, forms=("prometheus",),
+        {QUALITY: [(T0, 0), (T0 + 96, 1), (end, 0)]},
     )  # fmt: skip
     # The rolling baseline still holds the better days: without the accepted level it would be an alarm.
     job = "the scorer is away for a day"
@@ -196,11 +196,10 @@ def _frozen() -> Iterator[Case]:
         + baseline(labels(job), (T0 + 2, 0.85), (94, 0.85), (36, None), (LONG, 0.85), frozen_h=T0),
         {QUALITY: [(ACCEPTED - 2, 0), *((ACCEPTED + it, 0) for it in (2, 10, 20, 34, 38, 60))]},
     )
-    # Too few to compare with: the rolling one stands in, where there is one; the other form says that it is blind.
+    # Too few to compare with: the rolling one stands in, where there is one.
     job = "frozen: too few"
     few = scores(labels(job), *fallen) + baseline(labels(job), (LONG, 0.92), n=150, frozen_h=0)
-    yield Case(job, few, {QUALITY: [(T0, 0), (T0 + 96, 1)]}, forms=("prometheus",))
-    yield Case(job, few, {QUALITY: [(T0, 0), (T0 + 96, 0)]}, forms=("grafana",))
+    yield Case(job, few, {QUALITY: [(T0, 0), (T0 + 96, 1)]})
     job = "too few are accepted over enough"
     yield Case(
         job,
@@ -208,7 +207,6 @@ def _frozen() -> Iterator[Case]:
         + baseline(labels(job, instance="a"), (LONG, 0.92), frozen_h=0)
         + baseline(labels(job, instance="b"), (LONG, 0.80), n=83, begin_h=T0 + 24, frozen_h=0),
         {QUALITY: [(T0, 0), (T0 + 96, 1)]},
-        forms=("prometheus",),
     )
 
 
@@ -231,5 +229,4 @@ def _processes() -> Iterator[Case]:
         + baseline(b, (LONG, 0.92), frozen_h=0)
         + baseline(c, (LONG, 0.90)),
         {QUALITY: [(T0 + 46, 1), (T0 + 52, 0), (T0 + 7 * DAY, 0)]},
-        forms=("prometheus",),
     )

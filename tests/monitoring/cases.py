@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragtrace_dashboards.config import Config
-from tests.monitoring.promtool import FORMS, Form, firing, run
+from tests.monitoring.promtool import firing, run
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -22,11 +22,10 @@ class Case:
 
     Attributes:
         job: its name, which says what happens; no two cases of a set share it.
-        series: what is scraped of it, the same for both forms.
+        series: what is scraped of it.
         expected: for each alert, how many of it fire at which hours.
         kind: what beyond firing and quiet it shows.
-        also: checks of recorded series, for the Prometheus form alone.
-        forms: whose alerts are tried on it.
+        also: checks of recorded series.
     """
 
     job: str
@@ -34,7 +33,6 @@ class Case:
     expected: dict[str, list[tuple[float, int]]]
     kind: Kind = ""
     also: list[dict[str, Any]] = field(default_factory=list)
-    forms: tuple[Form, ...] = FORMS
 
     def fires(self, alert: str) -> bool:
         """Say whether the alert fires at some hour; a quiet case is one where it never does."""
@@ -44,7 +42,6 @@ class Case:
 def run_cases(
     folder: Path,
     cases: Sequence[Case],
-    form: Form,
     *,
     only: Collection[str],
     step_min: int,
@@ -54,17 +51,15 @@ def run_cases(
 
     A rule costs promtool .3 ms an evaluation however few its series are, so one run is cheaper than many.
     """
-    chosen = [it for it in cases if form in it.forms]
-    jobs = [it.job for it in chosen]
+    jobs = [it.job for it in cases]
     assert len(set(jobs)) == len(jobs)
-    series = [it for case in chosen for it in case.series]
+    series = [it for case in cases for it in case.series]
     checks = [
         firing(alert, hour, count, case.job)
-        for case in chosen
+        for case in cases
         for alert, hours in case.expected.items()
         for hour, count in hours
     ]
-    if form == "prometheus":
-        checks += [it for case in chosen for it in case.also]
+    checks += [it for case in cases for it in case.also]
     alone = replace(config or Config(), family=1)  # each service is judged as if no other were watched
-    run(folder, series, checks, only=only, step_min=step_min, form=form, config=alone)
+    run(folder, series, checks, only=only, step_min=step_min, config=alone)

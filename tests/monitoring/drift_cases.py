@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from ragtrace_dashboards.config import DRIFT_ALERTS
 from tests.monitoring.cases import Case
-from tests.monitoring.promtool import FAITHFULNESS, FORMS, Scores, baseline, expecting, scores
+from tests.monitoring.promtool import FAITHFULNESS, Scores, baseline, expecting, scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.monitoring.cases import Kind
-    from tests.monitoring.promtool import Form
 
 DAY = 24.0
 T0 = 10 * DAY
@@ -59,13 +58,10 @@ def _case(
     base: float = 0.92,
     n: int = 2_000,
     kind: Kind = "",
-    forms: tuple[Form, ...] = FORMS,
 ) -> Case:
     """Return a service with one metric, an exported baseline, and what is expected of one alert."""
     named = labels(job, metric or METRIC_OF[alert])
-    return Case(
-        job, scores(named, *phases) + baseline(named, (END, base), n=n), {alert: hours}, kind=kind, forms=forms
-    )
+    return Case(job, scores(named, *phases) + baseline(named, (END, base), n=n), {alert: hours}, kind=kind)
 
 
 def _quality() -> Iterator[Case]:
@@ -74,12 +70,7 @@ def _quality() -> Iterator[Case]:
     # Of a day's 200 scores it is less than 3.65 standard errors.
     yield _case(
         "three days see 6 points", QUALITY, [(T0, 0), (T0 + 30, 0), (T0 + 80, 1)],
-        BEFORE, Scores(84, 200, 0.86), forms=("prometheus",),
-    )  # fmt: skip
-    # Nothing is known of the wander there, and .015 is believed.
-    yield _case(
-        "a fixed wander hides 6 points", QUALITY, quiet, Scores(T0, 5_000), Scores(84, 5_000, 0.86),
-        forms=("grafana",),
+        BEFORE, Scores(84, 200, 0.86),
     )  # fmt: skip
     yield _case(
         "within the tolerance", QUALITY, [(T0 + 48, 0), (T0 + 94, 0)], Scores(T0, 5_000), Scores(96, 5_000, 0.905)
@@ -105,10 +96,6 @@ def _quality() -> Iterator[Case]:
         BEFORE, Scores(48, 200, 0.7), Scores(8 * DAY, 0), kind="silence",
     )  # fmt: skip
     yield _case("not watched", QUALITY, quiet, BEFORE, Scores(72, 200, 0.5), metric="own")
-    yield Case(
-        "nothing is exported yet", scores(labels("nothing is exported yet"), BEFORE, Scores(72, 200, 0.5)),
-        {QUALITY: quiet}, forms=("grafana",),
-    )  # fmt: skip
     count = 'count by (gen_ai_evaluation_name) (ragtrace:baseline_mean:day{job="a well one beside it"})'
     other = labels("a well one beside it", "answer_relevancy")
     sick = _case("a well one beside it", QUALITY, [(T0 + 48, 1)], BEFORE, Scores(72, 200, 0.7))
@@ -168,7 +155,6 @@ def _judges() -> Iterator[Case]:
             job,
             scores(old | {"job": job}, Scores(T0, 200, before), Scores(96, 0))
             + scores(new | {"job": job}, Scores(96, 200, after), begin_h=T0)
-            # Grafana's alert is silent for the three days in which the new normal is to be accepted.
             + baseline(old | {"job": job}, (T0 + 70, before), (96, after)),
             {
                 alert: [(T0 + it, 0) for it in (6, 12, 22, 30, 48, 70, 94)],
@@ -250,12 +236,11 @@ def _second_drops() -> Iterator[Case]:
                     *((second + it, 1) for it in (26, 48, 96, 120)),
                 ],
             },
-            forms=("prometheus",),
         )  # fmt: skip
 
 
 def _new_level() -> Iterator[Case]:
-    """The recorded baseline is forgotten after 30 days; the exported one stays until the new level is accepted.
+    """The recorded baseline is forgotten after 30 days.
 
     What is normal then is read once, and a further drop is seen, though the first fired within the 17 days of rest.
     """
@@ -269,16 +254,7 @@ def _new_level() -> Iterator[Case]:
             expecting(f'count(ragtrace:normal_{it}{{job="{job}"}} > bool 0)', forgotten, one)
             for it in ("mean:day", "n_eff:day", "s2:day", "mean:days", "n_eff:days", "s2:days")
         ],
-        forms=("prometheus",),
     )  # fmt: skip
-    for job, accepted, late in (("accepted", t0 + 5 * DAY, 0), ("never accepted", LONG - 1, 1)):
-        yield Case(
-            job,
-            scores(labels(job), Scores(t0, 200), Scores(18 * DAY, 200, 0.80))
-            + baseline(labels(job), (accepted, 0.92), (LONG, 0.80)),
-            {QUALITY: [(t0 + 96, 1), (t0 + 18 * DAY - 2, late)]},
-            forms=("grafana",),
-        )
 
 
 def _wander() -> Iterator[Case]:
@@ -292,7 +268,6 @@ def _wander() -> Iterator[Case]:
             scores(labels(job), *days, Scores(DAY, per_day), Scores(60, per_day, 0.875)),
             {QUALITY: [*((day * DAY, 0) for day in range(1, 34, 4)), (known + 30, count), (known + 54, count)]},
             also=[expecting(learnt, known, [{"labels": "{}", "value": 2.25 if swing else 0.5}])],
-            forms=("prometheus",),
         )
     # Few scores in sessions that nobody declares move the day's mean: up to 3 S2 of it is believed, in that window alone.
     job = "sessions that nobody declares"
@@ -308,7 +283,6 @@ def _wander() -> Iterator[Case]:
                 (f'10000 * max(ragtrace:drift_t2:days{{job="{job}"}})', 2.25),
             )
         ],
-        forms=("prometheus",),
     )
     # As steady, but nothing shows it yet: the prior holds.
     job, begin = "a steady service on its fifth day", 5 * DAY
@@ -320,7 +294,6 @@ def _wander() -> Iterator[Case]:
             expecting(f'max(ragtrace:drift_t2:{arm}{{job="{job}"}})', 4 * DAY, [{"labels": "{}", "value": 0.0001}])
             for arm in ("day", "fast")
         ],
-        forms=("prometheus",),
     )
 
 
@@ -339,5 +312,4 @@ def _no_wander() -> Iterator[Case]:
             ) + frozen,
             {QUALITY: [(t0 + 24, 1), (t0 + 90, 0), (late, 0), (late + 30, 1)]},
             also=[expecting(learnt, late, [{"labels": "{}", "value": 1}])],
-            forms=("prometheus",),
         )  # fmt: skip

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -18,10 +18,8 @@ from ragtrace_dashboards.expressions import HELD, SERIES, label
 from ragtrace_dashboards.rule_files import (
     ALERT_GROUP,
     ALERT_RULES,
-    ALERTING,
     GROUPS,
     RECORDING,
-    grafana_files,
     prometheus_files,
 )
 
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
-Form = Literal["prometheus", "grafana"]
-FORMS: tuple[Form, ...] = get_args(Form)
 QUARTER, COARSE = 15, 120
 """Minutes between samples and evaluations; the long one where days pass: 64 times as fast."""
 
@@ -166,24 +162,8 @@ def expecting(expr: str, hour: float, samples_: list[dict[str, Any]]) -> dict[st
     return {"expr": expr, "eval_time": f"{round(hour * 60)}m", "exp_samples": samples_}
 
 
-def grafana_as_prometheus(config: Config) -> dict[str, Any]:
-    """Return the rules that Grafana is given, as a rule file: its condition is that query A gave a number."""
-    rules = []
-    for rule in yaml.safe_load(grafana_files(config)[ALERTING])["groups"][0]["rules"]:
-        query, condition = rule["data"]
-        assert rule["condition"] == condition["refId"]
-        assert condition["model"]["expression"] == f"is_number(${query['refId']})"
-        found = {"alert": rule["title"], "expr": query["model"]["expr"], "for": rule["for"]}
-        if "keepFiringFor" in rule:
-            found["keep_firing_for"] = rule["keepFiringFor"]
-        rules.append(found | {"labels": rule["labels"]})
-    return {"groups": [{"name": ALERT_GROUP, "interval": "1m", "rules": rules}]}
-
-
-def rule_files(form: Form, config: Config) -> dict[str, Any]:
-    """Return what promtool is given of a form: rule files by path."""
-    if form == "grafana":
-        return {ALERT_RULES: grafana_as_prometheus(config)}
+def rule_files(config: Config) -> dict[str, Any]:
+    """Return what Prometheus is given: rule files by path."""
     return {path: yaml.safe_load(text) for path, text in prometheus_files(config).items()}
 
 
@@ -226,7 +206,6 @@ def run(
     *,
     only: Collection[str],
     step_min: int = QUARTER,
-    form: Form = "prometheus",
     config: Config | None = None,
 ) -> None:
     """Write one test file beside the shipped rules, run promtool on it and show what it says when it fails.
@@ -238,11 +217,10 @@ def run(
         alerts: alerts with all their annotations.
         only: alerts that are loaded; recording rules come along when one of them reads a recorded series.
         step_min: minutes between samples and between evaluations.
-        form: whose alerts.
         config: what they are generated from, None = the default.
     """
     config = stepped(config or Config(), step_min * 60)
-    rules = rule_files(form, config)
+    rules = rule_files(config)
     group = rules[ALERT_RULES]["groups"][0]
     group["rules"] = [rule for rule in group["rules"] if rule["alert"] in only]
     assert len(group["rules"]) == len(set(only))

@@ -1,4 +1,4 @@
-"""Every alert in promtool, in both forms: when it fires, when it does not, few scores, silence, another judge."""
+"""Every alert in promtool: when it fires, when it does not, few scores, silence, another judge."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tests.monitoring.level_cases import BLIND, LOW, level_cases
 from tests.monitoring.operation_cases import BUDGET, CANARY, EMPTY, ERRORS, LAG, SILENT, drawn, operation_cases
 from tests.monitoring.promtool import (
     COARSE,
-    FORMS,
     QUARTER,
     Scores,
     baseline,
@@ -56,38 +55,33 @@ def alerts_of(cases):
     return {name for case in cases for name in case.expected}
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", SETS)
-def test_cases(tmp_path, name, form):
+def test_cases(tmp_path, name):
     made, step_min = SETS[name]
     cases = made()
-    run_cases(tmp_path, cases, form, only=alerts_of(cases), step_min=step_min)
+    run_cases(tmp_path, cases, only=alerts_of(cases), step_min=step_min)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_watched_metric_of_which_less_is_better(tmp_path, form):
-    run_cases(tmp_path, down_cases(), form, only=DRIFT_ALERTS, step_min=COARSE, config=DOWN)
+def test_a_watched_metric_of_which_less_is_better(tmp_path):
+    run_cases(tmp_path, down_cases(), only=DRIFT_ALERTS, step_min=COARSE, config=DOWN)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_six_hours_see_four_bad_ones(tmp_path, form):
+def test_six_hours_see_four_bad_ones(tmp_path):
     """The day's window takes them for spread between hours."""
     job, begin = "four bad hours", 3 * 24
     named = labels(job)
     series = scores(named, Scores(begin, 5_000), Scores(4, 5_000, 0.70), Scores(20, 5_000), step_min=QUARTER)
     series += baseline(named, (5 * 24 * COARSE // QUARTER, 0.92))
     checks = [firing(QUALITY, begin + hour, count, job) for hour, count in ((0, 0), (4.5, 1), (12, 0), (22, 0))]
-    if form == "prometheus":
-        z = f'ragtrace:drift_z:%s{{job="{job}"}} > bool scalar(ragtrace:drift_threshold:%s)'
-        for arm, value in (("fast", 1), ("day", 0)):
-            checks.append(expecting(f"max({z % (arm, arm)})", begin + 4.5, [{"labels": "{}", "value": value}]))
-    run(tmp_path, series, checks, only=[QUALITY], form=form)
+    z = f'ragtrace:drift_z:%s{{job="{job}"}} > bool scalar(ragtrace:drift_threshold:%s)'
+    for arm, value in (("fast", 1), ("day", 0)):
+        checks.append(expecting(f"max({z % (arm, arm)})", begin + 4.5, [{"labels": "{}", "value": value}]))
+    run(tmp_path, series, checks, only=[QUALITY])
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_the_more_series_are_watched_the_more_a_drop_must_be(tmp_path, form):
+def test_the_more_series_are_watched_the_more_a_drop_must_be(tmp_path):
     """The same drop fires alone, and not as one of thirty."""
-    begin, drop = 6 * 24, Scores(48, 5_000, {"prometheus": 0.871, "grafana": 0.835}[form])
+    begin, drop = 6 * 24, Scores(48, 5_000, 0.871)
     for folder, others, count in (("alone", 0, 1), ("of thirty", 29, 0)):
         series = []
         for workflow in range(others + 1):
@@ -95,29 +89,25 @@ def test_the_more_series_are_watched_the_more_a_drop_must_be(tmp_path, form):
             series += scores(named, Scores(begin, 5_000), Scores(48, 5_000) if workflow else drop)
             series += baseline(named, (9 * 24, 0.92))
         checks = [firing(QUALITY, begin, 0, "shop"), firing(QUALITY, begin + 36, count, "shop")]
-        if form == "prometheus":
-            limit = "round(ragtrace:drift_threshold:day ^ 2 - 3.65 ^ 2, 0.01)"
-            family = round(2 * math.log(others + 1), 2)
-            checks.append(expecting(limit, begin, [{"labels": "{}", "value": family}]))
+        limit = "round(ragtrace:drift_threshold:day ^ 2 - 3.65 ^ 2, 0.01)"
+        family = round(2 * math.log(others + 1), 2)
+        checks.append(expecting(limit, begin, [{"labels": "{}", "value": family}]))
         (tmp_path / folder).mkdir()
-        run(tmp_path / folder, series, checks, only=[QUALITY], step_min=COARSE, form=form)
+        run(tmp_path / folder, series, checks, only=[QUALITY], step_min=COARSE)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_nothing_is_scraped_at_all(tmp_path, form):
+def test_nothing_is_scraped_at_all(tmp_path):
     capacity = gauge(SERIES[semconv.QUEUE_CAPACITY], {"job": ""}, (1, 2_048.0))
-    run(tmp_path, [capacity], [firing(SILENT, 0.75, 0, ""), firing(SILENT, 8, 1, "")], only=[SILENT], form=form)
+    run(tmp_path, [capacity], [firing(SILENT, 0.75, 0, ""), firing(SILENT, 8, 1, "")], only=[SILENT])
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_service_without_a_trace_is_scraped(tmp_path, form):
+def test_a_service_without_a_trace_is_scraped(tmp_path):
     """No traces counter before the first run, after a quiet restart, and never from `ragtrace worker`."""
     series = [drawn("shop", (2, 0)), gauge(SERIES[semconv.QUEUE_CAPACITY], {"job": "shop"}, (12, 2_048.0))]
-    run(tmp_path, series, [firing(SILENT, hour, 0, "") for hour in (1, 6, 11.75)], only=[SILENT], form=form)
+    run(tmp_path, series, [firing(SILENT, hour, 0, "") for hour in (1, 6, 11.75)], only=[SILENT])
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_score_that_comes_late_but_in_time_pages_nobody(tmp_path, form):
+def test_a_score_that_comes_late_but_in_time_pages_nobody(tmp_path):
     """A night without traffic, then a trace that is scored 14 minutes later; and one that never is."""
 
     def counted(name, labels, quiet_h):
@@ -130,12 +120,11 @@ def test_a_score_that_comes_late_but_in_time_pages_nobody(tmp_path, form):
         series.append(counted(semconv.EVALUATIONS, result, scored_h))
     checks = [firing(SILENT, 10 + minutes / 60, 0, "in time") for minutes in range(0, 60, 2)]
     checks += [firing(SILENT, 10 + minutes / 60, count, "never") for minutes, count in ((14, 0), (25, 1))]
-    run(tmp_path, series, checks, only=[SILENT], step_min=1, form=form)
+    run(tmp_path, series, checks, only=[SILENT], step_min=1)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_every_alert_has_a_firing_and_a_quiet_case_and_no_case_is_without_an_alert(form):
-    cases = [case for made, _ in SETS.values() for case in made() if form in case.forms]
+def test_every_alert_has_a_firing_and_a_quiet_case_and_no_case_is_without_an_alert():
+    cases = [case for made, _ in SETS.values() for case in made()]
     names = {it.name for it in alerts(Config())}
     assert {name for case in cases for name in case.expected if case.fires(name)} == names
     assert {name for case in cases for name in case.expected if not case.fires(name)} == names

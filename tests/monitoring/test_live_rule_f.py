@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from ragtrace_dashboards.alerts import alerts
-from ragtrace_dashboards.config import DRIFT_ALERTS, Config, duration
+from ragtrace_dashboards.config import DRIFT_ALERTS, Config
 from ragtrace_dashboards.drift import CHANGED, arms, wander_rules, window_rules
 from ragtrace_dashboards.drift_rule.baselines import baseline_rules
-from ragtrace_dashboards.drift_rule.raw import WindowComparison
 from ragtrace_dashboards.drift_rule.variances import DROP, R2, S2, T2, THRESHOLD, Z
-from ragtrace_dashboards.expressions import METRIC, Sample
+from ragtrace_dashboards.expressions import METRIC
 from tests.dashboards.month import METRICS, Month
 from tests.dashboards.promql import asked
 from tests.dashboards.server import backfill, needs_prometheus, serving
@@ -226,20 +225,6 @@ def test_the_wander_is_learnt(told):
     assert all((it["days"] >= np.minimum(it["day"], cap)).all() for it in told.t2.values())
 
 
-@pytest.mark.parametrize("arm", arms(CONFIG), ids=lambda arm: arm.name)
-def test_z_of_raw_series_is_numpys(told, arm):
-    """Over raw counters the wander is not learnt."""
-    points = POINTS[-3 * DAY :]
-    for metric in CASES:
-        sample = Sample(window=duration(arm.window_s), where=f'{METRIC}="{metric}"')
-        raw = WindowComparison.of_samples(sample, CONFIG, arm, is_down=metric in DOWN)
-        wanted = told.known[metric][arm.name].z(CONFIG.wander_cap**2)[points]
-        found = told.series(raw.z(), points)[metric]
-        has = ~np.isnan(wanted)  # boards gate nothing
-        assert has.sum() > 0.2 * points.size
-        assert (np.abs(found - wanted)[has] <= np.maximum(0.01 * np.abs(wanted[has]), 0.005)).all()
-
-
 def test_the_alerts_fire_where_numpy_says(told):
     fired = {}
     for alert in alerts(CONFIG):
@@ -255,10 +240,8 @@ def test_the_alerts_fire_where_numpy_says(told):
         assert 0 < delay <= case.within, f"{metric}: {delay:.2f} d"
 
 
-@pytest.mark.parametrize("form", ["expr", "raw"])
 @pytest.mark.parametrize("alert", alerts(CONFIG), ids=lambda alert: alert.name)
-def test_an_alert_runs_and_reads_what_is_there(told, alert, form):
-    expr = getattr(alert, form) or alert.expr
-    told.server.series(expr, END - 3 * 86_400, END, 3_600)
-    for name in {name for name, *_ in asked(expr).selectors} - {CHANGED}:  # a month with one judge
+def test_an_alert_runs_and_reads_what_is_there(told, alert):
+    told.server.series(alert.expr, END - 3 * 86_400, END, 3_600)
+    for name in {name for name, *_ in asked(alert.expr).selectors} - {CHANGED}:  # a month with one judge
         assert told.server.ask(f"last_over_time({name}[1d])", END), name

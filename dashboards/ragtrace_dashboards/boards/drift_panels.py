@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
 from ragtrace_dashboards.boards.panels import Panel, Query, by_pattern
+from ragtrace_dashboards.boards.raw_window import WindowComparison, raw_limit
 from ragtrace_dashboards.config import duration
 from ragtrace_dashboards.drift import arms
-from ragtrace_dashboards.drift_rule.raw import WindowComparison, raw_limit
 from ragtrace_dashboards.drift_rule.variances import DROP, R2, S2, T2, THRESHOLD, VARIANCE, Z
 from ragtrace_dashboards.expressions import CHOSEN_K, IDENTITY, JOB, METRIC, Sample
 

@@ -1,1 +1,1 @@
-"""Parts of the drift rule: baselines, variances, the form over raw counters, and what it cannot see."""
+"""Parts of the drift rule: baselines, variances, the culprit, and what it cannot see."""

@@ -1,9 +1,4 @@
-"""Rule F over raw counters, for alerts that Grafana manages, and for boards where no rule is recorded.
-
-Alerts hold a window against the baseline that the scorer exports. The wander is `Config.wander_cap`: nothing is
-recorded from which to learn it, and a baseline that does not follow the service differs more from its means. With
-the prior instead, 15 to 20 % of simulated months had a false alarm where the daily mean wandered by .015.
-"""
+"""Rule F over raw counters, for boards where no rule is recorded. The wander is `Config.wander_cap`."""
 
 from __future__ import annotations
 
@@ -12,23 +7,15 @@ from typing import TYPE_CHECKING
 
 from ragtrace import semconv
 from ragtrace_dashboards.config import duration
-from ragtrace_dashboards.drift import arms, back_below, is_long, judge_change
 from ragtrace_dashboards.drift_rule.variances import WANDER_FACTOR, block_steps, limit
 from ragtrace_dashboards.expressions import (
     HELD,
-    S2_FLOOR,
-    SERIES,
-    WHOSE,
     Sample,
     baseline_of,
     gauge_by,
-    on,
-    watching,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ragtrace_dashboards.config import Config
     from ragtrace_dashboards.drift import Arm
 
@@ -113,50 +100,3 @@ def raw_limit(config: Config, arm: Arm, where: str = "") -> str:
         return limit(arm, f"vector({config.family})")
     size = gauge_by("avg", semconv.BASELINE_N, HELD, where)
     return limit(arm, f"count({size} >= {config.min_baseline_n_eff}) or vector(1)")
-
-
-def frozen_drift(config: Config, names: Sequence[str]) -> str:
-    """Return the drift alert over raw counters and the exported baseline of the same K, scale and judge version."""
-    down = config.down_metrics
-    sides = [(is_down, [name for name in names if (name in down) == is_down]) for is_down in (False, True)]
-    every = watching(it.name for it in config.metrics)
-    fired = "\n  or ".join(
-        f"({_frozen(config, arm, chosen, is_down=is_down).z(f'> {arm.tolerance:g}')})"
-        f" > scalar({raw_limit(config, arm, every)})\n    unless {_just_frozen(arm, chosen)}"
-        + (f"\n    unless {_back(config, chosen, is_down=is_down)}" if is_long(arm, config) else "")
-        for arm in arms(config)
-        for is_down, chosen in sides
-        if chosen
-    )
-    changed = judge_change(config, config.days_window_s)
-    return f"(\n  {fired}\n)\nunless {on(WHOSE)} (\n  {changed}\n)"
-
-
-def _frozen(config: Config, arm: Arm, names: Sequence[str], *, is_down: bool) -> WindowComparison:
-    where = watching(names)
-    sample = Sample(window=duration(arm.window_s), by=HELD, where=where)
-    mean, sd, n = (
-        gauge_by("avg", name, HELD, where)
-        for name in (semconv.BASELINE_MEAN, semconv.BASELINE_SD, semconv.BASELINE_N)
-    )
-    return WindowComparison(
-        sample=sample,
-        n_eff=f"{sample.n_eff} >= {config.min_n_eff}",
-        base_mean=mean,
-        base_s2=f"clamp_min(({sd}) ^ 2, {S2_FLOOR})",
-        base_n_eff=f"{n} >= {config.min_baseline_n_eff}",
-        arm=arm,
-        wander=config.wander_cap,
-        is_down=is_down,
-    )
-
-
-def _back(config: Config, names: Sequence[str], *, is_down: bool) -> str:
-    day = _frozen(config, arms(config)[0], names, is_down=is_down)
-    return f"({day.drop} < {back_below(config):g} and {day.n_eff})"
-
-
-def _just_frozen(arm: Arm, names: Sequence[str]) -> str:
-    """Return what was frozen within the window: it holds scores from before, of another level maybe."""
-    time = f"{SERIES[semconv.BASELINE_FROZEN_TIME]}{{{watching(names)}}}"
-    return f"{on(HELD)} ({time} > time() - {arm.window_s})"

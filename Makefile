@@ -51,7 +51,7 @@ OPENAI_TESTS := tests/unit/judges/openai tests/unit/judges/llm tests/unit/judges
   tests/e2e/test_demo_chain_with_llm_judge.py
 # Two workers: more gain nothing on two cores and make subprocess tests slow.
 WORKERS ?= 2
-STACK := docker compose -f dashboards/stack/compose.yaml
+STACK := RAGTRACE_PACK=$${RAGTRACE_PACK:-$(CURDIR)/build/stack-pack} docker compose -f dashboards/stack/compose.yaml
 PACKAGES := ragtrace integrations/langchain/ragtrace_langchain integrations/llamaindex/ragtrace_llamaindex dashboards/ragtrace_dashboards
 # More for the pytest of `make test`.
 ARGS ?=
@@ -75,7 +75,7 @@ rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1)
 $(call install,$(1),$(2))
 endef
 
-.PHONY: api examples changelog coverage demo dashboards screenshots stack stack-traffic stack-down test test-slow test-lowest test-newest test-openai2 test-older-sdk test-phoenix test-mlflow test-peers test-beside test-frameworks test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs tutorial links lock phoenix-screenshot pictures ui-screenshots clean help wheel-check licences sbom audit release vendor
+.PHONY: api examples changelog coverage demo dashboards screenshots stack stack-pack stack-traffic stack-down test test-slow test-lowest test-newest test-openai2 test-older-sdk test-phoenix test-mlflow test-peers test-beside test-frameworks test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs tutorial links lock phoenix-screenshot pictures ui-screenshots clean help wheel-check licences sbom audit release vendor
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -290,11 +290,14 @@ vendor: ## fetch the pages' scripts anew into ragtrace/pages/static/vendor; need
 dashboards: $(READY) ## write dashboards/ragtrace_dashboards/dist anew
 	$(BIN)/python -m ragtrace_dashboards
 
-stack: ## Grafana with the boards, Prometheus, Tempo, Alertmanager and a Collector in containers
+stack: stack-pack ## Grafana with the boards, Prometheus, Tempo, Alertmanager and a Collector in containers
 	$(STACK) up -d
 
-stack-traffic: ## the same, and questions to a chain for 50 minutes
+stack-traffic: stack-pack ## the same, and questions to a chain for 50 minutes
 	$(STACK) --profile traffic up -d
+
+stack-pack: $(READY) ## write the pack of the stack, whose alerts link to its Grafana and its runbooks
+	$(BIN)/ragtrace dashboards export build/stack-pack --grafana-url http://localhost:3000 --runbook-url http://localhost:8000/runbooks
 
 stack-down: ## stop them; the data stays
 	$(STACK) --profile traffic down

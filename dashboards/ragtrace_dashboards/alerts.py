@@ -38,7 +38,6 @@ Severity = Literal["critical", "warning", "info"]
 VALUE: Final = "[[value]]"
 """Stands for the value of the expression in annotations: Prometheus and Grafana write it differently."""
 
-ANCHOR: Final = "meaning"
 _MANY_DRAWN = 10  # fewer sampled traces without a score may all be cancelled runs
 _OF = f"{{{{ $labels.{METRIC} }}}} of {{{{ $labels.{WORKFLOW} }}}}"
 _MODEL = f"{{{{ $labels.{JUDGE_MODEL} }}}}"
@@ -82,10 +81,6 @@ class Alert:
     def dashboard(self) -> tuple[str, int]:
         """Board and panel to open."""
         return PANELS[self.topic]
-
-    def runbook(self, config: Config) -> str:
-        """Return the address of its page."""
-        return f"{config.runbook_url}/{self.name}.md#{ANCHOR}"
 
 
 def alerts(config: Config) -> list[Alert]:

@@ -100,8 +100,8 @@ class Config:
         budget_share: share of the day's budget at which it counts as spent.
         prometheus_url: where Grafana finds the provisioned Prometheus.
         tempo_url: where it finds the provisioned Tempo.
-        grafana_url: where Grafana stands, for links in alerts and runbooks.
-        runbook_url: where you serve dashboards/runbooks, without a slash at the end.
+        grafana_url: where Grafana stands, for links in alerts and runbooks; empty = no links to boards.
+        runbook_url: where you serve the runbooks, without a slash at the end; empty = alerts name the page's file.
         folder: Grafana's folder of boards and alerts.
         folder_uid: its uid.
         receivers: where Alertmanager and Grafana send alerts, at least one.
@@ -160,8 +160,8 @@ class Config:
     budget_share: float = 0.02
     prometheus_url: str = "http://prometheus:9090"
     tempo_url: str = "http://tempo:3200"
-    grafana_url: str = "http://localhost:3000"
-    runbook_url: str = "http://localhost:8000/runbooks"
+    grafana_url: str = ""
+    runbook_url: str = ""
     folder: str = "ragtrace"
     folder_uid: str = "ragtrace"
     receivers: tuple[Receiver, ...] = RECEIVERS

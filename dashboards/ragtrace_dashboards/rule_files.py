@@ -29,6 +29,8 @@ BASELINE_GROUP, WINDOW_GROUP, ALERT_GROUP = "ragtrace-baseline", "ragtrace-windo
 SHARE_BASELINE_GROUP, SHARE_GROUP = "ragtrace-share-baseline", "ragtrace-shares"
 GROUPS = (BASELINE_GROUP, SHARE_BASELINE_GROUP, WINDOW_GROUP, SHARE_GROUP, ALERT_GROUP)
 """Groups of rules, in the order in which they need each other."""
+RUNBOOKS, ANCHOR = "runbooks", "meaning"
+"""Folder of the runbook pages, and the heading to which alerts link."""
 ALERTING = "grafana/alerting/ragtrace.yaml"
 DATASOURCES = "grafana/datasources/ragtrace.yaml"
 PROVIDER = "grafana/dashboards/ragtrace.yaml"
@@ -74,14 +76,30 @@ def _annotations(alert: Alert, config: Config, value: str) -> dict[str, str]:
     return command | {
         "summary": alert.summary.replace(VALUE, value),
         "description": alert.description.replace(VALUE, value),
-        "runbook_url": alert.runbook(config),
-        "dashboard_url": dashboard_url(alert, config),
+        **links(alert, config),
         "__dashboardUid__": uid,
         "__panelId__": str(panel),
     }
 
 
-def dashboard_url(alert: Alert, config: Config) -> str:
+def links(alert: Alert, config: Config) -> dict[str, str]:
+    """Return the addresses of the alert's page and panel; without an address, the file of its page.
+
+    Example:
+        >>> from ragtrace_dashboards.config import Config
+        >>> links(alerts(Config())[0], Config())
+        {'runbook': 'runbooks/RagtraceQualityDrift.md'}
+    """
+    page = f"{alert.name}.md"
+    found = {"runbook": f"{RUNBOOKS}/{page}"}
+    if config.runbook_url:
+        found = {"runbook_url": f"{config.runbook_url}/{page}#{ANCHOR}"}
+    if config.grafana_url:
+        found["dashboard_url"] = _dashboard_url(alert, config)
+    return found
+
+
+def _dashboard_url(alert: Alert, config: Config) -> str:
     """Return the address of the alert's panel with the alert's service, metric and workflow chosen."""
     uid, panel = alert.dashboard
     variables = {"job": "job", METRIC: "metric", WORKFLOW: "workflow"}

@@ -17,14 +17,14 @@ from ragtrace_dashboards.boards import all_boards
 from ragtrace_dashboards.config import PANELS, Config, duration
 from ragtrace_dashboards.drift import back_below
 from ragtrace_dashboards.drift_rule.blind import POWER_Z
+from ragtrace_dashboards.rule_files import ANCHOR, RUNBOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ragtrace_dashboards.alerts import Alert
 
-FOLDER: Final = "runbooks"
-INDEX: Final = f"{FOLDER}/README.md"
+INDEX: Final = f"{RUNBOOKS}/README.md"
 _PLACE = re.compile(r"\{\{([\w.]+)\}\}")
 _LINK = re.compile(r"\[([^\]]+)\]\((Ragtrace\w+)\.md[^)]*\)")
 _CODE = re.compile(r"(```.*?```)", re.DOTALL)
@@ -73,13 +73,13 @@ def runbook_files(config: Config) -> dict[str, str]:
     """
     values, every = dict(_values(config)), alerts(config)
     names = {alert.name for alert in every}
-    pages = {f"{FOLDER}/{alert.name}.md": _linked(_page(alert, values), names) for alert in every}
+    pages = {f"{RUNBOOKS}/{alert.name}.md": _linked(_page(alert, values), names) for alert in every}
     return {INDEX: _index(every, values)} | pages
 
 
 def template(name: str) -> str:
     """Return what stands in the package for an alert, placeholders and all."""
-    return (resources.files("ragtrace_dashboards") / FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    return (resources.files("ragtrace_dashboards") / RUNBOOKS / f"{name}.md").read_text(encoding="utf-8")
 
 
 def filled(text: str, values: dict[str, str]) -> str:
@@ -142,7 +142,8 @@ def _panels(config: Config) -> Iterator[tuple[str, str]]:
     for topic, (uid, number) in PANELS.items():
         board = drawn[uid]
         address = f"{config.grafana_url}/d/{uid}?viewPanel={number}"
-        yield f"panel.{topic}", f'"{board.panel_title(number)}" ([{board.title}]({address}))'
+        where = f"[{board.title}]({address})" if config.grafana_url else f"board {board.title}"
+        yield f"panel.{topic}", f'"{board.panel_title(number)}" ({where})'
 
 
 def _page(alert: Alert, values: dict[str, str]) -> str:
@@ -166,7 +167,7 @@ def _linked(text: str, names: set[str]) -> str:
 
 def _index(every: list[Alert], values: dict[str, str]) -> str:
     rows = "\n".join(
-        f"| [{alert.name}]({alert.name}.md#meaning) | {alert.severity} | {values[f'panel.{alert.topic}']} |"
+        f"| [{alert.name}]({alert.name}.md#{ANCHOR}) | {alert.severity} | {values[f'panel.{alert.topic}']} |"
         for alert in every
     )
     return f"# What to do when an alert fires\n\n| alert | severity | panel |\n|---|---|---|\n{rows}\n"

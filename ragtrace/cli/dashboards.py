@@ -13,7 +13,7 @@ from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ragtrace_dashboards.config import Receiver
+    from ragtrace_dashboards.config import Config, Receiver
     from ragtrace_dashboards.export import Part
 
 _UID = re.compile(r"[A-Za-z0-9_-]{1,40}\Z")
@@ -88,9 +88,22 @@ def export(
         except OSError as error:
             raise ConfigError(f"{target}: {error.strerror or error}; choose another DIR") from None
         say(target)
-    if runbook_url is None:
-        say(f"Alerts link to {config.runbook_url}: serve DIR there, or give --runbook-url.", file=sys.stderr)
+    if missing := _missing_addresses(config):
+        say(missing, file=sys.stderr)
     return 0
+
+
+def _missing_addresses(config: Config) -> str:
+    given = {
+        "boards": ("--grafana-url", config.grafana_url),
+        "runbooks": ("--runbook-url, where you serve DIR/runbooks", config.runbook_url),
+    }
+    missing = {what: option for what, (option, address) in given.items() if not address}
+    return (
+        f"Alerts have no links to {' and '.join(missing)}: give {' and '.join(missing.values())}."
+        if missing
+        else ""
+    )
 
 
 def _uid(uid: str | None) -> str | None:

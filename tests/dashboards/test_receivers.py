@@ -34,10 +34,10 @@ from tests.dashboards.receiving import (
     until,
 )
 from tests.monitoring.promtool import tool
-from tests.monitoring.test_alert_cases import QUALITY, WELL, Scores, labels, scores, told, verdicts
+from tests.monitoring.test_alert_cases import LINKED, QUALITY, WELL, Scores, labels, scores, told, verdicts
 
 MESSAGES = Path(__file__).parent / "messages"
-FILES = receiver_files(Config())
+FILES = receiver_files(LINKED)
 STARTED, ENDED = "2026-11-20T08:05:00Z", "2026-11-20T17:35:00Z"
 HOSTILE = "<!channel> & `id` '; rm"
 PAGE = (Path(__file__).resolve().parents[2] / "docs/how-to/receivers.md").read_text(encoding="utf-8")
@@ -169,6 +169,29 @@ def test_every_template_that_a_file_names_is_defined():
     defined = set(re.findall(r'\{\{ define "([\w.]+)"', FILES[TEMPLATE]))
     named = set(re.findall(r'\{\{ template "([\w.]+)"', "".join(FILES.values())))
     assert named == defined
+
+
+@pytest.mark.parametrize("status", ["firing", "resolved"])
+@pytest.mark.parametrize("name", ["ragtrace.text", "ragtrace.slack.text", "ragtrace.html"])
+def test_an_alert_of_a_pack_without_addresses_has_no_empty_link(tmp_path, name, status):
+    plain = alert(QUALITY, runbook=f"runbooks/{QUALITY}.md")
+    for link in ("dashboard_url", "runbook_url"):
+        del plain["annotations"][link]
+    text = rendered(tmp_path, name, template_data([plain], status))
+    assert not re.search(r"Board|href|<\|", text)
+    assert (f"What to do: runbooks/{QUALITY}.md" in text) == (status == "firing")
+    assert "\n\n\n" not in text
+
+
+def test_receivers_of_a_pack_without_addresses_name_no_link(tmp_path):
+    made = receiver_files(Config())
+    for name in (ALERTMANAGER, TEMPLATE):
+        (tmp_path / Path(name).name).write_text(made[name])
+    subprocess.run([tool("amtool"), "check-config", tmp_path / "alertmanager.yml"], check=True, capture_output=True)
+    linked = re.compile(r"title_link|client_url|links:|href")
+    for name in (ALERTMANAGER, CONTACT_POINTS):
+        assert linked.search(FILES[name])
+        assert not linked.search(re.sub(r"(?s)templates:\n.*?contactPoints:", "", made[name]))
 
 
 @pytest.mark.parametrize("status", ["firing", "resolved"])

@@ -28,6 +28,7 @@ from tests.command_line import parsed
 
 REPOSITORY = Path(__file__).parents[2]
 STACK = REPOSITORY / "dashboards" / "stack"
+MAKEFILE = (REPOSITORY / "Makefile").read_text()
 CONFIG = Config()
 _DEFAULT = re.compile(r"\$\{\w+:-([^}]*)\}")
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -163,15 +164,32 @@ def test_every_address_is_a_port_on_which_its_service_listens():
     assert [each for each in published().values() if each[1] not in ports[each[0]]] == []
 
 
+def exported() -> Any:
+    """Return the options with which `make stack` exports its pack, read by ragtrace's own parser."""
+    (line,) = re.findall(r"^\t\$\(BIN\)/ragtrace (dashboards export build/stack-pack .*)$", MAKEFILE, re.MULTILINE)
+    return SimpleNamespace(**parsed(shlex.split(line)))
+
+
+def test_make_mounts_the_pack_that_it_exports():
+    (folder,) = re.findall(
+        r"^STACK := RAGTRACE_PACK=\$\$\{RAGTRACE_PACK:-\$\(CURDIR\)/(\S+)\} docker", MAKEFILE, re.MULTILINE
+    )
+    assert folder == str(exported().folder)
+    assert all(
+        re.search(rf"^{target}: stack-pack ", MAKEFILE, re.MULTILINE) for target in ("stack", "stack-traffic")
+    )
+
+
 def test_links_of_alerts_lead_to_what_is_published():
-    links = {CONFIG.grafana_url: "grafana", CONFIG.runbook_url: "runbooks"} | {
+    options = exported()
+    links = {options.grafana_url: "grafana", options.runbook_url: "runbooks"} | {
         flags(service)["web.external-url"]: service for service in ("prometheus", "alertmanager")
     }
     for url, service in links.items():
         parts = urllib.parse.urlsplit(url)
         assert parts.hostname == "localhost"
         assert published()[parts.port or 80][0] == service
-    path = urllib.parse.urlsplit(CONFIG.runbook_url).path
+    path = urllib.parse.urlsplit(options.runbook_url).path
     served = (STACK / "runbooks.conf").read_text()
     assert f"location {path}/ {{" in served
     assert f"{re.findall(r'root (.+);', served)[0]}{path}" in mounts("runbooks")
@@ -269,9 +287,8 @@ def test_nothing_is_secret():
 
 
 def test_make_brings_it_up():
-    makefile = (REPOSITORY / "Makefile").read_text()
-    assert re.search(r"^STACK := docker compose -f dashboards/stack/compose.yaml$", makefile, re.MULTILINE)
-    assert re.findall(r"^(stack[a-z-]*):", makefile, re.MULTILINE) == re.findall(
+    assert re.search(r"^STACK := \S+ docker compose -f dashboards/stack/compose.yaml$", MAKEFILE, re.MULTILINE)
+    assert re.findall(r"^(stack[a-z-]*):", MAKEFILE, re.MULTILINE) == re.findall(
         r"^make (stack[a-z-]*)", (STACK / "README.md").read_text(), re.MULTILINE
     )
 

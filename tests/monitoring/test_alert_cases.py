@@ -49,6 +49,7 @@ APPLIES = {
     "judge change": {*DRIFT_ALERTS, CHANGED, LOW, BLIND},
 }
 """Which alerts a kind of case is about: the others read no scores, no counters or nothing of the judge."""
+LINKED = Config(grafana_url="https://grafana.example.org", runbook_url="https://wiki.example.org/ragtrace")
 
 
 def alerts_of(cases):
@@ -137,12 +138,12 @@ def test_the_message_names_mean_and_baseline(tmp_path):
     alert = {"eval_time": f"{5 * 24 * 60}m", "alertname": QUALITY, "exp_alerts": []}
     series = scores(labels("shop"), Scores(4 * 24, 200), Scores(30, 200, 0.6))
     with pytest.raises(AssertionError) as told:  # promtool prints what it got instead of nothing
-        run(tmp_path, series, [], [alert], only={QUALITY}, step_min=COARSE)
+        run(tmp_path, series, [], [alert], only={QUALITY}, step_min=COARSE, config=LINKED)
     got = str(told.value)
     for text in (
         "faithfulness of support is worse than its baseline",
-        "http://localhost:8000/runbooks/RagtraceQualityDrift.md#meaning",
-        "http://localhost:3000/d/ragtrace-investigate?viewPanel=21&var-job=shop&var-metric=faithfulness&var-workflow=support",
+        "https://wiki.example.org/ragtrace/RagtraceQualityDrift.md#meaning",
+        "https://grafana.example.org/d/ragtrace-investigate?viewPanel=21&var-job=shop&var-metric=faithfulness&var-workflow=support",
     ):
         assert text in got
     z = re.search(r"lies ([0-9.]+) standard errors", got)
@@ -166,7 +167,7 @@ def told(folder, series, hours, alert=QUALITY):
     """Return the texts of one alert at an hour, as promtool prints what it got instead of nothing."""
     asked = {"eval_time": f"{round(hours * 60)}m", "alertname": alert, "exp_alerts": []}
     with pytest.raises(AssertionError) as found:
-        run(folder, series, [], [asked], only={alert}, step_min=COARSE)
+        run(folder, series, [], [asked], only={alert}, step_min=COARSE, config=LINKED)
     return str(found.value)
 
 

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from ragtrace_dashboards.yaml_text import Json, JsonObject
 
 _SECRETS: Final = "/etc/alertmanager/secrets"
+_BOARD: Final = '{{ template "ragtrace.board" . }}'
+_RUNBOOK: Final = '{{ template "ragtrace.runbook" . }}'
+"""Links of the group's first alert; left out where the pack has no address."""
+
 _QUALITY: Final = "Ragtrace.+Drift|RagtraceLowScores|RagtraceScoresMissing|RagtraceDriftBlind"
 """Alerts over scores, which say nothing new while nothing is scored."""
 
@@ -64,46 +68,51 @@ def _inhibit(sources: list[str], target: str, *equal: str) -> JsonObject:
 
 def _receiver(route: Route, config: Config) -> JsonObject:
     return {"name": route.name} | {
-        f"{kind}_configs": [_SETTINGS[kind]()] for kind in chosen(config, route.severity)
+        f"{kind}_configs": [_SETTINGS[kind](config)] for kind in chosen(config, route.severity)
     }
 
 
-def _slack() -> JsonObject:
-    return {
+def _slack(config: Config) -> JsonObject:
+    board: JsonObject = {"title_link": _BOARD} if config.grafana_url else {}
+    return board | {
         "send_resolved": True,
         "api_url_file": f"{_SECRETS}/slack_url",
         "color": '{{ template "ragtrace.slack.color" . }}',
         "title": '{{ template "ragtrace.slack.title" . }}',
-        "title_link": '{{ template "ragtrace.board" . }}',
         "fallback": '{{ template "ragtrace.slack.title" . }}',
         "text": '{{ template "ragtrace.slack.text" . }}',
     }
 
 
-def _pagerduty() -> JsonObject:
-    links: list[Json] = [
-        {"href": '{{ template "ragtrace.board" . }}', "text": "Board"},
-        {"href": '{{ template "ragtrace.runbook" . }}', "text": "What to do"},
-    ]
-    return {
-        "send_resolved": True,
-        "routing_key_file": f"{_SECRETS}/pagerduty_key",
-        "client": "ragtrace",
-        "client_url": '{{ template "ragtrace.board" . }}',
-        "severity": '{{ index .CommonLabels "severity" }}',
-        "class": '{{ index .CommonLabels "alertname" }}',
-        "component": f'{{{{ index .CommonLabels "{WORKFLOW}" }}}}',
-        "group": '{{ index .CommonLabels "job" }}',
-        "description": '{{ template "ragtrace.title" . }}',
-        "details": {
-            "firing": '{{ template "ragtrace.text.firing" . }}',
-            "resolved": '{{ template "ragtrace.text.over" . }}',
-        },
-        "links": links,
-    }
+def _pagerduty(config: Config) -> JsonObject:
+    links: list[Json] = []
+    if config.grafana_url:
+        links.append({"href": _BOARD, "text": "Board"})
+    if config.runbook_url:
+        links.append({"href": _RUNBOOK, "text": "What to do"})
+    board: JsonObject = {"client_url": _BOARD} if config.grafana_url else {}
+    every: JsonObject = {"links": links} if links else {}
+    return (
+        board
+        | {
+            "send_resolved": True,
+            "routing_key_file": f"{_SECRETS}/pagerduty_key",
+            "client": "ragtrace",
+            "severity": '{{ index .CommonLabels "severity" }}',
+            "class": '{{ index .CommonLabels "alertname" }}',
+            "component": f'{{{{ index .CommonLabels "{WORKFLOW}" }}}}',
+            "group": '{{ index .CommonLabels "job" }}',
+            "description": '{{ template "ragtrace.title" . }}',
+            "details": {
+                "firing": '{{ template "ragtrace.text.firing" . }}',
+                "resolved": '{{ template "ragtrace.text.over" . }}',
+            },
+        }
+        | every
+    )
 
 
-def _email() -> JsonObject:
+def _email(_: Config) -> JsonObject:
     return {
         "send_resolved": True,
         "to": "rag-alerts@example.org",

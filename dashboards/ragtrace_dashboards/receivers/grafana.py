@@ -58,7 +58,11 @@ def _policy(route: Route) -> JsonObject:
 
 
 def _integrations(config: Config, severity: Severity) -> list[JsonObject]:
-    settings: dict[str, JsonObject] = {"slack": _slack(), "pagerduty": _pagerduty(severity), "email": _email()}
+    settings: dict[str, JsonObject] = {
+        "slack": _slack(),
+        "pagerduty": _pagerduty(config, severity),
+        "email": _email(),
+    }
     return [
         {"uid": f"ragtrace-{severity}-{kind}", "type": kind, "settings": settings[kind]}
         for kind in chosen(config, severity)
@@ -73,8 +77,9 @@ def _slack() -> JsonObject:
     }
 
 
-def _pagerduty(severity: Severity) -> JsonObject:
-    return {
+def _pagerduty(config: Config, severity: Severity) -> JsonObject:
+    board = {"client_url": '{{ template "ragtrace.board" . }}'} if config.grafana_url else {}
+    return board | {
         "integrationKey": f"$__file{{{_SECRETS}/pagerduty_key}}",
         "severity": severity,
         "class": '{{ index .CommonLabels "alertname" }}',
@@ -82,7 +87,6 @@ def _pagerduty(severity: Severity) -> JsonObject:
         "group": '{{ index .CommonLabels "job" }}',
         "summary": '{{ template "ragtrace.title" . }}',
         "client": "ragtrace",
-        "client_url": '{{ template "ragtrace.board" . }}',
         "details": {
             "firing": '{{ template "ragtrace.text.firing" . }}',
             "resolved": '{{ template "ragtrace.text.over" . }}',

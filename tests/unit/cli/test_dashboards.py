@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import http.server
 import json
+import re
 import threading
 import urllib.request
 
@@ -33,7 +34,7 @@ def export(*options):
 
 
 def test_every_runbook_link_of_both_forms_answers(served, tmp_path, capsys):
-    assert export(tmp_path, "--runbook-url", f"{served}/runbooks/") == 0
+    assert export(tmp_path, "--runbook-url", f"{served}/runbooks/", "--grafana-url", GRAFANA) == 0
     assert not capsys.readouterr().err
     prometheus = yaml.safe_load((tmp_path / "rules" / "ragtrace-alerts.yaml").read_text())
     grafana = yaml.safe_load((tmp_path / "grafana" / "alerting" / "ragtrace.yaml").read_text())
@@ -51,11 +52,38 @@ def test_every_runbook_link_of_both_forms_answers(served, tmp_path, capsys):
         assert "\n## Meaning\n" in page
 
 
-def test_paths_are_printed_and_the_reader_is_told_where_links_lead(tmp_path, capsys):
+GRAFANA, WIKI = "https://grafana.example.org", "https://wiki.example.org/ragtrace"
+RUNBOOK_OPTION = "--runbook-url, where you serve DIR/runbooks"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((), f"Alerts have no links to boards and runbooks: give --grafana-url and {RUNBOOK_OPTION}.\n"),
+        (("--runbook-url", WIKI), "Alerts have no links to boards: give --grafana-url.\n"),
+        (("--grafana-url", GRAFANA), f"Alerts have no links to runbooks: give {RUNBOOK_OPTION}.\n"),
+        (("--grafana-url", GRAFANA, "--runbook-url", WIKI), ""),
+    ],
+    ids=["none", "runbooks", "grafana", "both"],
+)
+@pytest.mark.parametrize("profile", [(), ("--demo",)], ids=["default", "demo"])
+def test_links_come_from_options_and_what_is_missing_is_said_at_the_end(tmp_path, capsys, profile, given, said):
+    assert export(tmp_path, *profile, *given) == 0
+    assert capsys.readouterr().err == said
+    written = {it: it.read_text() for it in tmp_path.rglob("*.*") if it.is_file()}
+    for path, text in written.items():
+        assert not re.search(r"localhost|127\.0\.0\.1", text), path
+        assert GRAFANA in given or not re.search(r"dashboard_url: |/d/ragtrace-\w+\?viewPanel", text), path
+        assert WIKI in given or "runbook_url: " not in text, path
+    rules = (tmp_path / "rules" / "ragtrace-alerts.yaml").read_text()
+    assert (f"dashboard_url: {GRAFANA}/d/" in rules) == (GRAFANA in given)
+    assert (f"runbook_url: {WIKI}/RagtraceQualityDrift.md#meaning" in rules) == (WIKI in given)
+    assert ("runbook: runbooks/RagtraceQualityDrift.md" in rules) == (WIKI not in given)
+
+
+def test_paths_are_printed(tmp_path, capsys):
     assert export(tmp_path) == 0
-    shown = capsys.readouterr()
-    assert shown.out.splitlines() == [str(tmp_path / it) for it in files(Config())]
-    assert shown.err == f"Alerts link to {Config().runbook_url}: serve DIR there, or give --runbook-url.\n"
+    assert capsys.readouterr().out.splitlines() == [str(tmp_path / it) for it in files(Config())]
     assert {it.relative_to(tmp_path).as_posix() for it in tmp_path.rglob("*.*")} == set(files(Config()))
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ragtrace.demo.inbox import HOOK, Inbox, serve_inbox
-from ragtrace_dashboards.alerts import ANCHOR, alerts
+from ragtrace_dashboards.alerts import alerts
 from ragtrace_dashboards.config import Config
+from ragtrace_dashboards.rule_files import ANCHOR
 from ragtrace_dashboards.runbook_files import runbook_files
 
 if TYPE_CHECKING:

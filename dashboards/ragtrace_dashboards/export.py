@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ragtrace_dashboards.boards import board_files
 from ragtrace_dashboards.config import Config
+from ragtrace_dashboards.kubernetes import kubernetes_files
 from ragtrace_dashboards.receivers import receiver_files
 from ragtrace_dashboards.rule_files import grafana_files, prometheus_files
 from ragtrace_dashboards.runbook_files import runbook_files
@@ -14,7 +15,7 @@ from ragtrace_dashboards.runbook_files import runbook_files
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-Part = Literal["grafana", "prometheus", "all"]
+Part = Literal["grafana", "prometheus", "all", "kubernetes"]
 
 
 def files(config: Config, part: Part = "all") -> dict[str, str]:
@@ -25,7 +26,8 @@ def files(config: Config, part: Part = "all") -> dict[str, str]:
     Args:
         config: source of the files.
         part: ``grafana`` = boards and provisioning, ``prometheus`` = rules and Alertmanager's configuration,
-            ``all`` = both. Runbook pages are in each, since alerts link to them.
+            ``all`` = both, ``kubernetes`` = rules and boards as objects. Runbook pages are in each, since alerts
+            link to them.
 
     Raises:
         MissingExtra: the configuration is not the default, and PyYAML is not installed.
@@ -37,12 +39,12 @@ def files(config: Config, part: Part = "all") -> dict[str, str]:
 'rules/ragtrace-recording.yaml']
     """
     made = shipped_files() if config == Config() else generated_files(config)
+    runbooks = {path: text for path, text in made.items() if path.startswith("runbooks/")}
+    if part == "kubernetes":
+        return dict(sorted((kubernetes_files(made) | runbooks).items()))
     rules = {"grafana": (False,), "prometheus": (True,), "all": (False, True)}[part]
-    return {
-        path: text
-        for path, text in sorted(made.items())
-        if path.startswith("runbooks/") or path.startswith(("rules/", "alertmanager/")) in rules
-    }
+    chosen = {path: text for path, text in made.items() if path.startswith(("rules/", "alertmanager/")) in rules}
+    return dict(sorted((chosen | runbooks).items()))
 
 
 def generated_files(config: Config) -> dict[str, str]:

@@ -58,7 +58,13 @@ def export(
     prometheus: Annotated[
         bool, typer.Option("--prometheus", help="Write rules and Alertmanager's configuration alone.")
     ] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Write both, which is the default.")] = False,
+    kubernetes: Annotated[
+        bool,
+        typer.Option("--kubernetes", help="Write rules and boards as PrometheusRule and ConfigMap objects alone."),
+    ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Write what --grafana and --prometheus write, which is the default.")
+    ] = False,
 ) -> int:
     """Write the boards (`*.json`), provisioning, rules, alert receivers and runbooks into a folder.
 
@@ -69,9 +75,15 @@ def export(
     from ragtrace_dashboards.config import Config
     from ragtrace_dashboards.export import files
 
-    if sum((grafana, prometheus, everything)) > 1:
-        raise ConfigError("dashboards: give one of --grafana, --prometheus and --all")
-    part: Part = "grafana" if grafana else "prometheus" if prometheus else "all"
+    chosen: dict[Part, bool] = {
+        "grafana": grafana,
+        "prometheus": prometheus,
+        "kubernetes": kubernetes,
+        "all": everything,
+    }
+    parts = [part for part, is_chosen in chosen.items() if is_chosen] or ["all"]
+    if len(parts) > 1:
+        raise ConfigError("dashboards: give one of --grafana, --prometheus, --kubernetes and --all")
     config = Config.demo() if demo else Config()
     config = replace(
         config,
@@ -80,7 +92,7 @@ def export(
         grafana_url=_url("--grafana-url", grafana_url) or config.grafana_url,
         receivers=_receivers(receivers) or config.receivers,
     )
-    for path, text in files(config, part).items():
+    for path, text in files(config, parts[0]).items():
         target = folder / path
         try:
             target.parent.mkdir(parents=True, exist_ok=True)

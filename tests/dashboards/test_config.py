@@ -68,6 +68,7 @@ def test_the_package_holds_the_files_of_the_default(monkeypatch):
     assert {path: text for made in PARTS.values() for path, text in made.items()} == DEFAULT
     monkeypatch.setitem(sys.modules, "yaml", None)
     assert files(Config()) == DEFAULT
+    assert "kubernetes/ragtrace-alerts.yaml" in files(Config(), "kubernetes")
     assert {path.split("/")[0] for path in files(Config(), "prometheus")} == {"alertmanager", "rules", "runbooks"}
     assert "rules" not in {path.split("/")[0] for path in files(Config(), "grafana")}
     with pytest.raises(MissingExtra, match=r"PyYAML is not installed: .*\[dashboards\]"):

@@ -228,7 +228,7 @@ def test_links_to_boards_follow_the_address_of_grafana():
     assert "://" not in PAGES["RagtraceHarmDrift"]
 
 
-@pytest.mark.parametrize("part", ["grafana", "prometheus", "all"])
+@pytest.mark.parametrize("part", ["grafana", "prometheus", "all", "kubernetes"])
 def test_pages_come_with_every_form(part):
     assert runbook_files(Config()).items() <= files(Config(), part).items()
     assert INDEX in files(Config(), part)

@@ -89,9 +89,13 @@ def test_paths_are_printed(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("part", "folders"),
-    [("--grafana", {"grafana", "runbooks"}), ("--prometheus", {"alertmanager", "rules", "runbooks"})],
+    [
+        ("--grafana", {"grafana", "runbooks"}),
+        ("--prometheus", {"alertmanager", "rules", "runbooks"}),
+        ("--kubernetes", {"kubernetes", "runbooks"}),
+    ],
 )
-def test_one_form_alone(tmp_path, part, folders):
+def test_one_part_alone(tmp_path, part, folders):
     assert export(tmp_path, part) == 0
     assert {it.name for it in tmp_path.iterdir() if it.is_dir()} == folders
     assert bool(list(tmp_path.glob("*.json"))) == (part == "--grafana")
@@ -126,6 +130,7 @@ def test_only_the_receivers_that_are_asked_for(tmp_path):
     ("options", "says"),
     [
         (("--datasource-uid", "not a uid"), "1 to 40 letters"),
+        (("--kubernetes", "--all"), "give one of --grafana, --prometheus, --kubernetes and --all"),
         (("--runbook-url", "wiki/runbooks"), "begins with http:// or https://"),
         (("--receivers", "slack,teams"), "'teams' is not one of slack, pagerduty, email"),
         (("--grafana-url", "https://{{ $labels.job }}"), "begins with http:// or https://"),

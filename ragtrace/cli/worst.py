@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
@@ -77,16 +77,26 @@ def command(
 
 def _of_store(store: SqliteStore, metric: str, most: int) -> Ranking[str]:
     """Rank the latest scores; the mean ratings of people where there is no score."""
-    rows = [row for row in store.rows(metric=metric) if row["value"] is not None]
+    every = list(store.rows(metric=metric))
+    rows = [row for row in every if row["value"] is not None]
     judged = [row for row in rows if row["source"] != "human"]
     latest = {row["trace_id"]: row["value"] for row in sorted(judged, key=itemgetter("scored_at"))}
     if not latest:
-        return _of_people(rows, metric, most)
+        return _of_people(rows, metric, most, why=_why_none(store, every))
     found = Ranking[str](metric, most)
     bad = _bad_traces(store)
     for trace_id, value in latest.items():
         found.add(value, trace_id, is_bad=trace_id in bad)
     return found
+
+
+def _why_none(store: SqliteStore, rows: Iterable[Row]) -> str:
+    """Say what a store without a value of one metric holds: nothing at all, or why the values are missing."""
+    if next(iter(store.rows()), None) is None:
+        return "; no run is scored yet, and a low sample_rate leaves questions out"
+    reasons = Counter(row["reason"] for row in rows if row["reason"])
+    told = ", ".join(f"{reason} in {count_text(n, 'answer')}" for reason, n in reasons.most_common(3))
+    return f" ({told})" if told else ""
 
 
 def _bad_traces(store: SqliteStore) -> set[str]:
@@ -96,11 +106,11 @@ def _bad_traces(store: SqliteStore) -> set[str]:
     return {trace_id for trace_id, verdict in latest.items() if verdict in FAILURES}
 
 
-def _of_people(rows: Iterable[Row], metric: str, most: int) -> Ranking[str]:
+def _of_people(rows: Iterable[Row], metric: str, most: int, *, why: str) -> Ranking[str]:
     ratings: defaultdict[str, list[float]] = defaultdict(list)
     for row in rows:
         ratings[row["trace_id"]].append(row["value"])
-    found = Ranking[str](metric, most, is_by_people=True)
+    found = Ranking[str](metric, most, is_by_people=True, why_none=why)
     for trace_id, values in ratings.items():
         found.add(fmean(values), trace_id)
     return found
@@ -116,6 +126,7 @@ class Ranking(Generic[T]):
         is_by_people: the values are ratings of people, from 0 (bad) to 1 (good) whatever the metric.
         count: values seen.
         best: values that are the best possible and were left out.
+        why_none: what to say where there is no value.
     """
 
     metric: str
@@ -123,6 +134,7 @@ class Ranking(Generic[T]):
     is_by_people: bool = False
     count: int = 0
     best: int = 0
+    why_none: str = ""
     _kept: list[tuple[float, int, T]] = field(default_factory=list)
     _output: Output | None = None
 
@@ -215,10 +227,13 @@ def value_of(score: ScoreJson | None) -> float | None:
 def _print(console: Console, source: str, found: Ranking[T], shown: list[tuple[float, ScoredAnswer]]) -> None:
     if not found.count:
         why = ", or let `ragtrace doctor` tell why the judge gives none" if found.metric in FIRST_METRICS else ""
-        raise ConfigError(f"{source}: no answer has a score of {found.metric}; choose another --metric{why}")
+        raise ConfigError(
+            f"{source}: no answer has a score of {found.metric}{found.why_none}; choose another --metric{why}"
+        )
     better = "lower" if found.is_down else "higher"
     if not shown:
-        console.print(f"Each of {count_text(found.count, 'answer')} has the best {found.metric}.")
+        each = "The only answer" if found.count == 1 else f"Each of {found.count} answers"
+        console.print(f"{each} has the best {found.metric}.")
         return
     ranked = f"people's ratings ({found.metric}, " if found.is_by_people else f"{found.metric} ("
     left_out = f"; left out: {found.best} with the best value" if found.best and len(shown) < found.most else ""

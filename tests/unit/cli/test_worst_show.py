@@ -95,6 +95,30 @@ def test_the_worst_lines_of_a_file(scored, shown):
     assert shown("worst", scored, "--metric", "mrr") == "Each of 3 answers has the best mrr.\n"
 
 
+def test_one_answer_with_the_best_score_is_the_only_one(scored, shown):
+    scored.write_text(scored.read_text().splitlines()[0] + "\n")
+    assert shown("worst", scored, "--metric", "mrr") == "The only answer has the best mrr.\n"
+
+
+def test_a_store_without_a_run_speaks_of_the_sample(tmp_path, shown):
+    path = tmp_path / "empty.sqlite"
+    SqliteStore(path, Policy()).close()
+    said = shown("worst", path, status=2)
+    assert "no answer has a score of faithfulness; no run is scored yet, and a low sample_rate leaves" in said
+
+
+def test_a_store_without_a_value_says_why(tmp_path, shown):
+    path = tmp_path / "foreign.sqlite"
+    kept = SqliteStore(path, Policy())
+    record = RagRecord(id=TRACES[0], trace_id=TRACES[0], span_id="5" * 16, query="Wo?", answer="In Oslo.")
+    key = ScoreKey(trace_id=TRACES[0], span_id="5" * 16, metric="faithfulness", version="v")
+    result = MetricResult(name="faithfulness", version="v", state="na", reason="unsupported_language")
+    kept.emit(record, [Score(key=key, result=result)])
+    kept.close()
+    said = shown("worst", path, status=2)
+    assert "no answer has a score of faithfulness (unsupported_language in 1 answer); choose another" in said
+
+
 def test_the_worst_traces_of_a_store(store, shown, monkeypatch):
     lines = shown("worst", store).splitlines()
     assert lines[2:4] == [f"0.20  trace {TRACES[0]}  How do I cancel?", f"      contradicted (0.00): {FEE}"]

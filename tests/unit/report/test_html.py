@@ -40,6 +40,13 @@ def test_it_has_the_overview_the_comparison_and_each_run_whole(written: str) -> 
     assert text.count("Passage one.") == 60
 
 
+def test_a_single_bad_run_is_one_run_and_lists_no_good_verdict(tmp_path: Path) -> None:
+    (line,) = [one for one in incident(60) if one["scores"].get("diagnosis", {}).get("value") == 0.0][:1]
+    text = " ".join(read_page(report_html(Views.of_file(write_lines(tmp_path / "one.jsonl", [line])))).text.split())
+    assert "share of the 1 run shown here" in text
+    assert "No stage failed" not in text
+
+
 def test_nothing_is_loaded_and_every_anchor_stands_in_the_file(written: str) -> None:
     page = read_page(written)
     assert not [value for name in ("src", "action", "data-hx-get") for value in page.values(name)]

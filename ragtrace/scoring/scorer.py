@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ragtrace.capture.suppression import own_work, uninstrumented
 from ragtrace.metrics.eval_context import EvalContext, MetricOptions
-from ragtrace.metrics.evaluate import evaluate, is_due, threshold_of
+from ragtrace.metrics.evaluate import evaluate, is_computable, is_due, threshold_of
 from ragtrace.model import MetricResult, Score, ScoreKey
 from ragtrace.queues.base import MAX_ATTEMPTS
 from ragtrace.sampling.second import is_drawn_again
@@ -103,10 +103,15 @@ class Scorer:
         case = EvalContext(
             unit.record, judge=self.judge, embedder=self.embedder, pairs=self.pairs, options=self.options
         )
-        chosen = [metric for metric in self.chosen(unit) if is_due(metric.spec, case)]
+        chosen = [metric for metric in self.chosen(unit) if self._can_score(metric) and is_due(metric.spec, case)]
         outputs = [output.name for metric in chosen for output in metric.spec.outputs]
         results = [MetricResult(name=name, state=state, reason=reason) for name in outputs]
         return self._scores(unit, chosen, results)
+
+    def _can_score(self, metric: Metric) -> bool:
+        """Return whether one of the judges can ever give the metric a value: else no run lacks it."""
+        judges = (self.judge, *((self.first.judge,) if self.first is not None else ()))
+        return any(is_computable(metric, judge, self.embedder, self.pairs) for judge in judges)
 
     def _scores(
         self, unit: Unit, chosen: Sequence[Metric], results: Sequence[MetricResult], second_rate: float = 1.0
@@ -167,7 +172,18 @@ class Scorer:
             deep_retriever=self.deep_retriever,
         )
         with uninstrumented(), own_work():
-            return await evaluate(metrics, case)
+            results = await evaluate(metrics, case)
+        # What the judge can never compute is no gap of this run, whatever else the run lacks.
+        beyond = {
+            output.name
+            for metric in metrics
+            if not is_computable(metric, judge, self.embedder, self.pairs)
+            for output in metric.spec.outputs
+        }
+        return [
+            replace(it, reason="unsupported_by_judge") if it.state == "na" and it.name in beyond else it
+            for it in results
+        ]
 
     async def aclose(self) -> None:
         """Release the connections of judge and embedder."""

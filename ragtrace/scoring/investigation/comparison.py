@@ -164,9 +164,10 @@ def _check_enough(metric: str, change: Change, *, n_other: int) -> None:
     if few.n_eff >= LEAST_CLUSTERS:
         return
     other = f" ({n_other} scores of another judge version or K were left out)" if n_other else ""
+    advice = "begin at the likeliest change (--since change)" if few is change.before else "take longer periods"
     raise TooFewScores(
         f"{metric}: {few.n} scores of {few.n_eff:.0f} sessions or questions {when}{other}; {LEAST_CLUSTERS:.0f} are"
-        " needed: take longer periods, or wait",
+        f" needed: {advice}, or wait",
         is_before=few is change.before,
     )
 

@@ -20,7 +20,6 @@ TARGETS = {
     "screenshots": (
         "board-investigate.png",
         "board-overview.png",
-        "board-retrieval.png",
         "board-scorer.png",
         "overview.png",
     ),

@@ -12,6 +12,7 @@ from tests.dashboards.month import DAY
 END = 1_780_002_000 // 7_200 * 7_200
 CHANGE = END - 40 * 3_600
 WORKFLOWS = {"support": 0.6, "docs": 0.4}
+MODELS = {"large": 0.6, "small": 0.4}
 RUNS_AN_HOUR = 90.0
 
 Labels = dict[str, str]

@@ -10,7 +10,7 @@ const TYPES = {
 };
 const WEIGHTS = { Regular: 400, Medium: 500 };
 const PAGE = `<!doctype html><meta charset="utf-8"><title>board</title><link rel="icon" href="data:,">
-<link rel="stylesheet" href="/bundle/main.css"><body><div id="root"></div>
+<link rel="stylesheet" href="/bundle/main.css"><body style="margin:0"><div id="root"></div>
 <script type="module" src="/bundle/main.js"></script>`;
 
 function folderOf(path) {

@@ -7,7 +7,7 @@ const server = await serve(prometheus);
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
 try {
   for (const { query, png, width, height } of JSON.parse(jobs)) {
-    const page = await browser.newPage({ viewport: { width, height: height ?? 1000 }, timezoneId: 'UTC', locale: 'en-GB' });
+    const page = await browser.newPage({ viewport: { width, height }, timezoneId: 'UTC', locale: 'en-GB' });
     await page.clock.setFixedTime(1000 * new URLSearchParams(query).get('to')); // for "21 days ago"
     // A panel that fails leaves a picture with a hole: the run fails.
     const failed = (text) => {
@@ -18,12 +18,7 @@ try {
     page.on('console', (said) => said.type() === 'error' && failed(said.text()));
     page.on('response', (reply) => reply.status() >= 400 && failed(`${reply.status()} ${reply.url()}`));
     await page.goto(`http://127.0.0.1:${server.address().port}/?${query}`);
-    await page.waitForFunction(() => window.boardIsDrawn === true, null, { timeout: 60_000 });
-    if (!height) {
-      const full = await page.evaluate(() => document.getElementById('root').getBoundingClientRect().height);
-      await page.setViewportSize({ width, height: Math.ceil(full) });
-      await page.waitForTimeout(500);
-    }
+    await page.waitForFunction(() => window.boardIsDrawn === true, null, { timeout: 300_000 });
     await page.screenshot({ path: png });
     await page.close();
   }

@@ -1,4 +1,4 @@
-// The grid of a board: 24 columns, rows of 30 pixels and 8 between, repeated panels three a line, as in Grafana.
+// The grid of a board: 24 columns, rows of 30 pixels and 8 between, as in Grafana; collapsed rows stay so.
 import { PanelChrome } from '@grafana/ui';
 import { useEffect, useState } from 'react';
 import { framesOf } from './data';
@@ -11,25 +11,7 @@ const ROW = 30;
 const COLUMNS = 24;
 
 export function placed(board, variables) {
-  const found = [];
-  let shift = 0;
-  for (const panel of board.panels) {
-    const place = { ...panel.gridPos, y: panel.gridPos.y + shift };
-    if (!panel.repeat) {
-      found.push({ panel, place, variables });
-      continue;
-    }
-    const values = variables[panel.repeat].values;
-    const each = Math.min(values.length, panel.maxPerRow);
-    const width = COLUMNS / each;
-    values.forEach((value, at) => {
-      const own = { ...variables, [panel.repeat]: { text: value, shown: value, values: [value] } };
-      const y = place.y + Math.floor(at / each) * place.h;
-      found.push({ panel, place: { ...place, x: (at % each) * width, w: width, y }, variables: own });
-    });
-    shift += (Math.ceil(values.length / each) - 1) * place.h;
-  }
-  return found;
+  return board.panels.map((panel) => ({ panel, place: panel.gridPos, variables }));
 }
 
 export function heightOf(cells) {
@@ -50,7 +32,7 @@ export function Board({ cells, width, ...props }) {
         return (
           <div key={at} style={{ position: 'absolute', ...box }}>
             {panel.type === 'row' ? (
-              <Heading title={shown(panel.title, variables)} theme={props.theme} />
+              <Heading row={panel} title={shown(panel.title, variables)} theme={props.theme} />
             ) : (
               <Cell panel={panel} variables={variables} box={box} {...props} />
             )}
@@ -64,8 +46,9 @@ export function Board({ cells, width, ...props }) {
 const shown = (text, variables) =>
   text.replace(/\$(\w+)/g, (whole, name) => variables[name]?.shown ?? whole);
 
-function Heading({ title, theme }) {
-  return <div style={{ ...theme.typography.h6, padding: '5px 0' }}>⌄ {title}</div>;
+function Heading({ row, title, theme }) {
+  const hidden = row.collapsed ? ` (${row.panels.length} panels)` : '';
+  return <div style={{ ...theme.typography.h6, padding: '5px 0' }}>{row.collapsed ? '›' : '⌄'} {title}{hidden}</div>;
 }
 
 function Cell({ panel, variables, box, time, timeRange, theme, onDrawn }) {
@@ -80,14 +63,14 @@ function Cell({ panel, variables, box, time, timeRange, theme, onDrawn }) {
     if (frames) onDrawn();
   }, [frames]);
   const Kind = KINDS[panel.type];
-  const isEmpty = frames !== null && !frames.some((frame) => frame.length > 0);
+  const isEmpty = panel.type !== 'text' && frames !== null && !frames.some((frame) => frame.length > 0);
   return (
     <PanelChrome title={shown(panel.title, variables)} description={panel.description} width={box.width} height={box.height}>
       {(width, height) =>
         isEmpty ? (
           <Nothing text={panel.fieldConfig.defaults.noValue} height={height} theme={theme} />
         ) : (
-          frames && <Kind panel={panel} frames={frames} width={width} height={height} timeRange={timeRange} theme={theme} />
+          frames && <Kind panel={panel} frames={frames} width={width} height={height} timeRange={timeRange} theme={theme} variables={variables} />
         )
       }
     </PanelChrome>

@@ -3,7 +3,7 @@ import { FieldType, createDataFrame } from '@grafana/data';
 import { tracesOf } from './traces';
 import { filled } from './variables';
 
-const SCRAPE_S = 600; // the pictures' data have a sample every ten minutes
+const SCRAPE_S = 300; // the pictures' data have a sample every five minutes
 const STEPS_S = [15, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
 
 export async function ask(path, asked) {
@@ -20,6 +20,7 @@ export function stepOf(panel, time, width) {
 }
 
 export async function framesOf(panel, { variables, time, width }) {
+  if (panel.type === 'text') return [];
   if (panel.datasource.type === 'tempo') return tracesOf(panel, time);
   const step = stepOf(panel, time, width);
   const macros = {
@@ -33,37 +34,37 @@ export async function framesOf(panel, { variables, time, width }) {
       const query = filled(target.expr, variables, macros);
       if (target.instant) {
         const rows = await ask('query', { query, time: time.to });
-        return target.format === 'table' ? [tableOf(rows, target, asked.length > 1)] : rows.map((row) => single(row, target));
+        return target.format === 'table' ? [tableOf(rows, target, asked.length > 1)] : rows.map((row) => single(row, named(row.metric, target, variables), target));
       }
       // Grafana aligns a range to its step.
       const start = Math.floor(time.from / step) * step;
       const series = await ask('query_range', { query, start, end: Math.floor(time.to / step) * step, step });
-      return series.map((it) => overTime(it, target, step));
+      return series.map((it) => overTime(it, named(it.metric, target, variables), target, step));
     })
   );
   return frames.flat();
 }
 
-function named(labels, target) {
-  if (target.legendFormat) return target.legendFormat.replace(/{{\s*(\w+)\s*}}/g, (_, name) => labels[name] ?? '');
+function named(labels, target, variables) {
+  if (target.legendFormat) return filled(target.legendFormat, variables).replace(/{{\s*(\w+)\s*}}/g, (_, name) => labels[name] ?? '');
   return Object.entries(labels).map(([key, value]) => `${key}="${value}"`).join(', ') || 'Value';
 }
 
-function overTime({ metric, values }, target, step) {
+function overTime({ metric, values }, name, target, step) {
   const times = values.map(([at]) => at * 1000);
-  return frame(metric, target, times, values.map(([, value]) => number(value)), step);
+  return frame(metric, name, target, times, values.map(([, value]) => number(value)), step);
 }
 
-function single({ metric, value }, target) {
-  return frame(metric, target, [value[0] * 1000], [number(value[1])]);
+function single({ metric, value }, name, target) {
+  return frame(metric, name, target, [value[0] * 1000], [number(value[1])]);
 }
 
-function frame(labels, target, times, values, step) {
+function frame(labels, name, target, times, values, step) {
   return createDataFrame({
     refId: target.refId,
     fields: [
       { name: 'Time', type: FieldType.time, values: times, config: step ? { interval: step * 1000 } : {} },
-      { name: 'Value', type: FieldType.number, values, labels, config: { displayNameFromDS: named(labels, target) } },
+      { name: 'Value', type: FieldType.number, values, labels, config: { displayNameFromDS: name } },
     ],
   });
 }

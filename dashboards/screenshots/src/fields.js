@@ -15,6 +15,7 @@ const STANDARD = ['unit', 'decimals', 'min', 'max', 'noValue', 'displayName', 'c
 standardTransformersRegistry.setInit(() =>
   [
     standardTransformers.mergeTransformer,
+    standardTransformers.filterFieldsByNameTransformer,
     standardTransformers.organizeFieldsTransformer,
     standardTransformers.sortByTransformer,
   ].map((it) => ({

@@ -17,15 +17,23 @@ const range = { from: dateTime(time.from * 1000).utc(), to: dateTime(to * 1000).
 const timeRange = { ...range, raw: range };
 const theme = createTheme({ colors: { mode: 'dark' } });
 
+const BAR = 40; // Grafana's own header; below it stand the variables
+
 function Head({ board, variables }) {
+  const line = `1px solid ${theme.colors.border.weak}`;
   const box = {
     background: theme.colors.background.primary, border: `1px solid ${theme.colors.border.medium}`,
-    borderRadius: 2, padding: '4px 10px', fontSize: 13,
+    borderRadius: 2, lineHeight: '22px', padding: '4px 10px', fontSize: 13,
   };
   return (
-    <div style={{ paddingBottom: 12 }}>
-      <h3 style={{ margin: '0 0 10px' }}>{board.title}</h3>
-      <div style={{ display: 'flex', gap: 8, flexWrap: 'wrap' }}>
+    <>
+      <div style={{ alignItems: 'center', background: theme.colors.background.primary, borderBottom: line, display: 'flex', height: BAR, padding: `0 ${MARGIN}px` }}>
+        <span style={{ color: theme.colors.text.secondary }}>Home › Dashboards › ragtrace ›&ensp;</span>{board.title}
+      </div>
+      <div style={{ display: 'flex', gap: 8, flexWrap: 'wrap', padding: `8px ${MARGIN}px` }}>
+        {board.templating.list.filter((it) => it.type === 'datasource').map(({ label, query }) => (
+          <span key={label} style={box}><b>{label}</b>&ensp;{query}</span>
+        ))}
         {Object.values(variables).map(({ label, shown }) => (
           <span key={label} style={box}><b>{label}</b>&ensp;{shown}</span>
         ))}
@@ -33,7 +41,7 @@ function Head({ board, variables }) {
           {range.from.format('YYYY-MM-DD HH:mm')} to {range.to.format('YYYY-MM-DD HH:mm')} UTC
         </span>
       </div>
-    </div>
+    </>
   );
 }
 
@@ -51,9 +59,11 @@ async function main() {
     <MemoryRouter>
       <ThemeContext.Provider value={theme}>
         <GlobalStyles hackNoBackdropBlur={true} />
-        <div style={{ background: theme.colors.background.canvas, padding: MARGIN }}>
+        <div style={{ background: theme.colors.background.canvas }}>
           <Head board={board} variables={variables} />
+          <div style={{ padding: `0 ${MARGIN}px` }}>
           <Board cells={cells} width={innerWidth - 2 * MARGIN} {...{ time, timeRange, theme, onDrawn }} />
+          </div>
         </div>
         <PortalContainer />
       </ThemeContext.Provider>

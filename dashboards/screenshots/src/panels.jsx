@@ -1,8 +1,9 @@
 // One panel's data as Grafana draws it; the heatmap, which is no part of @grafana/ui, is drawn by ours.
-import { VizOrientation, getFieldDisplayValues } from '@grafana/data';
-import { BarGauge, BigValue, TimeSeries, VizRepeater } from '@grafana/ui';
+import { VizOrientation, getFieldDisplayValues, renderMarkdown } from '@grafana/data';
+import { BigValue, TimeSeries, VizRepeater } from '@grafana/ui';
 import { TableNG } from '@grafana/ui/unstable';
 import { Heatmap } from './heatmap';
+import { filled } from './variables';
 
 function valuesOf({ panel, frames, theme }) {
   return getFieldDisplayValues({
@@ -53,30 +54,6 @@ function Stat(props) {
   );
 }
 
-function Bars(props) {
-  const { options } = props.panel;
-  return (
-    <Repeated {...props} orientation={options.orientation}>
-      {({ value, width, height }) => (
-        <BarGauge
-          value={value.display}
-          field={value.field}
-          display={value.view?.getFieldDisplayProcessor(value.colIndex)}
-          width={width}
-          height={height}
-          theme={props.theme}
-          orientation={options.orientation}
-          displayMode={options.displayMode}
-          showUnfilled={options.showUnfilled}
-          valueDisplayMode={options.valueMode}
-          namePlacement="auto"
-          itemSpacing={8}
-        />
-      )}
-    </Repeated>
-  );
-}
-
 function Series({ panel, frames, timeRange, width, height }) {
   return (
     <TimeSeries
@@ -96,4 +73,14 @@ function Rows({ panel, frames, timeRange, width, height }) {
   return <TableNG data={frames[0]} width={width} height={height} cellHeight={panel.options.cellHeight} timeRange={timeRange} fieldConfig={panel.fieldConfig} structureRev={1} noHeader={false} getActions={() => []} transparent />;
 }
 
-export const KINDS = { stat: Stat, bargauge: Bars, timeseries: Series, table: Rows, heatmap: Heatmap };
+function Text({ panel, variables }) {
+  const html = renderMarkdown(filled(panel.options.content, variables));
+  return (
+    <div className="markdown-html">
+      <style>{'code, pre { font-family: monospace !important }'}</style>
+      <div dangerouslySetInnerHTML={{ __html: html }} />
+    </div>
+  );
+}
+
+export const KINDS = { stat: Stat, timeseries: Series, table: Rows, heatmap: Heatmap, text: Text };

@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ragtrace import semconv
 from ragtrace_dashboards.config import PANELS, duration
-from ragtrace_dashboards.details import change_text, effective_scores, grown_verdict, quoted
-from ragtrace_dashboards.drift import CHANGED, recorded_drift
-from ragtrace_dashboards.drift_rule.blind import recorded_blind
-from ragtrace_dashboards.drift_rule.culprit import culprit_text
+from ragtrace_dashboards.details import (
+    WHOSE_MEAN,
+    command_of,
+    culprit_text,
+    effective_scores,
+    evidence,
+    fallen,
+    fallen_command,
+    quoted,
+)
+from ragtrace_dashboards.drift import CHANGED, drift_alert, fall_alert
+from ragtrace_dashboards.drift_rule.blind import blind_alert
 from ragtrace_dashboards.expressions import (
     JUDGE_MODEL,
     JUDGE_VERSION,
@@ -39,7 +47,9 @@ VALUE: Final = "[[value]]"
 """Stands for the value of the expression in annotations: Prometheus and Grafana write it differently."""
 
 _MANY_DRAWN = 10  # fewer sampled traces without a score may all be cancelled runs
-_OF = f"{{{{ $labels.{METRIC} }}}} of {{{{ $labels.{WORKFLOW} }}}}"
+_JOB = "{{ with $labels.job }} of {{ . }}{{ end }}"
+_FLOW = f"{{{{ with $labels.{WORKFLOW} }}}} of {{{{ . }}}}{{{{ end }}}}"
+_METRIC = f"{{{{ $labels.{METRIC} }}}}"
 _MODEL = f"{{{{ $labels.{JUDGE_MODEL} }}}}"
 _BUDGET = ("job", JUDGE_MODEL, label(semconv.UNIT))
 
@@ -52,14 +62,15 @@ class Alert:
         name: CamelCase, also the name of its runbook page.
         severity: critical = look now, warning = look today, info = know it.
         topic: key of `PANELS`.
-        summary: one line; labels stand in it as ``{{ $labels.x }}``, the value as `VALUE`.
+        summary: one line, which every receiver shows first, before the command; labels stand in it as
+            ``{{ $labels.x }}``, the value as `VALUE`.
         description: its meaning, and the first thing to do.
         expr: over raw series or recorded ones. It gives a point only where something is wrong.
-        printf: format of the value.
+        shown: how the value is shown, a function of both template languages.
         labels: labels of the result; they go into the link to the board.
         for_s: seconds it waits.
         keep_firing_s: seconds it goes on after its last true evaluation.
-        details: further annotations, whose templates ask for other series: Prometheus' can, Grafana's cannot.
+        details: annotations whose templates ask for other series: Prometheus' can, Grafana's cannot.
         command: the command line that says more.
     """
 
@@ -70,7 +81,7 @@ class Alert:
     summary: str
     description: str
     expr: str
-    printf: str = "%.2f"
+    shown: str = 'printf "%.2f"'
     labels: tuple[str, ...] = WHOSE
     for_s: int = 0
     keep_firing_s: int = 0
@@ -89,14 +100,18 @@ def alerts(config: Config) -> list[Alert]:
     Example:
         >>> from ragtrace_dashboards.config import Config
         >>> [it.name for it in alerts(Config()) if it.severity == "critical"]
-        ['RagtraceQualityDrift', 'RagtraceScorerSilent']
+        ['RagtraceQualityFall', 'RagtraceScorerSilent']
     """
     fast, day, week = (duration(it) for it in (config.fast_window_s, config.day_window_s, config.week_window_s))
     selection, harm, answered = special = ("selection_efficiency_at_k", "harm_at_k", "answered")
+    quality = [it.name for it in config.metrics if it.name not in special]
     return [
         *_drift(
-            config, "RagtraceQualityDrift", "critical", topic="z",
-            metrics=[it.name for it in config.metrics if it.name not in special],
+            config, "RagtraceQualityFall", "critical", topic="z", metrics=quality, is_fall=True,
+            means="Answers score far worse than before",
+        ),
+        *_drift(
+            config, "RagtraceQualityDrift", "warning", topic="z", metrics=quality,
             means="Answers score worse than before",
         ),
         *_drift(
@@ -113,75 +128,77 @@ def alerts(config: Config) -> list[Alert]:
         ),
         Alert(
             "RagtraceScorerSilent", "critical", topic="last_score",
-            summary="No scores for {{ $labels.job }}",
-            description=f"Within {fast}, traces were sampled and none was evaluated, or at least {_MANY_DRAWN} "
-            "were sampled and none got a score, or Prometheus scraped nothing of ragtrace. Until this is fixed, no "
-            "other ragtrace alert can fire. Check that the worker runs, that it reaches the judge, and that "
-            "Prometheus reaches the worker.",
-            expr=_silent(config), printf="%.0f", labels=("job",),
+            summary=f"No run{_JOB} was scored within {fast}",
+            description=f"Traces were sampled and none was evaluated, or at least {_MANY_DRAWN} were sampled and "
+            "none got a score, or Prometheus scraped nothing of ragtrace. Until this is fixed, no other ragtrace "
+            "alert can fire. Run the command on the machine of the worker, with its environment: it tries the "
+            "judge, the spool and the way to Prometheus, and says what to do about each.",
+            expr=_silent(config), shown='printf "%.0f"', labels=("job",),
             for_s=config.lag_limit_s + config.for_s,  # a score that comes so late is still fine
             command="ragtrace doctor",
         ),
         Alert(
             "RagtraceLowScores", "warning", topic="low_share",
-            summary=f"Too many low scores: {_OF}",
-            description=f"A share of {VALUE} of the answers misses the metric's threshold. At least "
-            f"{config.good_share:.0%} should meet it. The share of misses has been too high for hours or days, "
-            "whether or not it is new. Handle this as a ticket: read the traces with the worst scores.",
-            expr=_low_scores(config), for_s=config.for_s,
-            details={"change": effective_scores(config)},
+            summary=f"{VALUE} of the answers{_FLOW} miss the threshold of {_METRIC}",
+            description=f"At least {config.good_share:.0%} should meet it. The share of misses has been too high "
+            "for hours or days, whether or not it is new. Handle this as a ticket: read the worst answers, which "
+            "the command prints.",
+            expr=_low_scores(config), shown="humanizePercentage", for_s=config.for_s,
+            details={"evidence": effective_scores(config)},
             command=f"ragtrace worst --metric {quoted(METRIC)}",
         ),
         Alert(
             "RagtraceEmptyRetrievals", "warning", topic="empty_retrieval",
-            summary=f"Searches of {{{{ $labels.{WORKFLOW} }}}} find nothing",
-            description=f"At least a share of {VALUE} of the runs searched and found no passage (lower bound over "
-            f"{fast}). The limit is {config.empty_share:g}. Check the index, the filters and the embedding model.",
-            expr=f"{_empty_share(config)} > {config.empty_share:g}", labels=("job", WORKFLOW), for_s=config.for_s,
+            summary=f"At least {VALUE} of the runs{_FLOW} find no passage",
+            description=f"This is the lower bound over {fast}, and the limit is {config.empty_share:.3g}. Ask the "
+            "index one question that it must answer. Check the index, the filters and the embedding model.",
+            expr=f"{_empty_share(config)} > {config.empty_share:g}", shown="humanizePercentage",
+            labels=("job", WORKFLOW), for_s=config.for_s,
         ),
         Alert(
             "RagtraceJudgeErrors", "warning", topic="judge_errors",
-            summary=f"Evaluations of {{{{ $labels.{METRIC} }}}}"
+            summary=f"{VALUE} of the evaluations of {_METRIC}"
             f"{{{{ with $labels.{JUDGE_MODEL} }}}} by {{{{ . }}}}{{{{ end }}}} fail",  # some metrics have no judge
-            description=f"A share of {VALUE} of these evaluations fails. Failures do not hit all answers alike, so "
-            "the means are biased while this lasts. The board shows the reasons.",
-            expr=f"{_failed_share(config.fast_window_s, few=config.min_n_eff)} > {config.error_share:g}\n"
+            description="Failures do not hit all answers alike, so the means are biased while this lasts. The "
+            "command asks the judge one question and shows what it says. The board shows the reasons.",
+            expr=f"{_failed_share(config.fast_window_s, few=config.few)} > {config.error_share:g}\n"
             f"  or {_failed_share(config.hour_s, few=10)} > 0.5",
-            labels=("job", METRIC, JUDGE_MODEL), for_s=config.for_s,
+            shown="humanizePercentage", labels=("job", METRIC, JUDGE_MODEL), for_s=config.for_s,
             command="ragtrace doctor",
         ),
         Alert(
             "RagtraceScoresMissing", "warning", topic="missing",
-            summary=f"More runs have no score: {_OF}",
-            description=f"A share of {VALUE} of the runs that should have a score has none. It has risen by more "
-            f"than {config.missing_rise:g} against its baseline, or it exceeds {config.missing_share:g}. The mean "
-            "says nothing of these runs, so it may rise while answers get worse. The board shows the reasons.",
-            expr=missing_rule(config, watching(it.name for it in config.metrics)), for_s=config.for_s,
+            summary=f"{VALUE} of the runs{_FLOW} have no score of {_METRIC}",
+            description=f"The share has risen by more than {config.missing_rise:g} against its baseline, or it "
+            f"exceeds {config.missing_share:g}. The mean says nothing of these runs, so it may rise while answers "
+            "get worse. The board shows the reasons.",
+            expr=missing_rule(config, watching(it.name for it in config.metrics)),
+            shown="humanizePercentage", for_s=config.for_s,
         ),
         Alert(
             "RagtraceEvaluationLag", "warning", topic="lag",
-            summary="Scores of {{ $labels.job }} come late",
-            description=f"One score in ten comes {VALUE} s or more after its answer, or the oldest waiting trace "
-            f"is that old. The limit is {config.lag_limit_s} s. Alerts on quality are late by as much. Check "
-            "whether the judge is slow, rate-limited or out of budget.",
+            summary=f"Scores{_JOB} come {VALUE} late",
+            description="One score in ten comes so long after its answer, or the oldest waiting trace is so old. "
+            f"The limit is {duration(config.lag_limit_s)}. Alerts on quality are late by as much. The command "
+            "says whether the judge is slow, rate-limited, held or out of budget.",
             expr=f"({_lag(config)} > {config.lag_limit_s} and on (job) {_scored(config)} >= 10)\n"
             f"  or max by (job) ({SERIES[semconv.QUEUE_OLDEST]}) > {config.lag_limit_s}",
-            printf="%.0f", labels=("job",), for_s=config.for_s,
+            shown="humanizeDuration", labels=("job",), for_s=config.for_s,
             command="ragtrace doctor",
         ),
         Alert(
             "RagtraceBudgetSpent", "warning", topic="budget",
-            summary=f"Today's budget of the judge {_MODEL} is spent",
-            description=f"{VALUE} {{{{ $labels.{label(semconv.UNIT)} }}}} are left, less than "
-            f"{config.budget_share:g} of what the rest of the day should have. Until midnight UTC runs get no "
-            "score: they count as missing, and the bounds of every mean are wide. Raise the budget or lower the "
-            "sampling fraction.",
+            summary=f"Today's budget of the judge {_MODEL} is spent: {VALUE} "
+            f"{{{{ $labels.{label(semconv.UNIT)} }}}} are left",
+            description=f"That is less than {config.budget_share:g} of what the rest of the day should have. "
+            "Until midnight UTC runs get no score: they count as missing, and the bounds of every mean are wide. "
+            "Raise the budget or lower the sampling fraction.",
             expr=_budget_spent(config), labels=_BUDGET, for_s=config.for_s,
         ),
         Alert(
             "RagtraceCanaryGap", "warning", topic="canary_gap",
-            summary=f"The judge {_MODEL} obeys instructions in the texts it scores",
-            description=f"Test answers that contain instructions to the judge score {VALUE} higher than the same "
+            summary=f"The judge {_MODEL} obeys instructions in the texts it scores: they raise a score by {VALUE}",
+            description="Test answers that contain instructions to the judge score so much higher than the same "
             f"answers without them. The limit is {config.canary_gap:g}. A text in a passage or an answer can raise "
             "scores.",
             expr=f"max by (job, {JUDGE_MODEL}) ({SERIES[semconv.CANARY_GAP]}) > {config.canary_gap:g}",
@@ -189,41 +206,55 @@ def alerts(config: Config) -> list[Alert]:
         ),
         Alert(
             "RagtraceDriftBlind", "info", topic="n_eff",
-            summary=f"Too few scores to see a drop: {_OF}",
-            description=f"With the scores of {week}, drift alerts may miss a drop smaller than {VALUE}. They "
-            f"should find a drop of {config.detectable_drop:g}. The value 1 means that nothing is compared, since "
-            "there are too few scores now or in the baseline. Raise the sampling fraction or the judge's budget, "
-            "freeze a larger baseline, or accept the gap.",
-            expr=recorded_blind(config), for_s=config.hour_s,
+            summary=f"Too few scores to see a drop below {VALUE}: {WHOSE_MEAN}",
+            description=f"This holds for the scores of {week}. Drift alerts should find a drop of "
+            f"{config.detectable_drop:g}. The value 1 means that nothing is compared, since there are too few "
+            "scores now or in the baseline. Raise the sampling fraction or the judge's budget, freeze a larger "
+            "baseline, or accept the gap.",
+            expr=blind_alert(config), for_s=config.hour_s,
         ),
         Alert(
             "RagtraceJudgeChanged", "info", topic="judge_version",
-            summary=f"A new judge or prompt scores {_OF}",
+            summary=f"A new judge or prompt scores {WHOSE_MEAN}",
             description=f"{_MODEL} version {{{{ $labels.{JUDGE_VERSION} }}}} began to score today. The scores may "
             f"differ although the answers do not. Drift alerts are silent for {day}, and the new scores get a "
             "baseline of their own. Check that the change was intended.",
-            expr=CHANGED, printf="%.0f", labels=(*WHOSE, JUDGE_MODEL, JUDGE_VERSION),
+            expr=CHANGED, shown='printf "%.0f"', labels=(*WHOSE, JUDGE_MODEL, JUDGE_VERSION),
         ),
     ]  # fmt: skip
 
 
 def _drift(
-    config: Config, name: str, severity: Severity, *, topic: str, metrics: Sequence[str], means: str
+    config: Config,
+    name: str,
+    severity: Severity,
+    *,
+    topic: str,
+    metrics: Sequence[str],
+    means: str,
+    is_fall: bool = False,
 ) -> list[Alert]:
     """Return the drift alert of some metrics; none where none of them is watched."""
     names = [it.name for it in config.metrics if it.name in metrics]
+    window = duration(config.fast_window_s)
+    beyond = f"the tolerance of {config.tolerance:g} ({config.fast_tolerance:g} within {window})"
+    if is_fall:
+        beyond = f"{config.fall:g} within {window}"
+    plain = f"{WHOSE_MEAN} is worse than its baseline by {VALUE}"
     alert = Alert(
-        name, severity, topic=topic,
-        summary=f"{_OF} is worse than its baseline",
-        description=f"{means}. The mean lies {VALUE} standard errors on the bad side of its baseline, and further "
-        f"than the tolerance of {config.tolerance:g} ({config.fast_tolerance:g} within "
-        f"{duration(config.fast_window_s)}). Open the board, find the hour in which it began, and compare that "
-        "hour with your releases.",
-        expr=recorded_drift(config, names), printf="%.1f",
+        name, severity, topic=topic, summary=plain,
+        description=f"{means}. The drop exceeds noise, and {beyond}. Where the scorer has a store, the command "
+        "names the part of the traffic and shows examples. Without one, the board does. Roll back or mend what "
+        "changed when it began.",
+        expr=fall_alert(config, names) if is_fall else drift_alert(config, names), shown='printf "%.3f"',
         for_s=config.for_s, keep_firing_s=config.keep_firing_s,
-        details={"change": change_text(config), "stage": grown_verdict(config), "culprit": culprit_text()},
-        command=f"ragtrace investigate --since {duration(config.day_window_s)} --metric {quoted(METRIC)} "
-        f"--workflow {quoted(WORKFLOW)}",
+        details={
+            "summary": fallen(config, plain),
+            "command": fallen_command(config),
+            "evidence": evidence(config),
+            "culprit": culprit_text(),
+        },
+        command=command_of(window if is_fall else duration(config.day_window_s)),
     )  # fmt: skip
     return [alert] if names else []
 
@@ -261,8 +292,7 @@ def _low_scores(config: Config) -> str:
         long, short = (Sample(window=duration(it), where=where) for it in (long_s, short_s))
         most = f"{factor * allowed:g}"
         return (
-            f"({long.low_share} > {most}\n    and {short.low_share} > {most}\n"
-            f"    and {long.n_eff} >= {config.min_n_eff})"
+            f"({long.low_share} > {most}\n    and {short.low_share} > {most}\n    and {long.n_eff} >= {config.few})"
         )
 
     # 14.4 and 6 cannot fire where a fifth may be low: 14.4 x 20 % is more than all.

@@ -54,36 +54,40 @@ class Config:
         datasource_uid: uid of the Prometheus that Grafana's alerts ask; boards use their variable instead. Another
             than the default is one that you have, and none is provisioned.
         tempo_uid: uid of the provisioned Tempo.
-        day_window_s: the slow arm's shorter window.
-        days_window_s: its longer one, for slow drops.
-        week_window_s: its longest one, for few scores.
-        fast_window_s: the fast arm's window.
+        fast_window_s: the drift rule's shortest window, for large drops.
+        day_window_s: its window of a day.
+        week_window_s: its longest one, for few scores and slow drops.
+        days_window_s: the longer window of the alert on low scores.
         baseline_s: length of the baseline.
-        tolerance: a fall that is not worth an alert, slow arms.
-        fast_tolerance: the same of the fast arm.
-        z: standard errors at which one watched series fires in the shortest slow window.
-        days_z: the same in the longer one.
-        week_z: the same in the longest one.
-        fast_z: the same in the fast one.
+        tolerance: a fall that is not worth an alert, in the windows of a day and a week.
+        fast_tolerance: the same in the shortest window.
+        z: standard errors at which one watched series fires in the day's window.
+        week_z: the same in the week's.
+        fast_z: the same in the shortest one.
+        fall: the smallest drop in the shortest window that pages.
         family: series that share the false-alarm rate; 0 = the rules count those that are compared.
-        block_s: length of the blocks whose spread is the cluster-robust variance of the slow windows' means.
-        fast_block_s: the same of the fast window.
+        block_s: length of the blocks whose spread is the cluster-robust variance of the means of day and week.
+        fast_block_s: the same of the shortest window.
         wander_s: how much history the service's own wander is learnt from.
         wander_rest_s: how long ago that history ends, so that a drop is not taken for wander.
-        wander_prior: wander of the mean, a standard deviation, before there is history.
+        wander_prior: wander of the mean, a standard deviation, before there is history; none is taken for less.
+        wander_scores: scores whose sampling error the prior is at most: a metric near 0 or 1 has a smaller one.
         wander_weight_s: the history that the prior is worth.
-        wander_floor: share of the prior's variance below which no wander is believed.
         wander_cap: the largest wander that is believed, whatever the sampling error.
         fast_wander_cap: the same in the fast window.
         wander_sampling: times the sampling variance up to which a wander above these is believed too: scores that
             come in sessions which nobody declares look like one.
-        min_n_eff: effective scores a window needs.
-        min_baseline_n_eff: effective scores a baseline needs.
-        scrape_s: scrape interval; also the rules' evaluation interval from 60 s down.
+        min_n_eff: effective scores a window of the drift rule needs.
+        min_baseline_n_eff: effective scores, or runs, a baseline needs.
+        few: effective scores, runs or evaluations that the windows of other alerts need.
+        scrape_s: scrape interval; also the evaluation interval of alerts and of the shortest window.
+        window_interval_s: seconds between two evaluations of the windows of day and week, and of verdicts.
+        culprit_interval_s: the same of the culprit.
+        normal_interval_s: the same of what scores are held against.
+        baseline_interval_s: the same of the rolling baselines.
+        wander_interval_s: the same of the wander.
         metrics: watched by drift alerts.
         baseline_memory_s: how long a resting baseline is kept; after it the new level is normal.
-        baseline_interval_s: seconds between two readings of the baseline.
-        gate_s: how far back the judges that are known are looked for.
         for_s: seconds that most alerts wait.
         keep_firing_s: seconds that a drift alert goes on after its last true evaluation.
         hour_s: window of the quick arms of operational alerts.
@@ -109,42 +113,52 @@ class Config:
 
     datasource_uid: str = PROVISIONED_UID
     tempo_uid: str = "ragtrace-tempo"
-    day_window_s: int = 86_400
-    days_window_s: int = 259_200
-    week_window_s: int = 604_800
     fast_window_s: int = 21_600
+    day_window_s: int = 86_400
+    week_window_s: int = 604_800
+    days_window_s: int = 259_200
     baseline_s: int = 1_209_600
     tolerance: float = 0.02
     fast_tolerance: float = 0.04
-    z: float = 3.65
-    days_z: float = 3.35
-    week_z: float = 2.8
-    fast_z: float = 4.15
+    z: float = 3.6
+    week_z: float = 2.85
+    fast_z: float = 4.0
+    fall: float = 0.11
     family: int = 0
     block_s: int = 3_600
     fast_block_s: int = 900
     wander_s: int = 2_419_200
     wander_rest_s: int = 345_600
-    wander_prior: float = 0.01
+    wander_prior: float = 0.009
+    wander_scores: int = 500
     wander_weight_s: int = 604_800
-    wander_floor: float = 0.5
     wander_cap: float = 0.015
     fast_wander_cap: float = 0.03
     wander_sampling: float = 3.0
-    min_n_eff: int = 30
+    min_n_eff: int = 60
     min_baseline_n_eff: int = 200
+    few: int = 30
     scrape_s: int = 60
+    window_interval_s: int = 120
+    culprit_interval_s: int = 150
+    normal_interval_s: int = 180
+    baseline_interval_s: int = 900
+    wander_interval_s: int = 1_800
     metrics: tuple[Watched, ...] = (
+        Watched(name="invented_specifics"),
         Watched(name="faithfulness"),
         Watched(name="answer_relevancy"),
+        Watched(name="citation_precision"),
+        Watched(name="citation_recall"),
+        Watched(name="citation_f1"),
+        Watched(name="citation_precision_micro"),
+        Watched(name="context_sufficiency"),
         Watched(name="context_precision"),
         Watched(name="selection_efficiency_at_k"),
         Watched(name="harm_at_k"),
         Watched(name="answered"),
     )
     baseline_memory_s: int = 2_592_000
-    baseline_interval_s: int = 900
-    gate_s: int = 2_100
     for_s: int = 300
     keep_firing_s: int = 3_600
     hour_s: int = 3_600
@@ -179,12 +193,12 @@ class Config:
     @property
     def longest_window_s(self) -> int:
         """Length of the longest window of the drift alerts."""
-        return max(self.day_window_s, self.days_window_s, self.week_window_s, self.fast_window_s)
+        return max(self.fast_window_s, self.day_window_s, self.week_window_s)
 
     @property
     def baseline_ends_s(self) -> dict[str, int]:
         """How long ago each recorded baseline ends, by its name."""
-        return {"day": self.day_window_s, "days": self.days_window_s, "week": self.week_window_s}
+        return {"day": self.day_window_s, "week": self.week_window_s}
 
     @property
     def baseline_rest_s(self) -> int:
@@ -201,7 +215,6 @@ class Config:
             fast_window_s=10,
             baseline_s=30,
             z=3.0,
-            days_z=3.0,
             week_z=3.0,
             fast_z=4.0,
             block_s=2,
@@ -212,11 +225,14 @@ class Config:
             min_n_eff=30,
             min_baseline_n_eff=100,
             scrape_s=1,
+            window_interval_s=1,
+            culprit_interval_s=1,
+            normal_interval_s=1,
+            baseline_interval_s=1,
+            wander_interval_s=1,
             metrics=(Watched(name="faithfulness"),),  # of 56 questions the other metrics say little
             detectable_drop=0.2,  # 100 scores can show no less
             baseline_memory_s=3_600,
-            baseline_interval_s=1,
-            gate_s=5,
             for_s=2,  # "nothing is scraped" is true until the first scrape
             keep_firing_s=0,
             hour_s=10,
@@ -239,13 +255,13 @@ def duration(seconds: int) -> str:
 
 
 DRIFT_ALERTS: Final = (
-    "RagtraceQualityDrift", "RagtraceSelectionEfficiencyDrift", "RagtraceHarmDrift", "RagtraceAnsweredDrift",
+    "RagtraceQualityFall", "RagtraceQualityDrift", "RagtraceSelectionEfficiencyDrift", "RagtraceHarmDrift",
+    "RagtraceAnsweredDrift",
 )  # fmt: skip
-"""Names of the alerts that fire by rule F."""
+"""Names of the alerts that fire by the drift rule. The baseline rests while one of them fires."""
 
 OVERVIEW: Final = "ragtrace-overview"
 INVESTIGATE: Final = "ragtrace-investigate"
-RETRIEVAL: Final = "ragtrace-retrieval"
 SCORER: Final = "ragtrace-scorer"
 
 PANELS: Final[dict[str, tuple[str, int]]] = {
@@ -257,9 +273,9 @@ PANELS: Final[dict[str, tuple[str, int]]] = {
     "n_eff": (INVESTIGATE, 14),
     "missing": (INVESTIGATE, 36),
     "verdicts": (INVESTIGATE, 72),
-    "selection_efficiency": (RETRIEVAL, 21),
-    "harm": (RETRIEVAL, 31),
-    "empty_retrieval": (RETRIEVAL, 41),
+    "selection_efficiency": (INVESTIGATE, 11),
+    "harm": (INVESTIGATE, 11),
+    "empty_retrieval": (INVESTIGATE, 84),
     "last_score": (SCORER, 11),
     "lag": (SCORER, 22),
     "judge_errors": (SCORER, 41),

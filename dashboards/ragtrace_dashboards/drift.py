@@ -1,11 +1,11 @@
-"""Rule F as PromQL: four windows against a baseline that learns nothing of an incident.
+"""The drift rule: three windows against what is normal for them, and the alerts that read them.
 
-A window fires when its drop D from the baseline exceeds the tolerance, and
+A window fires when its mean lies further on the bad side of normal than its limit:
 
-    z = (D - 1 / n) / sqrt(max(S2, R2) + 1.5 T2) > sqrt(k^2 + 2 ln(watched series)).
+    drop > max(tolerance, 1 / n + k' error), with k' = sqrt(k^2 + 2 ln(compared series))
 
-A window of several days fires only while the last day is not back: with enough scores, its drop is below half of
-the tolerance. S2 is the sampling variance, R2 the variance between hours, and T2 the service's own wander.
+`error` is the standard error of the drop. The week fires only while the last day is not back: with enough scores,
+its drop is below half of the tolerance. `drift_rule` has the recording rules of each part.
 """
 
 from __future__ import annotations
@@ -13,35 +13,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ragtrace import semconv
-from ragtrace_dashboards.config import duration
-from ragtrace_dashboards.drift_rule import variances
-from ragtrace_dashboards.drift_rule.baselines import KNOWN, frozen_rules, normal_rules
-from ragtrace_dashboards.expressions import (
-    IDENTITY,
-    JUDGE_MODEL,
-    JUDGE_VERSION,
-    SERIES,
-    WHOSE,
-    on,
-    recording,
-    summed,
-    watching,
-)
+from ragtrace_dashboards.expressions import WHOSE, on, watching
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ragtrace_dashboards.config import Config
 
-CHANGED: Final = "ragtrace:judge_changed:day"
+MEAN: Final = "ragtrace:score_mean"
+N_EFF: Final = "ragtrace:score_n_eff"
+DROP: Final = "ragtrace:drift_drop"
+ERROR: Final = "ragtrace:drift_error"
+LIMIT: Final = "ragtrace:drift_limit"
+"""Beginnings of the names of a window's recorded series; the name of the window follows."""
 
-_WINDOW_SUMS = {"w": semconv.SCORE_W, "wx": semconv.SCORE_WX, "w2": semconv.SCORE_W2}
+NORMAL: Final = "ragtrace:normal"
+"""Beginning of the names of what a window is held against: mean, effective number and variance of one score."""
+
+CHANGED: Final = "ragtrace:judge_changed:day"
+"""Judges that score today and did not in the two weeks before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """One window of rule F.
+    """One window of the drift rule.
 
     Attributes:
         name: in the names of recorded series, the same in every profile.
@@ -65,13 +60,17 @@ class Arm:
 
 
 def arms(config: Config) -> tuple[Arm, ...]:
-    """Return the windows of rule F, the slow ones first.
+    """Return the windows of the drift rule, the shortest first.
 
     Example:
         >>> from ragtrace_dashboards.config import Config
         >>> [(arm.name, arm.window_s, arm.z) for arm in arms(Config())]
-        [('day', 86400, 3.65), ('days', 259200, 3.35), ('week', 604800, 2.8), ('fast', 21600, 4.15)]
+        [('fast', 21600, 4.0), ('day', 86400, 3.6), ('week', 604800, 2.85)]
     """
+    fast = Arm(
+        name="fast", window_s=config.fast_window_s, tolerance=config.fast_tolerance, z=config.fast_z,
+        base="day", wander_cap=config.fast_wander_cap, block="quarter", block_s=config.fast_block_s,
+    )  # fmt: skip
 
     def slow(name: str, window_s: int, z: float) -> Arm:
         return Arm(
@@ -79,51 +78,26 @@ def arms(config: Config) -> tuple[Arm, ...]:
             base=name, wander_cap=config.wander_cap, block="hour", block_s=config.block_s,
         )  # fmt: skip
 
-    fast = Arm(
-        name="fast", window_s=config.fast_window_s, tolerance=config.fast_tolerance, z=config.fast_z,
-        base="day", wander_cap=config.fast_wander_cap, block="quarter", block_s=config.fast_block_s,
-    )  # fmt: skip
-    return (
-        slow("day", config.day_window_s, config.z),
-        slow("days", config.days_window_s, config.days_z),
-        slow("week", config.week_window_s, config.week_z),
-        fast,
-    )
+    return fast, slow("day", config.day_window_s, config.z), slow("week", config.week_window_s, config.week_z)
 
 
-def window_rules(config: Config) -> list[dict[str, str]]:
-    """Return the recording rules of each window: mean, effective number, normal, drop, variances, z, limit."""
-    every = arms(config)
-    rules = [*frozen_rules(config), *variances.block_rules(config, every)]
-    for arm in every:
-        rules += [
-            *_mean_rules(config, arm),
-            *(normal_rules(config, arm) if arm.name == arm.base else ()),
-            *variances.z_rules(config, arm),
-        ]
-    return [
-        *rules,
-        *(variances.threshold_rule(config, arm) for arm in every),
-        recording(CHANGED, _recorded_change(config)),
-    ]
-
-
-def wander_rules(config: Config) -> list[dict[str, str]]:
-    """Return the recording rules of the wander that each window has learnt."""
-    return [rule for arm in arms(config) for rule in variances.wander_rules(config, arm)]
-
-
-def recorded_drift(config: Config, names: Sequence[str]) -> str:
-    """Return the drift alert over recorded series: any arm, but not while the judge or its prompt has changed."""
-    where = watching(names)
+def drift_alert(config: Config, names: Sequence[str]) -> str:
+    """Return the alert: any window fires, and no judge or prompt has changed. Its value is the drop."""
+    where = f"{{{watching(names)}}}"
 
     def fired(arm: Arm) -> str:
-        above = f"{variances.Z}:{arm.name}{{{where}}} > scalar({variances.THRESHOLD}:{arm.name})"
-        drop = f"({above} and {variances.DROP}:{arm.name} > {arm.tolerance:g})"
-        return f"{drop}\n    unless {_back(config)}" if is_long(arm, config) else drop
+        beyond = f"{DROP}:{arm.name}{where} > {LIMIT}:{arm.name}"
+        back = f" unless {DROP}:day < {back_below(config):g}"
+        return f"({beyond}{back if is_long(arm, config) else ''})"
 
     every = "\n  or ".join(fired(arm) for arm in arms(config))
     return f"(\n  {every}\n)\nunless {on(WHOSE)} {CHANGED}"
+
+
+def fall_alert(config: Config, names: Sequence[str]) -> str:
+    """Return the alert that pages: a large drop in the shortest window."""
+    where = f"{{{watching(names)}}}"
+    return f"({DROP}:fast{where} > {LIMIT}:fast and {DROP}:fast > {config.fall:g})\nunless {on(WHOSE)} {CHANGED}"
 
 
 def is_long(arm: Arm, config: Config) -> bool:
@@ -134,33 +108,3 @@ def is_long(arm: Arm, config: Config) -> bool:
 def back_below(config: Config) -> float:
     """Return the drop of the day below which it is back at its baseline."""
     return config.tolerance / 2
-
-
-def _back(config: Config) -> str:
-    return f"({variances.DROP}:day < {back_below(config):g} and {variances.S2}:day)"
-
-
-def _mean_rules(config: Config, arm: Arm) -> list[dict[str, str]]:
-    where = watching(it.name for it in config.metrics)
-    sums = {key: f"ragtrace:score_{key}:{arm.name}" for key in _WINDOW_SUMS}
-    return [
-        *(
-            recording(sums[key], summed(SERIES[name], duration(arm.window_s), IDENTITY, where))
-            for key, name in _WINDOW_SUMS.items()
-        ),
-        recording(f"ragtrace:score_mean:{arm.name}", f"{sums['wx']} / ({sums['w']} > 0)"),
-        recording(f"ragtrace:score_n_eff:{arm.name}", f"{sums['w']} ^ 2 / ({sums['w2']} > 0)"),
-    ]
-
-
-def _recorded_change(config: Config) -> str:
-    before = f"last_over_time({KNOWN}[{duration(config.gate_s)}])"
-    return (
-        f"({_scored_now(config.day_window_s)} > 0)\nunless ({before} > 0)\n"
-        f"and {on(WHOSE)} (sum by ({', '.join(WHOSE)}) ({before}) > 0)"
-    )
-
-
-def _scored_now(window_s: int) -> str:
-    by = (*WHOSE, JUDGE_MODEL, JUDGE_VERSION)
-    return summed(SERIES[semconv.SCORE_N], duration(window_s), by, f'{JUDGE_VERSION}!=""')

@@ -112,11 +112,6 @@ def watching(names: Iterable[str]) -> str:
     return f'{METRIC}=~"{"|".join(names)}"'
 
 
-def recording(record: str, expr: str) -> dict[str, str]:
-    """Return a recording rule."""
-    return {"record": record, "expr": expr}
-
-
 def gauge_by(how: str, name: str, by: Sequence[str], where: str = JOB) -> str:
     """Return a gauge, by its OpenTelemetry name, whose series are joined by labels.
 
@@ -180,14 +175,9 @@ class Sample:
         return f"{self.sum(semconv.SCORE_LOW_W)} / ({self.sum(semconv.SCORE_W)} > 0)"
 
 
-def baseline_of(sample: Sample, config: Config, *, is_fixed: bool = False) -> Sample:
-    """Return the baseline before a sample: it ends where the sample's window began, a day ago at least.
-
-    `is_fixed` takes it at the picture's right edge for every point: one look at fourteen days, not one a point.
-    """
-    offset = max(config.day_window_s, _seconds(sample.window, config))
-    at = f"@ end() offset {duration(offset)}" if is_fixed else f"offset {duration(offset)}"
-    return replace(sample, window=duration(config.baseline_s), at=at)
+def baseline_of(sample: Sample, config: Config) -> Sample:
+    """Return the baseline before a sample of the last day: it ends a day ago."""
+    return replace(sample, window=duration(config.baseline_s), at=f"offset {duration(config.day_window_s)}")
 
 
 def bound(sample: Sample, side: str) -> str:
@@ -195,12 +185,6 @@ def bound(sample: Sample, side: str) -> str:
     w2, w2x, w2x2 = (sample.sum(it) for it in (semconv.SCORE_W2, semconv.SCORE_W2X, semconv.SCORE_W2X2))
     s2 = variance(sample.mean, w2, w2x, w2x2, floor=0)
     return interval_end(f"({sample.mean} <= 1)", f"({sample.n_eff})", s2, side)
-
-
-def low_share_bound(sample: Sample, side: str) -> str:
-    """Return an end of the 95 % interval of the low share, ``-`` or ``+``."""
-    share = f"({sample.low_share})"
-    return interval_end(share, f"({sample.n_eff})", f"{share} * (1 - {share})", side)
 
 
 def interval_end(mean: str, size: str, s2: str, side: str) -> str:
@@ -220,16 +204,6 @@ def interval_end(mean: str, size: str, s2: str, side: str) -> str:
     return f"clamp({mean} + (3 * (0.5 - {mean}) {side} {t} * sqrt({squares})) / ({size} + 4), 0, 1)"
 
 
-def where_alone(expr: str, sample: Sample) -> str:
-    """Keep an expression where its metric has one series: a band is drawn between two names, not among several."""
-    return f"({expr}) and on ({METRIC}) (count by ({METRIC}) ({sample.mean}) == 1)"
-
-
-def unless_several(expr: str, sample: Sample) -> str:
-    """Keep an expression where its metric has one series, or none as nothing was scored; see `where_alone`."""
-    return f"({expr}) unless on ({METRIC}) (count by ({METRIC}) ({sample.mean}) > 1)"
-
-
 def wilson_bound(share: str, size: str, side: str, z: float = Z95) -> str:
     """Return an end of Wilson's interval of a share, ``-`` or ``+``; both sides have the same labels.
 
@@ -240,9 +214,3 @@ def wilson_bound(share: str, size: str, side: str, z: float = Z95) -> str:
     square = round(z**2, 4)
     spread = f"{z} * sqrt({share} * (1 - {share}) / {size} + {square / 4} / {size} ^ 2)"
     return f"clamp(({share} + {square / 2} / {size} {side} {spread}) / (1 + {square} / {size}), 0, 1)"
-
-
-def _seconds(window: str, config: Config) -> int:
-    windows = (config.day_window_s, config.days_window_s, config.week_window_s, config.fast_window_s)
-    # A board's variable may become any window but the longest.
-    return {duration(it): it for it in windows}.get(window, config.days_window_s)

@@ -91,7 +91,7 @@ def missing_rule(config: Config, where: str) -> str:
     """
     today = Missing(window=duration(config.day_window_s), where=where)
     before = Missing(window=duration(config.baseline_s), where=where, at=f"offset {duration(config.day_window_s)}")
-    low = wilson_bound(today.share, f"({today.n_eff} >= {config.min_n_eff})", "-", _SURE_Z)
+    low = wilson_bound(today.share, f"({today.n_eff} >= {config.few})", "-", _SURE_Z)
     usual = f"({before.share} and {before.n_eff} >= {config.min_baseline_n_eff})"
     return (
         f"{today.share}\nand (\n  {low} > {usual} + {config.missing_rise:g}\n"

@@ -5,31 +5,29 @@ Prometheus has to be 2.42 or later, for ``keep_firing_for``; Mimir reads the sam
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 from ragtrace_dashboards.alerts import VALUE, alerts
-from ragtrace_dashboards.config import PROVISIONED_UID, duration
-from ragtrace_dashboards.drift import wander_rules, window_rules
-from ragtrace_dashboards.drift_rule.baselines import baseline_rules
-from ragtrace_dashboards.drift_rule.culprit import culprit_rules
+from ragtrace_dashboards.config import DRIFT_ALERTS, PROVISIONED_UID, Config, duration
 from ragtrace_dashboards.expressions import METRIC, WORKFLOW
-from ragtrace_dashboards.shares import share_baseline_rules, share_rules
+from ragtrace_dashboards.groups import FAST, recording_groups
+from ragtrace_dashboards.rules import Rule
 from ragtrace_dashboards.yaml_text import yaml_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from ragtrace_dashboards.alerts import Alert
-    from ragtrace_dashboards.config import Config
-    from ragtrace_dashboards.yaml_text import Json, JsonObject
+    from ragtrace_dashboards.rules import Group
+    from ragtrace_dashboards.yaml_text import JsonObject
 
 RECORDING = "rules/ragtrace-recording.yaml"
 ALERT_RULES = "rules/ragtrace-alerts.yaml"
-BASELINE_GROUP, WINDOW_GROUP, ALERT_GROUP = "ragtrace-baseline", "ragtrace-windows", "ragtrace-alerts"
-SHARE_BASELINE_GROUP, SHARE_GROUP = "ragtrace-share-baseline", "ragtrace-shares"
-GROUPS = (BASELINE_GROUP, SHARE_BASELINE_GROUP, WINDOW_GROUP, SHARE_GROUP, ALERT_GROUP)
+ALERT_GROUP = "ragtrace-alerts"
+GROUPS = (*(group.name for group in recording_groups(Config())), ALERT_GROUP)
 """Groups of rules, in the order in which they need each other."""
-RUNBOOKS, ANCHOR = "runbooks", "meaning"
+RUNBOOKS, ANCHOR = "runbooks", "first-five-minutes"
 """Folder of the runbook pages, and the heading to which alerts link."""
 ALERTING = "grafana/alerting/ragtrace.yaml"
 DATASOURCES = "grafana/datasources/ragtrace.yaml"
@@ -39,22 +37,39 @@ _LOOK_BACK_S = 600  # an instant query is asked at the end of it; Grafana wants 
 
 
 def prometheus_files(config: Config) -> dict[str, str]:
-    """Return the text of each rule file by its path."""
-    groups = [
-        _group(BASELINE_GROUP, config.baseline_interval_s, [*baseline_rules(config), *wander_rules(config)]),
-        _group(SHARE_BASELINE_GROUP, config.baseline_interval_s, share_baseline_rules(config)),
-        _group(WINDOW_GROUP, config.scrape_s, [*window_rules(config), *culprit_rules(config)]),
-        _group(SHARE_GROUP, config.scrape_s, share_rules(config)),
-    ]
-    rules = [_prometheus_rule(alert, config) for alert in alerts(config)]
+    """Return the text of each rule file by its path.
+
+    The alerts that read the shortest window are in its group, since groups of one interval run side by side.
+    """
+    groups = recording_groups(config)
+    fast = next(it for it in groups if it.name == FAST)
+    every = alerts(config)
+    drifts = [_prometheus_rule(it, config) for it in every if it.name in DRIFT_ALERTS]
+    others = [_prometheus_rule(it, config) for it in every if it.name not in DRIFT_ALERTS]
     return {
-        RECORDING: yaml_text({"groups": groups}),
-        ALERT_RULES: yaml_text({"groups": [_group(ALERT_GROUP, config.scrape_s, rules)]}),
+        RECORDING: _rule_file(_group(it) for it in groups if it is not fast),
+        ALERT_RULES: _rule_file([_group(fast, drifts), _group_text(ALERT_GROUP, config.scrape_s, others)]),
     }
 
 
-def _group(name: str, interval_s: int, rules: Sequence[Mapping[str, Json]]) -> JsonObject:
-    return {"name": name, "interval": duration(interval_s), "rules": rules}
+def _rule_file(groups: Iterable[str]) -> str:
+    return "groups:\n" + "".join(groups)
+
+
+def _group(group: Group, alerts: Sequence[JsonObject] = ()) -> str:
+    return _group_text(group.name, group.interval_s, [*group.rules, *alerts])
+
+
+def _group_text(name: str, interval_s: int, rules: Sequence[Rule | JsonObject]) -> str:
+    """Return a group as YAML, with what a recording rule says as a comment before it."""
+    head = f"- name: {name}\n  interval: {duration(interval_s)}\n  rules:\n"
+    return head + "".join(indent(_rule_text(rule), "  ") for rule in rules)
+
+
+def _rule_text(rule: Rule | JsonObject) -> str:
+    if isinstance(rule, Rule):
+        return f"# {rule.says}\n" + yaml_text([{"record": rule.record, "expr": rule.expr}])
+    return yaml_text([rule])
 
 
 def _prometheus_rule(alert: Alert, config: Config) -> JsonObject:
@@ -63,18 +78,20 @@ def _prometheus_rule(alert: Alert, config: Config) -> JsonObject:
         rule["for"] = duration(alert.for_s)
     if alert.keep_firing_s:
         rule["keep_firing_for"] = duration(alert.keep_firing_s)
-    value = f'{{{{ $value | printf "{alert.printf}" }}}}'
+    value = f"{{{{ $value | {alert.shown} }}}}"
+    details = {name: text.replace(VALUE, value) for name, text in alert.details.items()}
     return rule | {
         "labels": {"severity": alert.severity},
-        "annotations": _annotations(alert, config, value) | alert.details,
+        "annotations": _annotations(alert, config, value) | details,
     }
 
 
 def _annotations(alert: Alert, config: Config, value: str) -> dict[str, str]:
     uid, panel = alert.dashboard
     command = {"command": alert.command} if alert.command else {}
+    run = f". Run: {alert.command}" if alert.command else ""
     return command | {
-        "summary": alert.summary.replace(VALUE, value),
+        "summary": alert.summary.replace(VALUE, value) + run,
         "description": alert.description.replace(VALUE, value),
         **links(alert, config),
         "__dashboardUid__": uid,
@@ -88,7 +105,7 @@ def links(alert: Alert, config: Config) -> dict[str, str]:
     Example:
         >>> from ragtrace_dashboards.config import Config
         >>> links(alerts(Config())[0], Config())
-        {'runbook': 'runbooks/RagtraceQualityDrift.md'}
+        {'runbook': 'runbooks/RagtraceQualityFall.md'}
     """
     page = f"{alert.name}.md"
     found = {"runbook": f"{RUNBOOKS}/{page}"}
@@ -100,15 +117,19 @@ def links(alert: Alert, config: Config) -> dict[str, str]:
 
 
 def _dashboard_url(alert: Alert, config: Config) -> str:
-    """Return the address of the alert's panel with the alert's service, metric and workflow chosen."""
+    """Return the address of the alert's panel with the alert's service, metric and workflow chosen.
+
+    A drift alert opens the whole board, which leads from the trend to the answers and the stages.
+    """
     uid, panel = alert.dashboard
     variables = {"job": "job", METRIC: "metric", WORKFLOW: "workflow"}
-    chosen = "".join(
-        f"&var-{shown}={{{{ $labels.{name} | urlquery }}}}"
+    view = [] if alert.name in DRIFT_ALERTS else [f"viewPanel={panel}"]
+    chosen = [
+        f"var-{shown}={{{{ $labels.{name} | urlquery }}}}"
         for name, shown in variables.items()
         if name in alert.labels
-    )
-    return f"{config.grafana_url}/d/{uid}?viewPanel={panel}{chosen}"
+    ]
+    return f"{config.grafana_url}/d/{uid}?{'&'.join([*view, *chosen])}"
 
 
 def grafana_files(config: Config) -> dict[str, str]:
@@ -133,7 +154,7 @@ def _alerting(config: Config) -> JsonObject:
 
 def _grafana_rule(alert: Alert, config: Config) -> JsonObject:
     uid, panel = alert.dashboard
-    value = f'{{{{ $values.A.Value | printf "{alert.printf}" }}}}'
+    value = f"{{{{ $values.A.Value | {alert.shown} }}}}"
     rule: JsonObject = {
         "uid": f"ragtrace-{alert.name.removeprefix('Ragtrace').lower()}",
         "title": alert.name,

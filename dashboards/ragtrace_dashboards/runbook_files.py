@@ -1,8 +1,8 @@
 """The runbook page of each alert, with its numbers filled in from the configuration it is exported for.
 
 A template in ``runbooks/`` holds the text; ``{{tolerance}}`` stands for a field of `Config` (times in words, in
-code as PromQL writes them), ``{{panel.z}}`` for a panel of `PANELS`. So no page states a window or a gate
-of another configuration than the rules beside it.
+code as PromQL writes them), ``{{panel.z}}`` for a panel of `PANELS`, ``{{panel}}`` for the alert's own. So no page
+states a window or a gate of another configuration than the rules beside it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from ragtrace_dashboards.alerts import alerts
 from ragtrace_dashboards.boards import all_boards
 from ragtrace_dashboards.config import PANELS, Config, duration
-from ragtrace_dashboards.drift import back_below
+from ragtrace_dashboards.drift import arms, back_below
 from ragtrace_dashboards.drift_rule.blind import POWER_Z
 from ragtrace_dashboards.rule_files import ANCHOR, RUNBOOKS
 
@@ -29,28 +29,28 @@ _PLACE = re.compile(r"\{\{([\w.]+)\}\}")
 _LINK = re.compile(r"\[([^\]]+)\]\((Ragtrace\w+)\.md[^)]*\)")
 _CODE = re.compile(r"(```.*?```)", re.DOTALL)
 RULE_FIELDS: Final = (
-    "day_window_s", "days_window_s", "week_window_s", "fast_window_s", "baseline_s", "tolerance", "fast_tolerance",
-    "z", "days_z", "week_z", "fast_z", "family", "block_s", "fast_block_s", "wander_s", "wander_rest_s",
-    "wander_prior", "wander_weight_s", "wander_floor", "wander_cap", "fast_wander_cap", "wander_sampling",
+    "fast_window_s", "day_window_s", "week_window_s", "baseline_s", "tolerance", "fast_tolerance",
+    "z", "week_z", "fast_z", "fall", "family", "block_s", "fast_block_s", "wander_s", "wander_rest_s",
+    "wander_prior", "wander_scores", "wander_weight_s", "wander_cap", "fast_wander_cap", "wander_sampling",
     "min_n_eff", "min_baseline_n_eff",
 )  # fmt: skip
 """Settings of the simulation. With another value of any of them, pages state no measured rates."""
 
 _MEASURED = """\
-The false-alarm rate was simulated, not observed, in 25 worlds: wandering means, weekends, releases, topics,
-sessions, five shapes of scores. On average, 1.0 % of months had a false alarm, and 2.5 % in the worst of these
+The false-alarm rate was simulated, not observed, in 32 worlds: wandering means, weekends, releases, holidays,
+sessions, shapes of scores. On average, 1.2 % of months had a false alarm, and 4.8 % in the worst of these
 worlds. This is the rate for one metric of one workflow. Each further one widens the limits, so that the rate of all
 together stays as low. Median times to find a drop that begins at a random hour, where one series is watched:
 
-| scores a day | from .92 to .85 | from .92 to .80 |
+| scores a day | from 0.92 to 0.85 | from 0.92 to 0.80 |
 |---|---|---|
-| 20 | not seen | 4.81 d |
-| 50 | 5.80 d | 2.44 d |
-| 200 | 1.97 d | 0.78 d |
-| 1,000 | 0.59 d | 0.25 d |
-| 5,000 | 0.25 d | 0.18 d |
+| 20 | not seen | 5.24 d |
+| 50 | 5.97 d | 3.33 d |
+| 200 | 2.20 d | 0.80 d |
+| 1,000 | 0.61 d | 0.24 d |
+| 5,000 | 0.24 d | 0.18 d |
 
-A slide to .85 over a week is seen after 6.4 days at 200 scores a day, 4.8 at 1,000 and 4.4 at 5,000. Your traffic
+A slide to 0.85 over a week is seen after 7.2 days at 200 scores a day, 5.4 at 1,000 and 4.8 at 5,000. Your traffic
 differs, so count your own alarms."""
 _MEASURED_MISSING = """\
 The false-alarm rate was simulated, not observed. Where the share wanders from day to day by .02, at most 7 % of
@@ -128,6 +128,7 @@ def _values(config: Config) -> Iterator[tuple[str, str]]:
     yield "low_percent", f"{100 * (1 - config.good_share):g} %"
     yield "power_z", f"{POWER_Z:g}"
     yield "back", f"{back_below(config):g}"
+    yield "windows", _windows(config)
     is_measured = all(getattr(config, name) == getattr(Config(), name) for name in RULE_FIELDS)
     yield "measured", _MEASURED if is_measured else _UNMEASURED
     is_plain = is_measured and all(
@@ -135,6 +136,16 @@ def _values(config: Config) -> Iterator[tuple[str, str]]:
     )
     yield "measured_missing", _MEASURED_MISSING if is_plain else _UNMEASURED
     yield from _panels(config)
+
+
+def _windows(config: Config) -> str:
+    """Return the windows of the drift rule as a table."""
+    rows = "".join(
+        f"\n| {in_words(arm.window_s)} | the {in_words(config.baseline_s)} that end "
+        f"{in_words(config.baseline_ends_s[arm.base])} ago | {arm.tolerance:g} | {arm.z:g} |"
+        for arm in arms(config)
+    )
+    return f"| window | held against | tolerance | k |\n|---|---|---|---|{rows}"
 
 
 def _panels(config: Config) -> Iterator[tuple[str, str]]:
@@ -148,14 +159,13 @@ def _panels(config: Config) -> Iterator[tuple[str, str]]:
 
 def _page(alert: Alert, values: dict[str, str]) -> str:
     waits = f"after {in_words(alert.for_s)}" if alert.for_s else "at once"
-    panel = f"Panel: {values[f'panel.{alert.topic}']}"
+    text = filled(template(alert.name), values | {"panel": values[f"panel.{alert.topic}"]})
     return "\n".join(
         (
             f"# {alert.name}\n",
-            f"Severity **{alert.severity}**, fires {waits}. {panel}. [All alerts](README.md)\n",
-            filled(template(alert.name), values).rstrip(),
-            "\n## The rule in full\n",
-            f"```promql\n{alert.expr}\n```\n",
+            f"Severity **{alert.severity}**, fires {waits}. [All alerts](README.md)\n",
+            text.rstrip(),
+            f"\n```promql\n{alert.expr}\n```\n",
         )
     )
 

@@ -1,7 +1,7 @@
 """Shares of the verdicts on runs as recording rules.
 
-Each window of the drift rule has the share of every verdict now and before. A share has Wilson's interval on the
-effective number of runs, and a difference has Newcombe's, as in `ragtrace.stats.shares`. The recorded
+The windows of the drift rule up to a day have the share of every verdict now and before. A share has Wilson's
+interval on the effective number of runs, and a difference has Newcombe's, as in `ragtrace.stats.shares`.
 ``ragtrace:verdict_grown`` is the verdict whose share grew most among those that surely grew; ``ok`` is none.
 """
 
@@ -10,12 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ragtrace import semconv
-from ragtrace_dashboards.config import DRIFT_ALERTS, duration
-from ragtrace_dashboards.drift import arms
-from ragtrace_dashboards.expressions import SERIES, VERDICT, WORKFLOW, on, recording, summed, wilson_bound
+from ragtrace_dashboards.config import duration
+from ragtrace_dashboards.drift import arms, is_long
+from ragtrace_dashboards.drift_rule.baselines import fired
+from ragtrace_dashboards.expressions import SERIES, VERDICT, WORKFLOW, on, summed, wilson_bound
+from ragtrace_dashboards.rules import Rule
 
 if TYPE_CHECKING:
     from ragtrace_dashboards.config import Config
+    from ragtrace_dashboards.drift import Arm
 
 FLOW: Final = ("job", WORKFLOW)
 """Labels of a workflow, by which shares are taken."""
@@ -26,6 +29,9 @@ GROWN: Final = "ragtrace:verdict_grown"
 NOW: Final = "ragtrace:verdict_share"
 BEFORE: Final = "ragtrace:verdict_share_before"
 """Beginnings of the names of the recorded shares in a window, and in the baseline before it."""
+
+_SIZE: Final = "ragtrace:verdict_n_eff"
+_ROLLING, _ROLLING_SIZE = "ragtrace:baseline_verdict_share:day", "ragtrace:baseline_verdict_n_eff:day"
 
 _EACH: Final = (*FLOW, VERDICT)
 
@@ -38,43 +44,55 @@ def difference_bound(before: str, before_size: str, now: str, now_size: str, sid
     return f"{now} - {before} {side} sqrt({near} ^ 2 + {far} ^ 2)"
 
 
-def share_baseline_rules(config: Config) -> list[dict[str, str]]:
+def share_baseline_rules(config: Config) -> list[Rule]:
     """Return the recording rules of the shares before a window; they rest in an incident of the workflow."""
-    rules = []
-    for base, offset_s in config.baseline_ends_s.items():
-        share, size = _shares(duration(config.baseline_s), f"offset {duration(offset_s)}")
-        rules += [
-            _resting(config, f"ragtrace:baseline_verdict_share:{base}", share),
-            _resting(config, f"ragtrace:baseline_verdict_n_eff:{base}", size),
-        ]
-    return rules
+    offset, length = duration(config.day_window_s), duration(config.baseline_s)
+    share, size = _shares(length, f"offset {offset}")
+    rests = f"{fired(config.baseline_rest_s)}\n  and {on(FLOW)} {_held(config, _ROLLING)}"
+    return [
+        Rule(
+            record=_ROLLING,
+            expr=f"({share})\nunless {on(FLOW)} (\n  {rests}\n)",
+            says=f"Share of each verdict in the {length} that ended {offset} ago; it rests in an incident.",
+        ),
+        Rule(
+            record=_ROLLING_SIZE,
+            expr=f"({size})\nand {_ROLLING}",
+            says="Effective number of runs behind that share.",
+        ),
+    ]
 
 
-def share_rules(config: Config) -> list[dict[str, str]]:
+def share_rules(config: Config) -> list[Rule]:
     """Return the recording rules of the shares in each window, before it, and of the verdict that grew most."""
-    rules, memory = [], duration(config.baseline_memory_s)
-    for arm in arms(config):
-        share, size = _shares(duration(arm.window_s), "")
-        now, before = f"{NOW}:{arm.name}", f"{BEFORE}:{arm.name}"
-        now_size, before_size = f"ragtrace:verdict_n_eff:{arm.name}", f"ragtrace:verdict_n_eff_before:{arm.name}"
-        low = difference_bound(
-            before,
-            f"({before_size} >= {config.min_baseline_n_eff})",
-            now,
-            f"({now_size} >= {config.min_n_eff})",
-            "-",
-        )
-        rules += [
-            recording(now, share),
-            recording(now_size, size),
-            recording(before, f"last_over_time(ragtrace:baseline_verdict_share:{arm.base}[{memory}])"),
-            recording(before_size, f"last_over_time(ragtrace:baseline_verdict_n_eff:{arm.base}[{memory}])"),
-            recording(
-                f"{GROWN}:{arm.name}",
-                f'topk by ({", ".join(FLOW)}) (1, {now}{{{VERDICT}!="ok"}} - {before}\n  and ({low}) > 0)',
-            ),
-        ]
-    return rules
+    return [rule for arm in arms(config) if not is_long(arm, config) for rule in _window_rules(config, arm)]
+
+
+def _window_rules(config: Config, arm: Arm) -> list[Rule]:
+    window = duration(arm.window_s)
+    share, size = _shares(window, "")
+    now, before, now_size = (f"{it}:{arm.name}" for it in (NOW, BEFORE, _SIZE))
+    low = difference_bound(
+        before,
+        f"({_held(config, _ROLLING_SIZE)} >= {config.min_baseline_n_eff})",
+        now,
+        f"({now_size} >= {config.few})",
+        "-",
+    )
+    return [
+        Rule(record=now, expr=share, says=f"Share of each verdict in the last {window}."),
+        Rule(record=now_size, expr=size, says=f"Effective number of runs in the last {window}."),
+        Rule(record=before, expr=_held(config, _ROLLING), says="Share of each verdict before, as it last was."),
+        Rule(
+            record=f"{GROWN}:{arm.name}",
+            expr=f'topk by ({", ".join(FLOW)}) (1,\n  {now}{{{VERDICT}!="ok"}} - {before}\n  and ({low}) > 0\n)',
+            says="Growth of the verdict whose share grew most, where the 95 % interval of the growth is above 0.",
+        ),
+    ]
+
+
+def _held(config: Config, name: str) -> str:
+    return f"last_over_time({name}[{duration(config.baseline_memory_s)}])"
 
 
 def _shares(window: str, at: str) -> tuple[str, str]:
@@ -83,12 +101,5 @@ def _shares(window: str, at: str) -> tuple[str, str]:
     whole, square = (
         summed(SERIES[name], window, FLOW, "", at) for name in (semconv.DIAGNOSIS_W, semconv.DIAGNOSIS_W2)
     )
-    share = f"{part} / {on(FLOW)} group_left () ({whole} > 0)"
-    return share, f"0 * {part} + {on(FLOW)} group_left () ({whole} ^ 2 / ({square} > 0))"
-
-
-def _resting(config: Config, name: str, expr: str) -> dict[str, str]:
-    alerts = f'ALERTS{{alertname=~"{"|".join(DRIFT_ALERTS)}",alertstate="firing"}}'
-    fired = f"last_over_time({alerts}[{duration(config.baseline_rest_s)}])"
-    held = f"last_over_time({name}[{duration(config.baseline_memory_s)}])"
-    return recording(name, f"({expr})\nunless {on(FLOW)} ({fired}\n  and {on(FLOW)} {held})")
+    share = f"{part}\n/ {on(FLOW)} group_left () ({whole} > 0)"
+    return share, f"0 * {part}\n+ {on(FLOW)} group_left () ({whole} ^ 2\n/ ({square} > 0))"

@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -54,13 +55,18 @@ def export(
     demo: Annotated[
         bool, typer.Option("--demo", help="Look at seconds instead of days, to show how alerts work.")
     ] = False,
-    grafana: Annotated[bool, typer.Option("--grafana", help="Write boards and provisioning alone.")] = False,
+    grafana: Annotated[
+        bool, typer.Option("--grafana", help="Write boards, provisioning and runbooks alone.")
+    ] = False,
     prometheus: Annotated[
-        bool, typer.Option("--prometheus", help="Write rules and Alertmanager's configuration alone.")
+        bool, typer.Option("--prometheus", help="Write rules, Alertmanager's configuration and runbooks alone.")
     ] = False,
     kubernetes: Annotated[
         bool,
-        typer.Option("--kubernetes", help="Write rules and boards as PrometheusRule and ConfigMap objects alone."),
+        typer.Option(
+            "--kubernetes",
+            help="Write rules and boards as PrometheusRule and ConfigMap objects, and runbooks, alone.",
+        ),
     ] = False,
     everything: Annotated[
         bool, typer.Option("--all", help="Write what --grafana and --prometheus write, which is the default.")
@@ -84,6 +90,10 @@ def export(
     parts = [part for part, is_chosen in chosen.items() if is_chosen] or ["all"]
     if len(parts) > 1:
         raise ConfigError("dashboards: give one of --grafana, --prometheus, --kubernetes and --all")
+    if kubernetes and receivers is not None:
+        raise ConfigError(
+            "--receivers: --kubernetes writes none; leave it out, and export again without --kubernetes"
+        )
     config = Config.demo() if demo else Config()
     config = replace(
         config,
@@ -136,6 +146,15 @@ def _receivers(kinds: str | None) -> tuple[Receiver, ...]:
 def _url(option: str, url: str | None) -> str | None:
     if url is None:
         return None
+    if "@" in url.split("://", 1)[-1].split("/", 1)[0]:  # not repeated: it may hold a password
+        raise ConfigError(f"{option}: every alert shows the address, so it must not hold a name or password")
     if not re.match(r"(https?|file)://\S+\Z", url) or "{{" in url:
         raise ConfigError(f"{option}: an address begins with http:// or https://, not {url!r}")
+    try:
+        parts = urlsplit(url)
+        is_whole = parts.scheme == "file" or (bool(parts.hostname) and parts.port != 0)
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise ConfigError(f"{option}: {url!r} has no valid host and port")
     return url.rstrip("/")

@@ -16,7 +16,8 @@ from rich.text import Text
 from ragtrace.demo.tally import WATCHED
 from ragtrace.demo.view import QUIET
 from ragtrace.errors import ConfigError
-from ragtrace_dashboards.config import DRIFT_ALERTS, Config
+from ragtrace_dashboards.config import DRIFT_ALERTS
+from ragtrace_dashboards.drift import DROP, LIMIT
 from ragtrace_dashboards.expressions import METRIC
 from ragtrace_dashboards.rule_files import GROUPS
 
@@ -39,16 +40,16 @@ class Verdict:
     Attributes:
         drifts: drift alerts that Alertmanager delivered, the oldest first.
         missing: names of drift alerts that Prometheus raised and Alertmanager did not deliver.
-        largest_z: of the watched metric over the whole run; None when its windows never held enough scores.
-        limit_z: the z at which the alert fires.
+        largest_drop: of the watched metric over the whole run; None when its windows never held enough scores.
+        fires_above: the least drop that would have fired; None as well.
         is_settled: every rule was evaluated after the last score was read; else the rest tells too little.
     """
 
     drifts: tuple[DeliveredAlert, ...]
     others: tuple[DeliveredAlert, ...]
     missing: tuple[str, ...]
-    largest_z: float | None
-    limit_z: float
+    largest_drop: float | None
+    fires_above: float | None
     is_settled: bool
 
 
@@ -68,13 +69,13 @@ def wait_for_verdict(stack: LocalStack, *, limit_s: float = LIMIT_S) -> Verdict:
     raised = {it["metric"]["alertname"] for it in _query(server, fired)}
     _wait_until(lambda: raised <= {it.name for it in stack.inbox.alerts}, time.monotonic() + limit_s)
     delivered = tuple(stack.inbox.alerts)
-    z = _query(server, f'max_over_time(ragtrace:drift_z:day{{{METRIC}="{WATCHED}"}}{_RUN})')
+    where = f'{{{METRIC}="{WATCHED}"}}{_RUN}'
     return Verdict(
         drifts=tuple(it for it in delivered if it.name in DRIFT_ALERTS),
         others=tuple(it for it in delivered if it.name not in DRIFT_ALERTS),
         missing=tuple(sorted(raised - {it.name for it in delivered})),
-        largest_z=max((float(it["value"][1]) for it in z), default=None),
-        limit_z=Config.demo().z,
+        largest_drop=_value(server, f"max(max_over_time({DROP}:day{where}))"),
+        fires_above=_value(server, f"min(min_over_time({LIMIT}:day{where}))"),
         is_settled=is_settled,
     )
 
@@ -88,19 +89,19 @@ def describe_verdict(verdict: Verdict) -> Iterator[Text]:
     for alert in verdict.drifts:
         yield Text("Alertmanager delivered this alert:", style=QUIET)
         yield Text(f"  {_name(alert)}", style="bold")
-        for name in ("summary", "change", "stage", "culprit", "description"):
+        for name in ("summary", "culprit", "evidence", "description"):
             if text := alert.annotations.get(name):
                 yield Text(f"  {text}")
         for name in ("runbook", "dashboard"):
             yield Text(f"  {name:<10} {alert.annotations.get(f'{name}_url', '')}")
-    if not verdict.drifts and verdict.largest_z is None:
+    if not verdict.drifts and verdict.largest_drop is None:
         yield Text(
             f"Alertmanager delivered no drift alert: too few scores of {WATCHED} came in time to tell a drop."
         )
     elif not verdict.drifts:
         yield Text(
-            f"Alertmanager delivered no drift alert: z of {WATCHED} was {verdict.largest_z:.1f} at most,"
-            f" {verdict.limit_z:g} fires."
+            f"Alertmanager delivered no drift alert: {WATCHED} dropped by {verdict.largest_drop:.3f} at most,"
+            f" {verdict.fires_above:.3f} fires."
         )
     if verdict.others:
         names = dict.fromkeys(_name(alert) for alert in verdict.others)
@@ -139,6 +140,10 @@ def _seconds(time_text: str) -> float:
 
 def _drift_alerts(state: str) -> str:
     return f'ALERTS{{alertname=~"{"|".join(DRIFT_ALERTS)}",alertstate="{state}"}}'
+
+
+def _value(prometheus: str, expr: str) -> float | None:
+    return next((float(it["value"][1]) for it in _query(prometheus, expr)), None)
 
 
 def _query(prometheus: str, expr: str) -> Any:

@@ -6,6 +6,7 @@ Left out are template-instance and target-instance: a series that came over OTLP
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,9 @@ from grafana_foundation_sdk.models import units
 
 from ragtrace import semconv
 from ragtrace_dashboards.config import Config
-from ragtrace_dashboards.drift import wander_rules, window_rules
-from ragtrace_dashboards.drift_rule.variances import THRESHOLD
-from ragtrace_dashboards.expressions import HELD, IDENTITY
-from tests.dashboards.promql import asked, filled, variables
+from ragtrace_dashboards.expressions import HELD, IDENTITY, VERDICT, WORKFLOW
+from ragtrace_dashboards.groups import recording_groups
+from tests.dashboards.promql import asked, filled, is_without, variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,13 +27,21 @@ Board = dict[str, Any]
 UNITS = {value for name, value in vars(units).items() if isinstance(value, str) and not name.startswith("_")}
 FOREIGN = {"target_info": {"job", "service_version", "service_name"}}
 SERIES = {it.prometheus: it for it in semconv.METRICS}
-RECORDED = {it["record"] for it in (*window_rules(Config()), *wander_rules(Config()))}
-OF_ALL_JOBS = {it for it in RECORDED if it.startswith(f"{THRESHOLD}:")}
-"""Recorded series of the whole Prometheus, without any label."""
+RECORDED = {rule.record for group in recording_groups(Config()) for rule in group.rules}
+SCREEN_ROWS = 25
+"""Grid rows of 30 pixels and a gap of 8 that 1080 pixels show below Grafana's own header and the variables."""
+MOST_LINES = 7
 
 
 def panels(board: Board) -> list[Board]:
-    return [it for it in board["panels"] if it["type"] != "row"]
+    """Every panel, also those of collapsed rows."""
+    inner = [it for row in board["panels"] for it in row.get("panels", ())]
+    return [it for it in (*board["panels"], *inner) if it["type"] != "row"]
+
+
+def asking(board: Board) -> list[Board]:
+    """Every panel but texts, which ask nothing."""
+    return [it for it in panels(board) if it["type"] != "text"]
 
 
 def targets(board: Board) -> Iterator[tuple[str, Board]]:
@@ -124,13 +132,14 @@ def panel_title_description(board):
 
 
 def panel_units(board):
-    for panel in panels(board):
-        if panel["fieldConfig"]["defaults"].get("unit") not in UNITS:
+    for panel in asking(board):
+        unit = panel["fieldConfig"]["defaults"].get("unit", "")
+        if unit not in UNITS and not unit.startswith(("time:", "suffix:")):  # forms of one's own
             yield f"panel {panel['id']} has no known unit"
 
 
 def panel_no_targets(board):
-    for panel in panels(board):
+    for panel in asking(board):
         if not panel["targets"]:
             yield f"panel {panel['id']} asks nothing"
 
@@ -155,7 +164,7 @@ def target_job(board):
         if 'job=~"$job"' not in expr:
             yield f"{where}: no job matcher"
         for name, matchers, _ in found.selectors:
-            if "job" not in matchers and name not in OF_ALL_JOBS:
+            if "job" not in matchers:
                 yield f"{where}: {name} without job"
 
 
@@ -203,7 +212,8 @@ def schema_version(board):
 
 
 def unique_panel_ids(board):
-    for number, count in Counter(it["id"] for it in board["panels"]).items():
+    rows = [it for it in board["panels"] if it["type"] == "row"]
+    for number, count in Counter(it["id"] for it in (*rows, *panels(board))).items():
         if count > 1:
             yield f"{count} panels have id {number}"
 
@@ -221,13 +231,6 @@ def grid_without_overlap(board):
                     return
 
 
-def repeats_alone_in_their_line(board):
-    # Grafana gives the copies the whole width; what stands beside them would be pushed about.
-    for panel in panels(board):
-        if panel.get("repeat") and panel["gridPos"]["w"] != 24:
-            yield f"panel {panel['id']} repeats beside others"
-
-
 def telling_description(board):
     for panel in panels(board):
         if len(panel["description"]) < 40:
@@ -240,16 +243,68 @@ def no_value_text(board):
             yield f"panel {panel['id']} has no text for no value"
 
 
-_BAND = "a band of a few hundredths is flat between 0 and 1"
 NO_RATIO = {
-    ("ragtrace-investigate", 21): "z has no ends",
-    **{("ragtrace-investigate", number): "a drop and its errors are a few hundredths" for number in range(91, 95)},
-    ("ragtrace-overview", 21): _BAND,
-    ("ragtrace-investigate", 11): _BAND,
-    ("ragtrace-investigate", 26): _BAND,
-    ("ragtrace-retrieval", 21): _BAND,
-    ("ragtrace-retrieval", 31): _BAND,
+    ("ragtrace-investigate", 11): "a band of a few hundredths is flat between 0 and 1",
+    ("ragtrace-investigate", 26): "a band of a few hundredths is flat between 0 and 1",
+    ("ragtrace-investigate", 41): "a change of a few hundredths is flat between 0 and 1",
 }
+LEGEND = {"calcs": [], "displayMode": "list", "placement": "bottom", "showLegend": True}
+
+
+def one_legend(board):
+    for panel in panels(board):
+        if panel["type"] == "timeseries" and panel["options"]["legend"] != LEGEND:
+            yield f"panel {panel['id']} has a legend of its own"
+
+
+def fits_one_screen(board):
+    # Others are read from top to bottom.
+    if board["uid"] == "ragtrace-overview":
+        for panel in board["panels"]:
+            below = panel["gridPos"]["y"] + panel["gridPos"]["h"]
+            if below > SCREEN_ROWS + panel.get("collapsed", False):
+                yield f"panel {panel['id']} ends in grid row {below}"
+
+
+def few_series_or_a_rule(board):
+    """A panel of lines or values has at most seven: each query one, or the first of a rank that is named.
+
+    Rows of a table and buckets of a heatmap are no lines.
+    """
+    for panel in panels(board):
+        if panel["type"] not in {"timeseries", "stat"}:
+            continue
+        asked_for = [filled(it["expr"]) for it in panel["targets"] if "expr" in it]
+        most = sum(_most_series(it) for it in asked_for)
+        if most > MOST_LINES:
+            yield f"panel {panel['id']} may show {most} series"
+        told = f"{panel['title']} {panel['description']}"
+        if any("topk" in it or "bottomk" in it for it in asked_for) and not re.search(
+            r"(top|bottom|highest|worst) \d|\(\d|worst|most|nearest|largest|seven", told
+        ):
+            yield f"panel {panel['id']} does not name its rank"
+
+
+def _most_series(expr: str) -> float:
+    """The series that an expression gives at most, as far as its form tells; a scalar limits nothing."""
+    return _lines(pp.parse(expr))
+
+
+def _lines(node: object) -> float:
+    if isinstance(node, pp.ParenExpr):
+        return _lines(node.expr)
+    if isinstance(node, pp.Call):
+        return min((_lines(it) for it in node.args), default=math.inf)
+    if isinstance(node, pp.AggregateExpr):
+        if str(node.op) in {"topk", "bottomk"}:
+            return math.inf if node.modifier else int(node.param.val)
+        # A histogram is one series.
+        joined = not is_without(node) and set(node.modifier.labels if node.modifier else ()) <= {"le"}
+        return 1 if joined else _lines(node.expr)
+    if isinstance(node, pp.BinaryExpr):
+        left, right = _lines(node.lhs), _lines(node.rhs)
+        return {"or": left + right, "unless": left}.get(str(node.op), min(left, right))
+    return math.inf
 
 
 def _shown(legend: str) -> str:
@@ -261,6 +316,8 @@ def patterns_meet_a_legend(board):
         legends = [_shown(it["legendFormat"]) for it in panel["targets"] if "legendFormat" in it]
         for it in panel["fieldConfig"]["overrides"] if legends else ():
             matcher = it["matcher"]
+            if {each["id"] for each in it["properties"]} == {"color"}:  # by values that a label may have
+                continue
             pattern = matcher["options"][1:-1]
             if matcher["id"] == "byRegexp" and not any(re.search(pattern, legend) for legend in legends):
                 yield f"panel {panel['id']}: no legend has /{pattern}/"
@@ -348,11 +405,9 @@ def no_exact_bucket(board):
 def variables_exist_and_are_used(board):
     names = set(variables_of(board))
     used: set[str] = set()
-    for path, value in walk(board):
+    for _, value in walk(board):
         if isinstance(value, str):
             used |= {it for it in variables(value) if not it.startswith("__")}
-        if path.endswith("/repeat"):
-            used.add(value)
     for name in used - names:
         yield f"${name} is no variable"
     for name in names - used:
@@ -360,7 +415,8 @@ def variables_exist_and_are_used(board):
 
 
 OWN = (
-    stable_uid, schema_version, unique_panel_ids, grid_without_overlap, repeats_alone_in_their_line,
+    one_legend, fits_one_screen, few_series_or_a_rule,
+    stable_uid, schema_version, unique_panel_ids, grid_without_overlap,
     telling_description, no_value_text, patterns_meet_a_legend, ratios_from_0_to_1, templated_datasources, known_metrics, known_labels,
     nothing_is_averaged_that_differs, no_pie, no_exact_bucket, variables_exist_and_are_used,
 )  # fmt: skip
@@ -379,7 +435,8 @@ def labels(series: str) -> set[str]:
     if series in FOREIGN:
         return FOREIGN[series]
     if series in RECORDED:
-        return set() if series in OF_ALL_JOBS else set(IDENTITY)
+        of_verdicts = {"job", WORKFLOW, VERDICT}
+        return of_verdicts if series.startswith("ragtrace:verdict_") else {*IDENTITY, "culprit"}
     found = instrument(series)
     names = {semconv.prometheus_name(it, "") for it in found.attributes} if found else set()
     return names | {"job"} | ({"le"} if series.endswith("_bucket") else set())

@@ -53,7 +53,7 @@ def _visit(node: object, around: tuple[str, ...], found: Asked) -> set[str]:
         return _join(_visit(it, (*around, node.func.name), found) for it in node.args)
     if isinstance(node, pp.AggregateExpr):
         names = _visit(node.expr, around, found)
-        if node.modifier is not None:
+        if node.modifier is not None and not is_without(node):
             found.grouped.append((set(node.modifier.labels), names))
         return names
     if isinstance(node, pp.BinaryExpr):
@@ -61,6 +61,11 @@ def _visit(node: object, around: tuple[str, ...], found: Asked) -> set[str]:
     if isinstance(node, pp.ParenExpr | pp.UnaryExpr | pp.SubqueryExpr):
         return _visit(node.expr, around, found)
     return set()
+
+
+def is_without(node: pp.AggregateExpr) -> bool:
+    """Whether it keeps all labels but those named."""
+    return node.modifier is not None and node.modifier.type == pp.AggModifierType.Without
 
 
 def _select(node: pp.VectorSelector, around: tuple[str, ...], found: Asked) -> set[str]:

@@ -16,8 +16,9 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as models
 
 from ragtrace_dashboards.boards import boards
-from ragtrace_dashboards.config import INVESTIGATE, Config, Watched
-from tests.dashboards.lint import walk
+from ragtrace_dashboards.config import INVESTIGATE, OVERVIEW, SCORER, Config, Watched
+from tests.dashboards.lint import panels, walk
+from tests.dashboards.promql import variables
 
 DIST = Path(__file__).resolve().parents[2] / "dashboards" / "ragtrace_dashboards" / "dist"
 UIDS = sorted(boards(Config()))
@@ -84,8 +85,29 @@ def test_the_type_check_finds_a_wrong_type():
 
 def test_another_configuration_gives_other_boards():
     watched = (Watched(name="faithfulness"), Watched(name="hallucination", direction="down"))
-    text = json.dumps(boards(Config(day_window_s=43_200, z=3.5, metrics=watched)))
+    text = json.dumps(boards(Config(day_window_s=43_200, canary_gap=0.3, metrics=watched)))
     assert "[12h]" in text
     assert "hallucination" in text
-    assert 'harm_at_k\\"}[12h]' not in text
-    assert 3.5 in dict(walk(boards(Config(z=3.5))[INVESTIGATE])).values()
+    assert "answer_relevancy" not in text
+    assert 0.3 in dict(walk(boards(Config(canary_gap=0.3))[SCORER])).values()
+
+
+def test_there_are_about_sixty_panels():
+    count = sum(len(panels(board)) for board in boards(Config()).values())
+    assert 55 <= count <= 65
+
+
+def test_the_first_two_questions_are_seen_on_a_small_screen():
+    shown = [it["gridPos"] for it in boards(Config())[OVERVIEW]["panels"] if it["title"].startswith(("1.", "2."))]
+    assert max(it["y"] + it["h"] for it in shown) <= 17  # of 30 pixels and a gap of 8, in 768 pixels
+
+
+def test_the_command_and_the_traces_take_the_labels_of_the_alerts_link():
+    of_alert = {"job", "workflow", "metric"}
+    board = boards(Config())[INVESTIGATE]
+    assert of_alert <= {it["name"] for it in board["templating"]["list"]}
+    told = next(it["options"]["content"] for it in panels(board) if it["type"] == "text")
+    assert "ragtrace investigate" in told
+    assert {"workflow", "metric"} <= variables(told)
+    searched = next(it["targets"][0]["query"] for it in panels(board) if it["id"] == 53)
+    assert variables(searched) == {"metric", "workflow"}

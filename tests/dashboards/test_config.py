@@ -8,9 +8,10 @@ from dataclasses import fields, replace
 import pytest
 
 from ragtrace.errors import MissingExtra
-from ragtrace.metrics.registry import all_metrics
+from ragtrace.metrics.registry import all_metrics, select
+from ragtrace.settings import DEFAULT_METRICS
 from ragtrace_dashboards.boards import board_files, boards
-from ragtrace_dashboards.config import INVESTIGATE, LOWER_IS_BETTER, OVERVIEW, RETRIEVAL, Config, Watched
+from ragtrace_dashboards.config import LOWER_IS_BETTER, OVERVIEW, Config, Watched
 from ragtrace_dashboards.export import files, generated_files, shipped_files
 from ragtrace_dashboards.receivers import receiver_files
 from ragtrace_dashboards.rule_files import grafana_files, prometheus_files
@@ -34,13 +35,22 @@ def test_directions_are_those_of_the_registry():
     assert down == LOWER_IS_BETTER, f"config.py: LOWER_IS_BETTER = {down}"
 
 
-@pytest.mark.parametrize(("uid", "number"), [(OVERVIEW, 11), (INVESTIGATE, 21), (INVESTIGATE, 42), (RETRIEVAL, 52)])
-def test_z_has_the_bad_side_of_each_metric_watched_or_not(uid, number):
+def test_every_default_metric_that_can_drop_is_watched_inventions_first():
+    """Those that have a threshold, and the share of answered questions."""
+    metrics = select(DEFAULT_METRICS)
+    outputs = [it.name for metric in metrics for it in metric.spec.outputs if it.can_drift]
+    watched = [it.name for it in Config().metrics]
+    assert {it for it in outputs if it not in watched} == set(), "config.py: metrics"
+    assert watched[0] == "invented_specifics"
+    assert "invented_specifics" in Config().down_metrics
+    assert len(set(watched)) == len(watched)
+
+
+def test_slices_have_the_bad_side_of_each_metric_watched_or_not():
     config = Config(metrics=(Watched(name="faithfulness"), Watched(name="hallucination", direction="down")))
     down = "|".join(sorted((*LOWER_IS_BETTER, "hallucination")))
-    panel = next(it for it in boards(config)[uid]["panels"] if it["id"] == number)
-    found = [it["expr"] for it in panel["targets"] if f'!~"{down}"' in it["expr"] and f'=~"{down}"' in it["expr"]]
-    assert len(found) == {21: 4, 11: 2, 42: 2, 52: 2}[number]  # the tables have the drop as well
+    panel = next(it for it in boards(config)[OVERVIEW]["panels"] if it["id"] == 53)
+    assert all(f'!~"{down}"' in it["expr"] and f'=~"{down}"' in it["expr"] for it in panel["targets"])
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ CONFIGS = {"default": Config(), "demo": Config.demo()}
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")  # RFC 1123
 KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 DURATION = re.compile(r"(0|((\d+)y)?((\d+)w)?((\d+)d)?((\d+)h)?((\d+)m)?((\d+)s)?((\d+)ms)?)")
+LIMIT, LAST_APPLIED = 262_144, "kubectl.kubernetes.io/last-applied-configuration"
 GROUP = {"name", "interval", "rules"}
 RULE = {"alert", "record", "expr", "for", "keep_firing_for", "labels", "annotations"}
 """Fields of the operator's PrometheusRule, v1: of others it would keep nothing."""
@@ -81,6 +82,22 @@ def test_the_boards_are_those_of_the_pack(profile):
 
 def test_links_come_from_the_settings():
     config = Config(grafana_url="https://grafana.example.org", runbook_url="https://wiki.example.org")
-    alerts = of_kind(config, "PrometheusRule")["ragtrace-alerts"]["spec"]["groups"][0]["rules"]
+    groups = of_kind(config, "PrometheusRule")["ragtrace-alerts"]["spec"]["groups"]
+    alerts = [it for group in groups for it in group["rules"] if "alert" in it]
+    assert len(alerts) > 10
     assert all(it["annotations"]["dashboard_url"].startswith("https://grafana.example.org/d/") for it in alerts)
     assert all(it["annotations"]["runbook_url"].startswith("https://wiki.example.org/Ragtrace") for it in alerts)
+
+
+@pytest.mark.parametrize("profile", CONFIGS)
+def test_every_object_fits_the_annotation_of_kubectl_apply(profile):
+    """As written, and as kubectl keeps it: JSON in one line, in which Go escapes three signs by six letters."""
+    found = files(CONFIGS[profile], "kubernetes")
+    sizes = {path: len(text.encode()) for path, text in found.items() if path.startswith("kubernetes/")}
+    kept = {}
+    for path in sizes:
+        shown = json.dumps(yaml.safe_load(found[path]), separators=(",", ":"), ensure_ascii=False)
+        kept[path] = len((LAST_APPLIED + re.sub("[<>&]", r"\\u0000", shown) + "\n").encode())
+    assert len(sizes) > 4
+    assert {path: size for path, size in sizes.items() if size >= LIMIT} == {}
+    assert {path: size for path, size in kept.items() if size > LIMIT} == {}

@@ -30,7 +30,7 @@ def first(board, kind="timeseries"):
 
 
 def numbered(board, number):
-    return next(it for it in board["panels"] if it["id"] == number)
+    return next(it for it in lint.panels(board) if it["id"] == number)
 
 
 def ask(board, expr):
@@ -42,7 +42,7 @@ JOB = 'job=~"$job"'
 BREAKS = {
     lint.template_datasource: lambda it: variable(it, "datasource").update(label="Source"),
     lint.template_job: lambda it: variable(it, "job").update(multi=False),
-    lint.template_label_promql: lambda it: variable(it, "metric")["query"].update(query="label_values(x{, job)"),
+    lint.template_label_promql: lambda it: variable(it, "workflow")["query"].update(query="label_values(x{, job)"),
     lint.template_on_time_change_reload: lambda it: variable(it, "job").update(refresh=1),
     lint.panel_datasource: lambda it: first(it).update(datasource={"uid": "prometheus"}),
     lint.panel_title_description: lambda it: first(it).update(title=""),
@@ -57,9 +57,11 @@ BREAKS = {
     lint.uneditable: lambda it: it.update(editable=True),
     lint.stable_uid: lambda it: it.update(uid="abc123"),
     lint.schema_version: lambda it: it.update(schemaVersion=36),
-    lint.unique_panel_ids: lambda it: first(it).update(id=10),
-    lint.grid_without_overlap: lambda it: first(it)["gridPos"].update(y=0),
-    lint.repeats_alone_in_their_line: lambda it: first(it).update(repeat="metric", gridPos={"w": 12}),
+    lint.unique_panel_ids: lambda it: first(it).update(id=1),
+    lint.grid_without_overlap: lambda it: first(it)["gridPos"].update(y=1),
+    lint.one_legend: lambda it: first(it)["options"].update(legend=lint.LEGEND | {"placement": "right"}),
+    lint.fits_one_screen: lambda it: first(it)["gridPos"].update(h=30),
+    lint.few_series_or_a_rule: lambda it: ask(it, f"sum by (job) (increase(ragtrace_score_n_total{{{JOB}}}[1h]))"),
     lint.telling_description: lambda it: first(it).update(description="Look."),
     lint.no_value_text: lambda it: first(it)["fieldConfig"]["defaults"].pop("noValue"),
     lint.ratios_from_0_to_1: lambda it: numbered(it, 24)["fieldConfig"]["defaults"].pop("max"),
@@ -98,3 +100,20 @@ def test_every_metric_stands_on_a_board_or_is_left_out_with_a_reason():
     names = {it.name for it in semconv.METRICS}
     assert names - shown == set(OMITTED)
     assert all(len(reason) > 20 for reason in OMITTED.values())
+
+
+@pytest.mark.parametrize(
+    ("expr", "most"),
+    [
+        ("topk(7, a)", 7),
+        ("a and topk(7, a @ end())", 7),
+        ("topk by (job) (1, a)", float("inf")),
+        ("sum(a) or sum(b)", 2),
+        ("max by (job) (a)", float("inf")),
+        ("(a > 0.5) and on () (count(a) == 1)", 1),
+        ("a * 1000 unless b", float("inf")),
+        ("histogram_quantile(0.9, sum by (le) (a))", 1),
+    ],
+)
+def test_the_most_series_of_an_expression(expr, most):
+    assert lint._most_series(expr) == most

@@ -126,7 +126,7 @@ def _accepted() -> Iterator[Case]:
     ):
         whose = named | {"job": job}
         held = "{" + ", ".join(f'{name}="{whose[name]}"' for name in HELD if name in whose) + "}"
-        base = f'round(max by ({", ".join(HELD)}) (ragtrace:normal_mean:days{{job="{job}"}}), 0.01)'
+        base = f'round(max by ({", ".join(HELD)}) (ragtrace:normal_mean:week{{job="{job}"}}), 0.01)'
         late = T0 + 8 * DAY
         yield Case(
             job,

@@ -9,6 +9,8 @@ import numpy as np
 
 from ragtrace.stats.anchors import AnchorPair, JudgeChange, judge_change
 from ragtrace.stats.culprit import Culprit, Drop, culprit
+from ragtrace_dashboards.config import Config
+from ragtrace_dashboards.drift import arms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +30,7 @@ RUNS = 20_000
 BASE, BEFORE, AFTER = 14 * 24, 50 * 24, 8 * 24  # hours
 WANDER = 0.006  # of the daily mean, AR(1) at .5
 S2_FLOOR = 0.02
+CONFIG = Config()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,12 +145,12 @@ class Traffic:
         )
 
     def fires(self, now: int) -> bool:
-        """Whether an arm of the drift rule fires."""
-        arms = ((24, 0.02, 3.65), (72, 0.02, 3.35), (6, 0.04, 4.15))
-        for hours, tolerance, z in arms:
+        """Whether a window of the drift rule fires."""
+        for arm in arms(CONFIG):
+            hours = arm.window_s // 3_600
             drop, error = self._arm(now, hours)
             n = self._window(now, hours)[0]
-            if n >= 30 and drop > tolerance and (drop - 1.0 / n) / error > z:
+            if n >= CONFIG.min_n_eff and drop > max(arm.tolerance, 1.0 / n + arm.z * error):
                 return True
         return False
 
@@ -166,13 +169,13 @@ class Traffic:
     def _t2(self, hours: int) -> float:
         """Measure the wander of 28 days before the change, shrunk and bounded as the rule says."""
         if hours not in self._wander:
-            squares = []
+            squares, prior = [], min(CONFIG.wander_prior**2, self.s2 / CONFIG.wander_scores)
             for day in range(28):
                 end = BEFORE - 4 * 24 - day * 24
                 n, mean = self._window(end, hours)
                 base_n, base = self._window(end - max(hours, 24), min(BASE, end - max(hours, 24)))
                 squares.append((base - mean) ** 2 - self.s2 * (1.0 / max(n, 1.0) + 1.0 / base_n))
-            self._wander[hours] = min(max((sum(squares) + 7 * 0.01**2) / 35.0, 0.0), 0.015**2)
+            self._wander[hours] = min(max((sum(squares) + 7 * prior) / 35.0, prior), CONFIG.wander_cap**2)
         if hours == 72:
             return max(self._wander[hours], self._t2(24))
         return self._wander[hours]

@@ -19,7 +19,6 @@ from ragtrace_dashboards.rule_files import (
     ALERT_GROUP,
     ALERT_RULES,
     GROUPS,
-    RECORDING,
     prometheus_files,
 )
 
@@ -187,14 +186,13 @@ def promtool(*arguments: str) -> subprocess.CompletedProcess[str]:
 def stepped(config: Config, step_s: int) -> Config:
     """Return a configuration for evaluations so many seconds apart.
 
-    The last evaluation must still be seen, a block must hold two samples, and each reading counts for a step.
+    A block must hold two samples, and each reading counts for a step.
     """
     return replace(
         config,
-        gate_s=max(config.gate_s, step_s + 300),
         block_s=max(config.block_s, step_s),
         fast_block_s=max(config.fast_block_s, step_s),
-        baseline_interval_s=max(config.baseline_interval_s, step_s),
+        wander_interval_s=max(config.wander_interval_s, step_s),
     )
 
 
@@ -221,12 +219,17 @@ def run(
     """
     config = stepped(config or Config(), step_min * 60)
     rules = rule_files(config)
-    group = rules[ALERT_RULES]["groups"][0]
-    group["rules"] = [rule for rule in group["rules"] if rule["alert"] in only]
-    assert len(group["rules"]) == len(set(only))
-    if not any("ragtrace:" in rule["expr"] for rule in group["rules"]):
-        rules.pop(RECORDING, None)
+    groups = rules[ALERT_RULES]["groups"]
+    loaded = [rule for group in groups for rule in group["rules"] if rule.get("alert") in only]
+    assert len(loaded) == len(set(only))
+    # Alerts come last: after hours, a message would find no series of a group behind its alert's.
+    for group in groups:
+        is_last = group["name"] == ALERT_GROUP
+        group["rules"] = loaded if is_last else [rule for rule in group["rules"] if "record" in rule]
+    if not any("ragtrace:" in rule["expr"] for rule in loaded):
+        rules = {ALERT_RULES: {"groups": [group for group in groups if group["name"] == ALERT_GROUP]}}
     write_rules(folder, rules)
+    names = {group["name"] for document in rules.values() for group in document["groups"]}
     test: dict[str, Any] = {"interval": f"{step_min}m", "input_series": list(series)}
     if checks:
         test["promql_expr_test"] = list(checks)
@@ -235,7 +238,7 @@ def run(
     document = {
         "rule_files": list(rules),
         "evaluation_interval": f"{step_min}m",
-        "group_eval_order": [name for name in GROUPS if RECORDING in rules or name == ALERT_GROUP],
+        "group_eval_order": [name for name in GROUPS if name in names],
         "tests": [test],
     }
     file = folder / "test.yaml"

@@ -1,10 +1,11 @@
 """Rule F in numpy, from sums of slots: an independent reference of the PromQL, many services at once.
 
-D is the drop of a window below its baseline, turned where lower is better. A window fires when D exceeds its tolerance and
+D is the drop of a window below its baseline, turned where lower is better. A window fires when
 
-    z = (D - 1 / n) / sqrt(max(S2, R2) + 1.5 T2) > sqrt(k^2 + 2 ln(watched series)).
+    D > max(tolerance, 1 / n + sqrt(k^2 + 2 ln(watched series)) error), error = sqrt(max(S2, R2) + 1.5 T2).
 
 S2 is the sampling variance, R2 the variance between hours, T2 the variance by which the service's own mean wanders.
+A fall pages when the shortest window fires and D exceeds `fall`.
 Sums before the first slot are 0, so a young baseline is of the scores that exist, as in Prometheus.
 """
 
@@ -90,11 +91,13 @@ class Comparison:
     r2: Array
     one_score: Array
     """1 / effective number of scores in the window."""
+    of_score: Array
+    """Variance of one score in the baseline."""
 
     @classmethod
     def of(cls, sums: Sums, arm: Arm, config: Config, *, is_down: bool = False, every: int = 1) -> Comparison:
         """Compare the window of an arm that ends at the slots' ends."""
-        ago_s = config.day_window_s if arm.base == "day" else arm.window_s
+        ago_s = config.baseline_ends_s[arm.base]
         window, base = Window.of(sums, arm.window_s, every=every), Window.of(sums, config.baseline_s, ago_s, every)
         with np.errstate(divide="ignore", invalid="ignore"):
             enough = (window.n_eff >= config.min_n_eff) & (base.n_eff >= config.min_baseline_n_eff)
@@ -102,11 +105,16 @@ class Comparison:
             drop = (window.mean - base.mean) if is_down else (base.mean - window.mean)
             s2 = base.s2 * (1 / window.n_eff + 1 / base.n_eff)
             r2 = _between_blocks(sums, arm, window, every) + base.s2 / base.n_eff
-            return cls(drop * rest, s2 * rest, r2 * rest, rest / window.n_eff)
+            return cls(drop * rest, s2 * rest, r2 * rest, rest / window.n_eff, base.s2 * rest)
 
-    def z(self, t2: Array | float) -> Array:
-        """Return z, given the variance of the wander."""
-        return (self.drop - self.one_score) / np.sqrt(np.fmax(self.s2, self.r2) + WANDER_FACTOR * t2)
+    def error(self, t2: Array | float) -> Array:
+        """Return the standard error of the drop, given the variance of the wander."""
+        return np.sqrt(np.fmax(self.s2, self.r2) + WANDER_FACTOR * t2)
+
+    def limit(self, arm: Arm, t2: Array | float, series: Array | float = 1) -> Array:
+        """Return the drop at which the window fires, where so many series are watched."""
+        errors = np.sqrt(arm.z**2 + 2 * np.log(series))
+        return np.maximum(arm.tolerance, self.one_score + errors * self.error(t2))
 
 
 @dataclass(frozen=True)
@@ -122,44 +130,49 @@ class Readings:
         found = {arm.name: Comparison.of(sums, arm, config, is_down=is_down, every=every) for arm in arms(config)}
         return cls(found, wanders(found, config, every))
 
-    def fires(self, config: Config, series: int = 1) -> NDArray[np.bool_]:
+    def fires(self, config: Config, series: Array | float = 1) -> NDArray[np.bool_]:
         """Return whether any window fires, where so many series are watched."""
         return np.logical_or.reduce([self._fires(arm, config, series) for arm in arms(config)])
 
-    def _fires(self, arm: Arm, config: Config, series: int) -> NDArray[np.bool_]:
-        """Compare one window with its limit; a window of several days is silent once the last day is back."""
-        found, limit = self.found[arm.name], np.sqrt(arm.z**2 + 2 * np.log(series))
-        is_beyond = (found.drop > arm.tolerance) & (found.z(self.t2[arm.name]) > limit)
+    def falls(self, config: Config, series: Array | float = 1) -> NDArray[np.bool_]:
+        """Return whether a fall pages."""
+        (fast,) = (arm for arm in arms(config) if arm.name == "fast")
+        return self._fires(fast, config, series) & (self.found["fast"].drop > config.fall)
+
+    def _fires(self, arm: Arm, config: Config, series: Array | float) -> NDArray[np.bool_]:
+        """Compare one window with its limit; the week is silent once the last day is back."""
+        found = self.found[arm.name]
+        is_beyond = found.drop > found.limit(arm, self.t2[arm.name], series)
         if arm.window_s <= config.day_window_s:
             return is_beyond
         return is_beyond & ~(self.found["day"].drop < config.tolerance / 2)
 
 
 def wanders(found: dict[str, Comparison], config: Config, every: int = 1) -> dict[str, Array]:
-    """Return T2 of each window, learnt from its earlier comparisons; long windows take at least the day's, capped."""
-    own = {arm.name: _learnt(found[arm.name], config, arm.wander_cap, every) for arm in arms(config)}
-    of_day = np.minimum(own["day"], config.wander_cap**2)
-    return own | {name: np.maximum(own[name], of_day) for name in ("days", "week")}
+    """Return T2 of each window, learnt from its own earlier comparisons."""
+    return {arm.name: _learnt(found[arm.name], config, arm.wander_cap, every) for arm in arms(config)}
 
 
-def limits(z_of_series: list[dict[str, Array]], config: Config) -> dict[str, Array]:
-    """Return the z at which each window fires: the series that are compared in a slow window are counted."""
-    slow = [[it[name] for name in ("day", "days", "week")] for it in z_of_series]
-    compared = (~np.isnan(slow)).any(axis=1).sum(axis=0)
-    return {arm.name: np.sqrt(arm.z**2 + 2 * np.log(np.maximum(compared, 1))) for arm in arms(config)}
+def compared(found: list[dict[str, Comparison]]) -> Array:
+    """Return how many series are compared in the windows of a day and a week, at least 1."""
+    slow = [[it[name].drop for name in ("day", "week")] for it in found]
+    return np.maximum((~np.isnan(slow)).any(axis=1).sum(axis=0), 1)
 
 
 def _learnt(found: Comparison, config: Config, cap: float, every: int) -> Array:
-    """Average D^2 - S2 over the past, shrink it to the prior, and bound it: half of the prior, cap or times S2."""
+    """Average D^2 - S2 over the past, shrink it to the prior, and bound it: at least the prior, at most cap or times S2.
+
+    The prior is at most the sampling variance of `wander_scores` scores, so a metric near 0 or 1 has a smaller one.
+    """
     readings = found.drop**2 - found.s2
     has = ~np.isnan(readings)
-    prior, step_s = config.wander_prior**2, every * SLOT_S
+    prior, step_s = np.fmin(found.of_score / config.wander_scores, config.wander_prior**2), every * SLOT_S
     last = np.arange(readings.shape[-1]) - config.wander_rest_s // step_s + 1  # the reading of that moment counts
     first = last - config.wander_s // step_s
     count, total = (_between(_running(it), first, last) for it in (has.astype(float), np.where(has, readings, 0.0)))
     weight = config.wander_weight_s / step_s
     most = np.fmax(cap**2, config.wander_sampling * found.s2)
-    return np.clip((total + weight * prior) / (count + weight), config.wander_floor * prior, most)
+    return np.fmin(np.fmax((total + weight * prior) / (count + weight), prior), most)
 
 
 def _between_blocks(sums: Sums, arm: Arm, window: Window, every: int) -> Array:
@@ -169,8 +182,7 @@ def _between_blocks(sums: Sums, arm: Arm, window: Window, every: int) -> Array:
     last = sums.ends(every) // length
     first = last - arm.window_s // arm.block_s
     w2, wwx, wx2, weight = (_between(_running(it), first, last) for it in (w**2, w * wx, wx**2, w))
-    squares = np.maximum(wx2 - 2 * window.mean * wwx + window.mean**2 * w2, 0)
-    return squares / (window.w * weight)
+    return np.maximum(wx2 - 2 * window.mean * wwx + window.mean**2 * w2, 0) / weight**2
 
 
 def _running(values: Array) -> Array:

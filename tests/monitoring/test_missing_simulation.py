@@ -41,7 +41,7 @@ def fires(chance, usual, per_day, wander, months=300, rise=0.0):
     lowest = low((m[:, end] - m[:, today]) / np.maximum(now, 1), np.maximum(now, 1))
     usual_share = (m[:, today] - m[:, begin]) / np.maximum(before, 1)
     has_risen = (lowest > usual_share + CONFIG.missing_rise) & (before >= CONFIG.min_baseline_n_eff)
-    return (now >= CONFIG.min_n_eff) & (has_risen | (lowest > CONFIG.missing_share))
+    return (now >= CONFIG.few) & (has_risen | (lowest > CONFIG.missing_share))
 
 
 @pytest.mark.parametrize(("wander", "most", "most_of_many"), [(0.01, 0.09, 0.02), (0.02, 0.11, 0.06)])

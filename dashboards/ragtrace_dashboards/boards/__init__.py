@@ -1,4 +1,4 @@
-"""The four boards as Grafana dashboard JSON."""
+"""The three boards as Grafana dashboard JSON."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ragtrace import semconv
-from ragtrace_dashboards.boards import investigate, overview, retrieval, scorer, scores
+from ragtrace_dashboards.boards import investigate, overview, scorer
 from ragtrace_dashboards.boards.panels import PROMETHEUS, grid
-from ragtrace_dashboards.config import INVESTIGATE, OVERVIEW, RETRIEVAL, SCORER, duration
-from ragtrace_dashboards.expressions import CUTOFF, JOB, METRIC, SERIES, SERVED, WORKFLOW, legend_of
+from ragtrace_dashboards.config import INVESTIGATE, OVERVIEW, SCORER, duration
+from ragtrace_dashboards.expressions import CUTOFF, JOB, METRIC, SERIES, WORKFLOW, legend_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,12 +24,18 @@ TAG = "ragtrace"
 
 OMITTED: Final = {
     semconv.DIAGNOSIS_N: "the effective number of diagnosed runs decides how sure a share is",
+    semconv.DIAGNOSIS_W2: "the recording rules take the effective number of diagnosed runs from it",
     semconv.CLIENT_TOKEN_USAGE: "the former name of the token counters, for one more release",
     semconv.ASSEMBLY: "counts of `ragtrace serve` alone, which most installations do not run",
     semconv.RECEIVER_REFUSED: "requests that `ragtrace serve` refused; its report and its log name the reasons",
     semconv.KAFKA_LAG: "of a queue on Kafka alone, whose own boards show the lag of every group",
     semconv.KAFKA_PARTITIONS: "of a queue on Kafka alone; an alert asks for it by name",
     semconv.PASS_RATIO: "shares of single processes cannot be averaged; boards compute the share from sums",
+    semconv.BASELINE_MEAN: "the recorded normal holds a frozen one; `ragtrace baseline show` lists them all",
+    semconv.BASELINE_SD: "the recorded drop that fires holds it; `ragtrace baseline show` lists them all",
+    semconv.BASELINE_N: "the recorded drop that fires holds it; `ragtrace baseline show` lists them all",
+    semconv.BASELINE_FROZEN_TIME: "`ragtrace baseline show` lists when each baseline was frozen",
+    semconv.ANCHOR_N: "the interval of the judge's change holds it; `ragtrace anchors show` has the number",
 }
 """Metrics of `ragtrace.semconv.METRICS` that stand on no board, each with the reason."""
 
@@ -75,40 +81,29 @@ class Board:
 
 def all_boards(config: Config) -> list[Board]:
     """Return the boards in the order in which a reader needs them."""
-    family = _metric(is_multi=True, only="|".join((*retrieval.RANKED, *retrieval.SET_FAMILY)))
-    before = [*_sources(), _job(), _workflow()]
-    behind = [_slice(), _slice_value(), _cutoff(), _window(config)]
+    prometheus, tempo = _sources()
+    chosen = [prometheus, _job(), _workflow()]
     return [
         Board(
             uid=OVERVIEW,
             title="RAG quality overview",
-            description="Begin here. Shows whether answers and retrieval are as good as before, and whether scores "
-            "suffice.",
+            description="Begin here. Is quality good now, since when not, where, and can the numbers be trusted?",
             rows=overview.rows(config),
-            variables=[*before, _metric(is_multi=True), *behind],
+            variables=chosen,
         ),
         Board(
             uid=INVESTIGATE,
             title="Investigate a drop",
-            description="Seven questions about one metric, in the order of the runbook.",
+            description="From an alert's workflow and metric to the answers, the stage and the command.",
             rows=investigate.rows(config),
-            variables=[*before, _metric(), *behind],
-        ),
-        Board(
-            uid=RETRIEVAL,
-            title="Retrieval and reranking",
-            description="Quality of the retrieved pool and of the selection, weak passages in the prompt, and "
-            "empty searches.",
-            rows=retrieval.rows(config),
-            variables=[*before, family, *behind],
+            variables=[prometheus, tempo, *chosen[1:], _metric(), _cutoff(), _slice(), _window(config)],
         ),
         Board(
             uid=SCORER,
             title="Scorer internals and cost",
-            description="Shows whether the scorer runs, keeps up and scores every sampled trace, and the judge's "
-            "cost.",
+            description="For who runs it: does the scorer run, keep up and lose nothing, and at what cost?",
             rows=scorer.rows(config),
-            variables=[_sources()[0], _job()],
+            variables=chosen[:2],
         ),
     ]
 
@@ -119,7 +114,7 @@ def boards(config: Config) -> dict[str, JsonObject]:
     Example:
         >>> from ragtrace_dashboards.config import Config
         >>> sorted(boards(Config()))
-        ['ragtrace-investigate', 'ragtrace-overview', 'ragtrace-retrieval', 'ragtrace-scorer']
+        ['ragtrace-investigate', 'ragtrace-overview', 'ragtrace-scorer']
     """
     return {board.uid: board.json() for board in all_boards(config)}
 
@@ -203,15 +198,11 @@ def _workflow() -> JsonObject:
     return _query("workflow", "Workflow", query, is_multi=True, all_value=".*")  # a run may have no workflow
 
 
-def _metric(*, is_multi: bool = False, only: str = "") -> JsonObject:
+def _metric() -> JsonObject:
     query = f"label_values({SERIES[semconv.SCORE_N]}{{{JOB}}}, {METRIC})"
-    found = _query("metric", "Metric", query, is_multi=is_multi)
-    if not is_multi:
-        found["current"] = {"selected": True, "text": "faithfulness", "value": "faithfulness"}
-    if only:
-        found["regex"] = f"/^({only})$/"
-        found["allValue"] = only
-    return found
+    variable = _query("metric", "Metric", query, is_multi=False)
+    variable["current"] = {"selected": True, "text": "faithfulness", "value": "faithfulness"}
+    return variable
 
 
 def _cutoff() -> JsonObject:
@@ -221,16 +212,11 @@ def _cutoff() -> JsonObject:
 
 
 def _slice() -> JsonObject:
-    return _custom("slice", "Slice by", scores.SLICES, "workflow")
-
-
-def _slice_value() -> JsonObject:
-    query = f"label_values({SERIES[semconv.SCORE_N]}{{{SERVED}}}, $slice)"
-    return _query("slice_value", "Slices", query, is_multi=True)
+    return _custom("slice", "Slice by", investigate.SLICES, "workflow")
 
 
 def _window(config: Config) -> JsonObject:
-    seconds = sorted({config.fast_window_s, config.day_window_s, config.days_window_s})
+    seconds = sorted({config.fast_window_s, config.day_window_s, config.week_window_s})
     names = [duration(it) for it in seconds]
     return _custom("window", "Window", {name: name for name in names}, duration(config.day_window_s))
 

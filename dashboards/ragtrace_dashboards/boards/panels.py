@@ -16,7 +16,10 @@ COLUMNS = 24
 NO_VALUE = "no data"
 NO_LEGEND = {"legend": True, "tooltip": False, "viz": False}
 
-Kind = Literal["stat", "timeseries", "table", "heatmap", "bargauge"]
+NOT_RECORDED = "not recorded: no score yet, or the recording rules are not loaded"
+"""Text for no value of a panel that reads recorded series alone."""
+
+Kind = Literal["stat", "timeseries", "table", "heatmap", "text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ class Panel:
         number: its id on the board, never reused: alerts link to it.
         title: a question or a noun, short.
         description: advice to the reader, 40 characters at least.
-        queries: the queries whose results it shows.
+        queries: the queries whose results it shows; a text has none.
         kind: Grafana's panel type.
         unit: Grafana's unit id.
         width: columns of 24.
@@ -97,8 +100,6 @@ class Panel:
         transformations: Grafana's data transformations.
         options: differences from the kind's own options.
         custom: differences from the kind's own field options.
-        repeat: variable for whose every value the panel is drawn once.
-        interval: smallest step of a series, as ``15m``; empty = Grafana's.
         decimals: digits shown, None = Grafana's.
         nothing: text shown where the queries give nothing.
     """
@@ -119,15 +120,13 @@ class Panel:
     transformations: Sequence[JsonObject] = ()
     options: Mapping[str, Json] = field(default_factory=dict)
     custom: Mapping[str, Json] = field(default_factory=dict)
-    repeat: str = ""
-    interval: str = ""
     decimals: int | None = None
     nothing: str = NO_VALUE
 
     def json(self, x: int, y: int) -> JsonObject:
         """Return the panel with its place in the grid."""
         shown: JsonObject = {
-            "datasource": dict(TEMPO if isinstance(self.queries[0], Search) else PROMETHEUS),
+            "datasource": dict(TEMPO if self.queries and isinstance(self.queries[0], Search) else PROMETHEUS),
             "description": self.description,
             "fieldConfig": {"defaults": self._defaults(), "overrides": list(self.overrides)},
             "gridPos": {"h": self.height, "w": self.width, "x": x, "y": y},
@@ -138,10 +137,6 @@ class Panel:
             "transformations": list(self.transformations),
             "type": self.kind,
         }
-        if self.interval:
-            shown["interval"] = self.interval
-        if self.repeat:
-            shown |= {"maxPerRow": 3, "repeat": self.repeat, "repeatDirection": "h"}
         return shown
 
     def _defaults(self) -> JsonObject:
@@ -159,38 +154,24 @@ class Panel:
         return shown | {key: value for key, value in limits.items() if value is not None}
 
 
-class Place(TypedDict, total=False):
-    """Number and size of a panel that several boards share."""
+class Heading(TypedDict, total=False):
+    """Number, words and size of a panel that several boards share."""
 
     number: Required[int]
+    title: Required[str]
+    description: Required[str]
     width: int
     height: int
-    repeat: str
-
-
-class Words(TypedDict):
-    """Number and words of a panel that several boards share."""
-
-    number: int
-    title: str
-    description: str
-
-
-class Heading(Words, total=False):
-    """The same with its size."""
-
-    width: int
-    height: int
-    repeat: str
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A heading of a board and the panels below it."""
+    """A heading of a board and the panels below it; an empty title is no heading."""
 
     number: int
     title: str
     panels: Sequence[Panel]
+    is_collapsed: bool = False
 
 
 def grid(rows: Iterable[Row]) -> list[JsonObject]:
@@ -206,21 +187,25 @@ def grid(rows: Iterable[Row]) -> list[JsonObject]:
     placed: list[JsonObject] = []
     y = 0
     for row in rows:
-        place = {"h": 1, "w": COLUMNS, "x": 0, "y": y}
-        placed.append(
-            {
-                "collapsed": False, "gridPos": place, "id": row.number, "panels": [], "title": row.title,
-                "type": "row",
-            }
-        )  # fmt: skip
-        y += 1
+        below: list[JsonObject] = []
+        if row.title:
+            placed.append(
+                {
+                    "collapsed": row.is_collapsed, "gridPos": {"h": 1, "w": COLUMNS, "x": 0, "y": y},
+                    "id": row.number, "panels": below if row.is_collapsed else [], "title": row.title,
+                    "type": "row",
+                }
+            )  # fmt: skip
+            y += 1
         tops = [y] * COLUMNS  # first free grid row of each column
         for panel in row.panels:
             places = range(COLUMNS - panel.width + 1)
             top, x = min((max(tops[x : x + panel.width]), x) for x in places)  # the highest, of these the leftmost
-            placed.append(panel.json(x, top))
+            below.append(panel.json(x, top))
             tops[x : x + panel.width] = [top + panel.height] * panel.width
-        y = max(tops)
+        if not row.is_collapsed:
+            placed += below
+            y = max(tops)
     return placed
 
 
@@ -274,7 +259,7 @@ def _mappings(states: Sequence[tuple[str, str]]) -> list[JsonObject]:
     return [{"options": options, "type": "value"}]
 
 
-_LEGEND: JsonObject = {"calcs": ["lastNotNull"], "displayMode": "list", "placement": "bottom", "showLegend": True}
+_LEGEND: JsonObject = {"calcs": [], "displayMode": "list", "placement": "bottom", "showLegend": True}
 _REDUCE: JsonObject = {"calcs": ["lastNotNull"], "fields": "", "values": False}
 _OPTIONS: dict[str, JsonObject] = {
     "stat": {
@@ -289,10 +274,7 @@ _OPTIONS: dict[str, JsonObject] = {
         "rowsFrame": {"layout": "auto"}, "tooltip": {"mode": "single", "yHistogram": True},
         "yAxis": {"axisPlacement": "left", "reverse": False},
     },
-    "bargauge": {
-        "displayMode": "basic", "minVizHeight": 16, "minVizWidth": 8, "orientation": "horizontal",
-        "reduceOptions": _REDUCE, "showUnfilled": True, "valueMode": "color",
-    },
+    "text": {"mode": "markdown"},
 }  # fmt: skip
 _CUSTOM: dict[str, JsonObject] = {
     "timeseries": {

@@ -41,5 +41,5 @@ def receiver_files(config: Config) -> dict[str, str]:
         TEMPLATE: template,
         ALERTMANAGER: _ALERTMANAGER_HEAD + yaml_text(alertmanager_config(config)),
         CONTACT_POINTS: _CONTACT_POINTS_HEAD + yaml_text(contact_points(config, template)),
-        POLICIES: _POLICIES_HEAD + yaml_text(notification_policies()),
+        POLICIES: _POLICIES_HEAD + yaml_text(notification_policies(config)),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ragtrace_dashboards.expressions import METRIC, WORKFLOW
-from ragtrace_dashboards.receivers.routing import DEFAULT, GROUP_INTERVAL, OURS, ROUTES, chosen
+from ragtrace_dashboards.receivers.routing import DEFAULT, GROUP_INTERVAL_S, OURS, ROUTES, chosen, wait
 
 if TYPE_CHECKING:
     from ragtrace_dashboards.config import Config
@@ -17,7 +17,8 @@ _BOARD: Final = '{{ template "ragtrace.board" . }}'
 _RUNBOOK: Final = '{{ template "ragtrace.runbook" . }}'
 """Links of the group's first alert; left out where the pack has no address."""
 
-_QUALITY: Final = "Ragtrace.+Drift|RagtraceLowScores|RagtraceScoresMissing|RagtraceDriftBlind"
+_DRIFT: Final = "Ragtrace.+Drift|RagtraceQualityFall"
+_QUALITY: Final = f"{_DRIFT}|RagtraceLowScores|RagtraceScoresMissing|RagtraceDriftBlind"
 """Alerts over scores, which say nothing new while nothing is scored."""
 
 
@@ -28,20 +29,20 @@ def alertmanager_config(config: Config) -> JsonObject:
         "route": {
             "receiver": DEFAULT,
             "group_by": ["alertname", "job"],
-            "group_interval": GROUP_INTERVAL,
-            "routes": [_route(it) for it in ROUTES],
+            "group_interval": wait(config, GROUP_INTERVAL_S),
+            "routes": [_route(it, config) for it in ROUTES],
         },
         "inhibit_rules": _inhibit_rules(),
         "receivers": [_receiver(it, config) for it in ROUTES],
     }
 
 
-def _route(route: Route) -> JsonObject:
+def _route(route: Route, config: Config) -> JsonObject:
     return {
         "matchers": [f'alertname=~"{OURS}"', f'severity="{route.severity}"'],
         "receiver": route.name,
         "group_by": list(route.group_by),
-        "group_wait": route.group_wait,
+        "group_wait": wait(config, route.group_wait_s),
         "repeat_interval": route.repeat_interval,
     }
 
@@ -53,7 +54,9 @@ def _inhibit_rules() -> list[JsonObject]:
         _inhibit([silent], f'alertname=~"{_QUALITY}"', "job"),
         # Prometheus scraped nothing of ragtrace: the alert has no job.
         _inhibit([silent, 'job=""'], f'alertname=~"{_QUALITY}"'),
-        _inhibit(['alertname=~"Ragtrace.+Drift"'], 'alertname="RagtraceLowScores"', "job", WORKFLOW, METRIC),
+        # It pages for what the other one warns of.
+        _inhibit(['alertname="RagtraceQualityFall"'], 'alertname="RagtraceQualityDrift"', "job", WORKFLOW, METRIC),
+        _inhibit([f'alertname=~"{_DRIFT}"'], 'alertname="RagtraceLowScores"', "job", WORKFLOW, METRIC),
         # An evaluation that fails is a missing score.
         _inhibit(['alertname="RagtraceJudgeErrors"'], 'alertname="RagtraceScoresMissing"', "job", METRIC),
         # What waits for tomorrow's budget comes late.

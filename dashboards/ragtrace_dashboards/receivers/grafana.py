@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ragtrace_dashboards.expressions import WORKFLOW
-from ragtrace_dashboards.receivers.routing import DEFAULT, GROUP_INTERVAL, OURS, ROUTES, chosen
+from ragtrace_dashboards.receivers.routing import DEFAULT, GROUP_INTERVAL_S, OURS, ROUTES, chosen, wait
 
 if TYPE_CHECKING:
     from ragtrace_dashboards.alerts import Severity
@@ -31,7 +31,7 @@ def contact_points(config: Config, template: str) -> JsonObject:
     }
 
 
-def notification_policies() -> JsonObject:
+def notification_policies(config: Config) -> JsonObject:
     """Return the policies. A file of policies replaces those of the whole organisation."""
     return {
         "apiVersion": 1,
@@ -40,19 +40,19 @@ def notification_policies() -> JsonObject:
                 "orgId": 1,
                 "receiver": DEFAULT,
                 "group_by": ["grafana_folder", "alertname"],
-                "routes": [_policy(it) for it in ROUTES],
+                "routes": [_policy(it, config) for it in ROUTES],
             }
         ],
     }
 
 
-def _policy(route: Route) -> JsonObject:
+def _policy(route: Route, config: Config) -> JsonObject:
     return {
         "receiver": route.name,
         "object_matchers": [["alertname", "=~", OURS], ["severity", "=", route.severity]],
         "group_by": list(route.group_by),
-        "group_wait": route.group_wait,
-        "group_interval": GROUP_INTERVAL,
+        "group_wait": wait(config, route.group_wait_s),
+        "group_interval": wait(config, GROUP_INTERVAL_S),
         "repeat_interval": route.repeat_interval,
     }
 

@@ -192,8 +192,8 @@ def _report(choice: BaselineFilter, found: list[FrozenBaseline], kept: dict[Seri
 
 def _too_few_for_alerts(baseline: Baseline) -> str:
     return (
-        f"{_effective(baseline)} effective scores are too few for alerts: they leave that baseline aside below"
-        f" {LEAST}. Rules of Prometheus take their rolling one, those of Grafana compare with nothing."
+        f"{_effective(baseline)} effective scores are too few for alerts: below {LEAST} they leave that baseline"
+        " aside, and take their rolling one."
     )
 
 

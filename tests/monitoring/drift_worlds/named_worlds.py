@@ -5,12 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from tests.monitoring.drift_worlds.worlds import BINARY, FIVE, HOUR, MIDDLING, NEAR_PERFECT, SMOOTH, World
+from tests.monitoring.drift_worlds.worlds import (
+    BINARY,
+    FIVE,
+    HOUR,
+    MIDDLING,
+    NEAR_PERFECT,
+    SMOOTH,
+    UNINVENTED,
+    World,
+)
 
 VOLUMES: Final = (20, 50, 200, 1_000, 5_000)
 """Scores a day."""
 
 USUAL: Final = World(wander=0.006, topic_traffic=0.3)
+INVENTIONS: Final = replace(USUAL, shape=UNINVENTED, wander=0.002, topic_bad=0.1)
 _THREE_TURNS: Final = replace(USUAL, turns=3, lags=(0, 1))
 _TWICE: Final = replace(USUAL, turns=2, lags=(0, HOUR // 2, 2 * HOUR, 6 * HOUR, 15 * HOUR))
 
@@ -41,8 +51,19 @@ WORLDS: Final[dict[str, World]] = {
     "17 days after the start": replace(USUAL, history=17),
     "24 days after the start": replace(USUAL, history=24),
     "31 days after the start": replace(USUAL, history=31),
+    "a holiday week": replace(USUAL, holiday=(0.25, 0.02)),
+    "ends of months": replace(USUAL, month_end=(1.5, 0.015)),
+    "weekly deploys, .1 lower for an hour": replace(USUAL, release=0.01, deploy=0.1),
+    "sessions of six turns": replace(_THREE_TURNS, turns=6),
+    "sessions of twelve turns": replace(_THREE_TURNS, turns=12),
+    "50 questions, asked again and again": replace(USUAL, questions=50),
+    "inventions in one answer of twenty": INVENTIONS,
+    "a topic for six hours": replace(USUAL, topic_hours=6, topic_bad=0.5),
 }
 DOUBLED: Final = "a topic doubles the traffic"
+TOPIC: Final = "a topic for six hours"
+BURSTS: Final = (DOUBLED, TOPIC)
+"""Worlds in which the quality falls for hours: an alarm is counted as a false one, and is none."""
 
 UNSEEN: Final[dict[str, World]] = {
     "wander, weekends, topics and sessions": World(

@@ -1,8 +1,9 @@
-"""Measure rule F in a world: how often it is wrong, and how soon it sees a drop."""
+"""Measure rule F in a world: how often it is wrong and how often it pages, and how soon it sees a drop."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from tests.monitoring.drift_worlds.worlds import DAY, HOUR
 from tests.monitoring.rule_f import Readings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+WORKFLOW: Final = 12
+"""Metrics of one workflow, about as many as are watched."""
 FAMILY: Final = 50
-"""Series of ten workflows with five metrics."""
+"""Series of about four workflows."""
 SEED: Final = 15
 _AT_ONCE = 50  # services in memory
 
@@ -58,14 +61,55 @@ def false_alarms(world: World, per_day: int, months: int, seed: int = SEED, conf
     return Months(np.concatenate(alone), np.concatenate(in_family))
 
 
+def of_workflow(world: World, per_day: int, months: int, seed: int = SEED) -> NDArray[np.bool_]:
+    """Return whether any of a workflow's metrics had a false alarm: they share its traffic and its level."""
+    config, found = Config(), []
+    rng = np.random.default_rng([seed, per_day])
+    for begin in range(0, months, _AT_ONCE):
+        metrics = world.draw_metrics(rng, min(_AT_ONCE, months - begin), per_day)
+        fired = [
+            Readings.of(sums, config, every=HOUR).fires(config, WORKFLOW) for sums, _ in islice(metrics, WORKFLOW)
+        ]
+        found.append(np.any(fired, axis=0)[:, world.history * DAY // HOUR + 1 :].any(axis=1))
+    return np.concatenate(found)
+
+
 def delays(world: World, per_day: int, steps: int, seed: int = SEED, series: int = 1) -> Array:
     """Return days from each drop to its alarm, inf = none in the world's days; one that fired before is left out."""
+    return _delays(world, per_day, steps, seed, HOUR, lambda it, config: it.fires(config, series))
+
+
+def page_delays(world: World, per_day: int, steps: int, seed: int = SEED, series: int = 1) -> Array:
+    """Return the same of pages."""
+    return _delays(world, per_day, steps, seed, 1, lambda it, config: it.falls(config, series))
+
+
+def pages(world: World, per_day: int, services: int, seed: int = SEED, series: int = 1) -> Array:
+    """Return how often each service pages in 90 days without a drop; a page ends after a quiet hour."""
+    config, found = Config(), []
+    world = replace(world, days=90)
+    for sums, _drops in drawn(world, per_day, services, seed):
+        falls = Readings.of(sums, config).falls(config, series)[:, world.history * DAY + 1 :]
+        before = np.concatenate([np.zeros_like(falls[:, : HOUR + 1]), falls], axis=1)
+        quiet = ~np.any([before[:, at : at + falls.shape[1]] for at in range(HOUR + 1)], axis=0)
+        found.append((falls & quiet).sum(axis=1))
+    return np.concatenate(found)
+
+
+def _delays(
+    world: World,
+    per_day: int,
+    steps: int,
+    seed: int,
+    every: int,
+    fires: Callable[[Readings, Config], NDArray[np.bool_]],
+) -> Array:
     config, found = Config(), []
     for sums, begins in drawn(world, per_day, steps, seed):
-        fires, ends = Readings.of(sums, config, every=HOUR).fires(config, series), sums.ends(HOUR)
+        fired, ends = fires(Readings.of(sums, config, every=every), config), sums.ends(every)
         is_after = ends > begins[:, None]
-        before = (fires & ~is_after & (ends > world.history * DAY)).any(axis=1)
-        after = fires & is_after
+        before = (fired & ~is_after & (ends > world.history * DAY)).any(axis=1)
+        after = fired & is_after
         days = np.where(after.any(axis=1), (ends[after.argmax(axis=1)] - begins) / DAY, np.inf)
         found.append(days[~before])
     return np.concatenate(found)

@@ -18,6 +18,7 @@ from tests.monitoring.drift_worlds.worlds import (
     NEAR_PERFECT,
     NINE,
     SMOOTH,
+    UNINVENTED,
     WEEK,
     World,
 )
@@ -96,8 +97,61 @@ def test_a_topic_adds_traffic_and_bad_answers():
     assert np.diff(means(topic, HOUR), axis=1).min() < -0.05 < np.diff(means(usual, HOUR), axis=1).min()
 
 
+def test_a_topic_lasts_for_its_hours():
+    short, long = (
+        drawn(replace(STILL, history=60, topic_traffic=1.0, topic_hours=it), 500_000).w[:, -1].mean()
+        for it in (2, 6)
+    )
+    assert (long - 64 * 500_000) / (short - 64 * 500_000) == pytest.approx(3, abs=0.4)
+
+
+def test_a_holiday_is_a_quiet_week_of_lower_scores():
+    world = replace(STILL, history=10, days=30, holiday=(0.25, 0.02))
+    usual, holiday = (drawn(it) for it in (replace(world, holiday=(1.0, 0.0)), world))
+    days = [np.diff(it.w[:, ::DAY], axis=1) for it in (usual, holiday)]
+    is_holiday = days[1] / days[0] < 0.5
+    assert (is_holiday.sum(axis=1) == 7).all()
+    assert not is_holiday[:, :10].any()
+    assert (days[1] / days[0])[is_holiday].mean() == pytest.approx(0.25, abs=0.01)
+    assert (means(usual) - means(holiday))[is_holiday].mean() == pytest.approx(0.02, abs=0.002)
+
+
+def test_a_month_ends_with_two_busy_days_of_lower_scores():
+    world = replace(STILL, history=60, days=30, month_end=(1.5, 0.015))
+    usual, ends = (drawn(it) for it in (replace(world, month_end=(1.0, 0.0)), world))
+    more = np.diff(ends.w[:, ::DAY], axis=1) / np.diff(usual.w[:, ::DAY], axis=1)
+    is_end = more > 1.25
+    assert (is_end.sum(axis=1) == 6).all()
+    assert more[is_end].mean() == pytest.approx(1.5, abs=0.02)
+    assert (means(usual) - means(ends))[is_end].mean() == pytest.approx(0.015, abs=0.002)
+
+
+def test_the_hour_after_a_deploy_is_lower():
+    usual, deploys = (means(drawn(replace(STILL, history=60, deploy=it), 2_000_000), HOUR) for it in (0.0, 0.1))
+    assert np.sum(usual - deploys, axis=1).mean() == pytest.approx(0.1 * 64 / 7, rel=0.1)
+    assert (deploys < 0.89).mean() == pytest.approx(1.5 / 168, rel=0.4)  # an hour of the clock holds one, or a part
+
+
+def test_repeated_questions_are_few_clusters():
+    """Of 50 questions by Zipf's law, however often they are asked: four hours have at most 12 effective scores."""
+    few, many = (drawn(World(questions=50, history=10, days=4), per_day=it) for it in (1_000, 20_000))
+    n = [np.nanmean(Window.of(it, 86_400).n_eff[:, 2 * DAY :: DAY]) for it in (few, many)]
+    assert 50 <= n[0] <= n[1] <= 75
+    world = World(of_day=0.0, questions=50, history=10, days=4)
+    sums = drawn(world, per_day=1_000, months=200)
+    day = Window.of(sums, 86_400, every=DAY)
+    assert (day.s2 / day.n_eff)[:, 1:].mean() == pytest.approx(means(sums).var(axis=0).mean(), rel=0.15)
+
+
+def test_inventions_are_rare_and_another_tenth_of_them_is_a_fall():
+    assert UNINVENTED.good[-1] == pytest.approx(0.945)
+    assert UNINVENTED.good_mean == pytest.approx(0.97, abs=0.001)
+    assert UNINVENTED.bad_share(0.06) == pytest.approx(0.11, abs=0.005)
+
+
 @pytest.mark.parametrize(
-    ("name", "effect"), [("sessions of three turns", 3), ("every question twice within hours", 2)]
+    ("name", "effect"),
+    [("sessions of three turns", 3), ("sessions of twelve turns", 12), ("every question twice within hours", 2)],
 )
 def test_clusters_are_counted_as_one(name, effect):
     for world, share in ((WORLDS[name], 1 / effect), (replace(WORLDS[name], is_clustered=False), 1)):
@@ -128,7 +182,7 @@ def test_the_reference_measures_the_three_variances():
         Readings.of(drawn(World(of_day=0.0, days=1, wander=it), 5_000, 50), CONFIG, every=HOUR).t2["day"][:, -1]
         for it in (0.0, 0.02)
     )
-    assert calm == pytest.approx(CONFIG.wander_floor * CONFIG.wander_prior**2, rel=0.05)
+    assert calm == pytest.approx(0.197**2 / CONFIG.wander_scores, rel=0.05)  # a little less than the prior
     assert np.median(rough) == pytest.approx(CONFIG.wander_cap**2)
 
 

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from ragtrace.telemetry.metrics.clusters import LIFETIME_S
 from tests.monitoring.rule_f import SLOT_S, Sums
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 HOUR: Final = 3_600 // SLOT_S
 DAY: Final = 24 * HOUR
 WEEK: Final = 7 * DAY
+CLUSTER: Final = int(LIFETIME_S) // SLOT_S
+"""Slots for which the counters know a question or a session."""
 LEARNT: Final = 49
 """Days before the first look, of which the wander of the slow windows is learnt in full."""
 
@@ -64,6 +69,8 @@ FIVE: Final = Shape.of([0, 0.25, 0.5, 0.67, 1], [0.025, 0.025, 0.04, 0.05, 0.86]
 BINARY: Final = Shape.of([0, 1], [0.08, 0.92], [0.7, 0.3])
 NEAR_PERFECT: Final = Shape.of([0, 0.5, 0.8, 1], [0.005, 0.008, 0.005, 0.982], [0.4, 0.4, 0.1, 0.1])
 SMOOTH: Final = Shape.of([float(it) for it in _TWENTY], _beta(11.5, 1, _TWENTY), _beta(4, 5, _TWENTY))
+UNINVENTED: Final = Shape.of([0, 0.5, 0.67, 0.75, 1], [0.015, 0.016, 0.012, 0.012, 0.945], [0.3, 0.3, 0.2, 0.2, 0])
+"""1 less the share of invented specifics: one answer of twenty has some. With them in another tenth it is .06 lower."""
 MIDDLING: Final = Shape.of([0, 0.25, 0.5, 0.75, 1], [0.1, 0.1, 0.15, 0.15, 0.5], [0.4, 0.3, 0.2, 0.1, 0])
 
 
@@ -83,15 +90,21 @@ class World:
         weekend: fall of the mean on weekends.
         release: change of the mean at a release, once a week, up or down.
         is_walk: releases add up; otherwise each sets the level anew.
+        deploy: fall of the mean in the hour after a release.
         growth: factor of the traffic from a random time of the month on.
-        topic_traffic: what a hot topic adds to the usual traffic, for two hours, every four days.
+        topic_traffic: what a hot topic adds to the usual traffic, every four days.
         topic_bad: share of bad answers to it.
+        topic_hours: how long it lasts.
         turns: runs of a session, all with one score.
         lags: slots between two turns; each session has one of them.
         is_clustered: whether the counters know sessions.
+        questions: of which the traffic consists, by Zipf's law; 0 = each run asks another. The answers to a question
+            have one score for as long as the counters know it as one cluster.
         strata: (share of scored runs, weight, fall of the mean) of each stratum.
         bad_day: (chance, fall of the mean) of a day.
         batch: (share of the traffic, fall of the mean) of the hour from 3 am.
+        holiday: (factor of the traffic, fall of the mean) of a week that begins within the first 14 days of looking.
+        month_end: the same of the last two days of each month.
         season: amplitude of a rhythm of 30 days.
         fall_to: the mean after the drop; None = no drop.
         ramp_days: days that the drop takes.
@@ -108,15 +121,20 @@ class World:
     weekend: float = 0.0
     release: float = 0.0
     is_walk: bool = False
+    deploy: float = 0.0
     growth: float = 1.0
     topic_traffic: float = 0.0
     topic_bad: float = 0.3
+    topic_hours: int = 2
     turns: int = 1
     lags: tuple[int, ...] = (0,)
     is_clustered: bool = True
+    questions: int = 0
     strata: tuple[tuple[float, float, float], ...] = ((1.0, 1.0, 0.0),)
     bad_day: tuple[float, float] = (0.0, 0.0)
     batch: tuple[float, float] = (0.0, 0.0)
+    holiday: tuple[float, float] = (1.0, 0.0)
+    month_end: tuple[float, float] = (1.0, 0.0)
     season: float = 0.0
     fall_to: float | None = None
     ramp_days: float = 0.0
@@ -128,14 +146,26 @@ class World:
 
     def draw(self, rng: np.random.Generator, months: int, per_day: float) -> tuple[Sums, NDArray[np.int64]]:
         """Return the sums of so many services, and the slots at whose beginning their drops begin."""
+        return next(self.draw_metrics(rng, months, per_day))
+
+    def draw_metrics(
+        self, rng: np.random.Generator, months: int, per_day: float
+    ) -> Iterator[tuple[Sums, NDArray[np.int64]]]:
+        """Yield the same of one metric after another: they have the traffic and the level of the service."""
         is_weekend = (self.slots // DAY + rng.integers(7, size=(months, 1))) % 7 >= 5
         rate = self._traffic(rng, is_weekend, per_day)
-        bad = self.shape.bad_share(-self._level(rng, is_weekend))
+        level = self._level(rng, is_weekend)
+        for is_then, (traffic, fall) in self._seasons(rng, months):
+            rate *= np.where(is_then, traffic, 1.0)
+            level -= fall * is_then
+        bad = self.shape.bad_share(-level)
         self._add_topics(rng, rate, bad)
         begins = self.history * DAY + rng.integers(WEEK, size=months)
         if self.fall_to is not None:
             bad += (1 - bad) * self.shape.bad_share(self.shape.good_mean - self.fall_to) * self._fallen(begins)
-        return Sums.of_increments(*self._increments(rng, rate / self.turns, bad)), begins
+        increments = self._of_questions if self.questions else self._increments
+        while True:
+            yield Sums.of_increments(*increments(rng, rate / self.turns, bad)), begins
 
     def _traffic(self, rng: np.random.Generator, is_weekend: NDArray[np.bool_], per_day: float) -> Array:
         """Return the scores to expect in each slot; the quietest time is 2 am, weekends have .37 of a weekday's."""
@@ -151,6 +181,16 @@ class World:
     @property
     def _is_batch(self) -> NDArray[np.bool_]:
         return self.slots % DAY // HOUR == 3
+
+    def _seasons(
+        self, rng: np.random.Generator, months: int
+    ) -> Iterator[tuple[NDArray[np.bool_], tuple[float, float]]]:
+        """Yield when there are holidays and ends of a month, with what they do to traffic and mean."""
+        if self.holiday != (1.0, 0.0):
+            since = self.slots - self.history * DAY - rng.integers(14, size=(months, 1)) * DAY
+            yield (since >= 0) & (since < WEEK), self.holiday
+        if self.month_end != (1.0, 0.0):
+            yield (self.slots // DAY + rng.integers(30, size=(months, 1))) % 30 >= 28, self.month_end
 
     def _level(self, rng: np.random.Generator, is_weekend: NDArray[np.bool_]) -> Array:
         """Return how far the mean lies above its usual level in each slot."""
@@ -171,14 +211,14 @@ class World:
         """Return the level that the releases have set; the first week ends at a random time."""
         changes = self.release * rng.choice([-1.0, 1.0], (months, self.slots.size // WEEK + 2))
         levels = np.cumsum(changes, axis=1) if self.is_walk else changes
-        week = (self.slots + rng.integers(WEEK, size=(months, 1))) // WEEK
-        return np.take_along_axis(levels, week, axis=1)
+        since = self.slots + rng.integers(WEEK, size=(months, 1))
+        return np.take_along_axis(levels, since // WEEK, axis=1) - self.deploy * (since % WEEK < HOUR)
 
     def _add_topics(self, rng: np.random.Generator, rate: Array, bad: Array) -> None:
         if self.topic_traffic:
             share = self.topic_traffic / (1 + self.topic_traffic) * self.topic_bad
             for world, begin in np.argwhere(rng.random(rate.shape) < 1 / (4 * DAY)):
-                burst = (world, slice(begin, begin + 2 * HOUR))
+                burst = (world, slice(begin, begin + self.topic_hours * HOUR))
                 rate[burst] *= 1 + self.topic_traffic
                 bad[burst] += share
 
@@ -207,11 +247,34 @@ class World:
                     w2x2[:, later] += grows * weight**2 * x2[:, sooner]
         return w, wx, w2, w2x, w2x2
 
+    def _of_questions(
+        self, rng: np.random.Generator, rate: Array, bad: Array
+    ) -> tuple[Array, Array, Array, Array, Array]:
+        """Return the same of questions that are asked again: each is a cluster for `CLUSTER` slots, of one score."""
+        blocks = (len(rate), rate.shape[1] // CLUSTER, CLUSTER)
+        popular = 1 / np.arange(1, self.questions + 1)
+        below = np.cumsum(self._chances(bad[:, ::CLUSTER]), axis=-1)[..., :-1]
+        w, wx, w2, w2x, w2x2 = (np.zeros(blocks) for _ in range(5))
+        for share in popular / popular.sum():
+            luck = rng.random((*blocks[:2], 1))
+            x = self.shape.atoms[(luck > below).sum(axis=-1)][..., None]
+            n = rng.poisson(share * rate).reshape(blocks)
+            grows = n * (2 * np.cumsum(n, axis=-1) - n)  # W^2 of the cluster, of the W that it had and has
+            w += n
+            wx += n * x
+            w2 += grows
+            w2x += grows * x
+            w2x2 += grows * x**2
+        w, wx, w2, w2x, w2x2 = (it.reshape(rate.shape) for it in (w, wx, w2, w2x, w2x2))
+        return w, wx, w2, w2x, w2x2
+
     def _chances(self, bad: Array) -> Array:
         """Return how likely each value is in each slot; a very good day has less bad than none."""
         shape = self.shape
-        chances = np.clip(shape.good + np.minimum(bad, 1)[..., None] * (shape.bad - shape.good), 0, None)
-        chances /= chances.sum(axis=-1, keepdims=True)
+        chances = np.minimum(bad, 1)[..., None] * (shape.bad - shape.good)
+        chances += shape.good
+        np.maximum(chances, 0, out=chances)
+        chances /= (chances @ np.ones(shape.atoms.size))[..., None]
         return chances
 
     def _moments(self, counts: NDArray[np.int64]) -> tuple[Array, Array, Array]:

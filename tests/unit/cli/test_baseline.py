@@ -166,7 +166,7 @@ def test_unequal_weights_make_fewer_effective_scores(tmp_path, capsys):
         told.out == "accepted: faithfulness of support (version v): mean 0.600 over 83 effective scores (of 600)\n"
     )
     assert told.err.startswith(
-        "83 effective scores are too few for alerts: they leave that baseline aside below 200."
+        "83 effective scores are too few for alerts: below 200 they leave that baseline aside,"
     )
     assert shown(path, capsys)["faithfulness", "v"]["n"] == 600
     assert run(path, "show") == 0

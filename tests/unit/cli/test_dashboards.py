@@ -33,18 +33,20 @@ def export(*options):
     return main(["dashboards", "export", *map(str, options)])
 
 
-def test_every_runbook_link_of_both_forms_answers(served, tmp_path, capsys):
+def test_every_runbook_link_of_both_senders_answers(served, tmp_path, capsys):
     assert export(tmp_path, "--runbook-url", f"{served}/runbooks/", "--grafana-url", GRAFANA) == 0
     assert not capsys.readouterr().err
     prometheus = yaml.safe_load((tmp_path / "rules" / "ragtrace-alerts.yaml").read_text())
     grafana = yaml.safe_load((tmp_path / "grafana" / "alerting" / "ragtrace.yaml").read_text())
-    rules = {
-        (it.get("alert") or it["title"]): it for form in (prometheus, grafana) for it in form["groups"][0]["rules"]
-    }
-    links = [
-        it["annotations"]["runbook_url"] for form in (prometheus, grafana) for it in form["groups"][0]["rules"]
+    alerts = [
+        it
+        for file in (prometheus, grafana)
+        for group in file["groups"]
+        for it in group["rules"]
+        if "record" not in it
     ]
-    assert len(links) == 2 * len(rules)
+    links = [it["annotations"]["runbook_url"] for it in alerts]
+    assert len(links) == 2 * len({it.get("alert") or it["title"] for it in alerts})
     for link in set(links):
         with urllib.request.urlopen(link, timeout=10) as answer:  # noqa: S310 - our own server
             page = answer.read().decode()
@@ -77,7 +79,7 @@ def test_links_come_from_options_and_what_is_missing_is_said_at_the_end(tmp_path
         assert WIKI in given or "runbook_url: " not in text, path
     rules = (tmp_path / "rules" / "ragtrace-alerts.yaml").read_text()
     assert (f"dashboard_url: {GRAFANA}/d/" in rules) == (GRAFANA in given)
-    assert (f"runbook_url: {WIKI}/RagtraceQualityDrift.md#meaning" in rules) == (WIKI in given)
+    assert (f"runbook_url: {WIKI}/RagtraceQualityDrift.md#first-five-minutes" in rules) == (WIKI in given)
     assert ("runbook: runbooks/RagtraceQualityDrift.md" in rules) == (WIKI not in given)
 
 
@@ -133,12 +135,18 @@ def test_only_the_receivers_that_are_asked_for(tmp_path):
         (("--kubernetes", "--all"), "give one of --grafana, --prometheus, --kubernetes and --all"),
         (("--runbook-url", "wiki/runbooks"), "begins with http:// or https://"),
         (("--receivers", "slack,teams"), "'teams' is not one of slack, pagerduty, email"),
+        (("--kubernetes", "--receivers", "slack"), "--receivers: --kubernetes writes none"),
         (("--grafana-url", "https://{{ $labels.job }}"), "begins with http:// or https://"),
+        (("--grafana-url", "https://me:secret@grafana.example.org"), "must not hold a name or password"),
+        (("--grafana-url", "https://[::1"), "no valid host and port"),
+        (("--runbook-url", "https://wiki.example.org:port/x"), "no valid host and port"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_written(tmp_path, capsys, options, says):
     assert export(tmp_path / "pack", *options) == 2
-    assert says in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert says in told
+    assert "secret" not in told
     assert not (tmp_path / "pack").exists()
 
 

@@ -127,7 +127,12 @@ def test_where_a_young_store_is_split_is_what_the_pages_say(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("hours", "until", "options", "said"),
     [
-        (1, 0.0, ["--since", "24h"], "0 scores of 0 sessions or questions before; 20 are needed"),
+        (
+            1,
+            0.0,
+            ["--since", "24h"],
+            "0 scores of 0 sessions or questions before; 20 are needed: begin at the likeliest change (--since change)",
+        ),
         (72, 25.0, [], "0 scores of 0 sessions or questions in the window; 20 are needed"),
         (1, 0.0, ["--until", "2d"], "each must lie before the next"),
         (1, 0.0, ["--before", "6m"], "scores are too few; 40 are needed"),

@@ -59,7 +59,9 @@ def test_every_runbook_is_served_and_has_the_heading_that_alerts_point_to(inbox:
         assert reply.status == 200, alert.name
         page = reply.read().decode()
         assert "{{" not in page, "a template, not a page"
-        headings = [line.lstrip("# ").lower() for line in page.splitlines() if line.startswith("#")]
+        headings = [
+            line.lstrip("# ").lower().replace(" ", "-") for line in page.splitlines() if line.startswith("#")
+        ]
         assert ANCHOR in headings, alert.name
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PACE = DemoOptions(stack="local", questions=STACK_QUESTIONS, rate=STACK_RATE)
-QUIET = Verdict(drifts=(), others=(), missing=(), largest_z=0.42, limit_z=3.0, is_settled=True)
+QUIET = Verdict(drifts=(), others=(), missing=(), largest_drop=0.042, fires_above=0.1, is_settled=True)
 
 
 def program(folder: Path, name: str) -> str:
@@ -75,7 +75,10 @@ def test_promtool_takes_the_files(tmp_path: Path) -> None:
     command = [str(shutil.which("promtool")), "check", "config", str(tmp_path / "prometheus.yml")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "http://127.0.0.1:1/runbooks/RagtraceQualityDrift.md#meaning" in files["rules/ragtrace-alerts.yaml"]
+    assert (
+        "http://127.0.0.1:1/runbooks/RagtraceQualityDrift.md#first-five-minutes"
+        in files["rules/ragtrace-alerts.yaml"]
+    )
 
 
 def alert(name: str) -> DeliveredAlert:
@@ -96,9 +99,9 @@ def test_a_delivered_alert_is_shown_whole() -> None:
 
 def test_quiet_says_how_near_it_came_or_that_it_could_not_tell() -> None:
     assert lines(QUIET) == [
-        "Alertmanager delivered no drift alert: z of faithfulness was 0.4 at most, 3 fires.",
+        "Alertmanager delivered no drift alert: faithfulness dropped by 0.042 at most, 0.100 fires.",
     ]
-    assert "too few scores" in lines(replace(QUIET, largest_z=None))[0]
+    assert "too few scores" in lines(replace(QUIET, largest_drop=None))[0]
 
 
 def test_what_did_not_happen_in_time_is_said() -> None:

@@ -148,6 +148,11 @@ def complaint_of(rng: random.Random) -> Any:
 
 def reply_of(rng: random.Random, request: bytes) -> Sent:
     """Return one hostile reply."""
+    # Drawn before what depends on the request, so that a seed always has replies of each end, rare ones too.
+    end = rng.choices(
+        ["keep", "close", "truncate", "chunked", "bad chunk", "endless", "reset", "drip", "hang", "garbage", "1xx"],
+        [80, 5, 3, 5, 1, 0.5, 1, 0.15, 0.1, 1, 1],
+    )[0]
     status = 200 if rng.random() < 0.75 else rng.choice(STATUSES)
     if rng.random() < 0.15:
         body = rng.choice(BODIES)
@@ -162,10 +167,6 @@ def reply_of(rng: random.Random, request: bytes) -> Sent:
         packer = zlib.compressobj(9, zlib.DEFLATED, 31)
         body = b"".join(packer.compress(b" " * 1_000_000) for _ in range(60)) + packer.flush()
         lines.append("Content-Encoding: gzip")
-    end = rng.choices(
-        ["keep", "close", "truncate", "chunked", "bad chunk", "endless", "reset", "drip", "hang", "garbage", "1xx"],
-        [80, 5, 3, 5, 1, 0.5, 1, 0.15, 0.1, 1, 1],
-    )[0]
     head = f"HTTP/1.1 {status} X\r\n" + "".join(f"{line}\r\n" for line in lines)
     return _ended(rng, end, head, body)
 

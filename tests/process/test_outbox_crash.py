@@ -76,7 +76,7 @@ def settled(receiver):
     n = -1
     while n != len(receiver.came):
         n = len(receiver.came)
-        time.sleep(1.0)
+        time.sleep(5.0)
 
 
 def counted(receiver):

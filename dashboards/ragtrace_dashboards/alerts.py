@@ -107,11 +107,11 @@ def alerts(config: Config) -> list[Alert]:
     quality = [it.name for it in config.metrics if it.name not in special]
     return [
         *_drift(
-            config, "RagtraceQualityFall", "critical", topic="z", metrics=quality, is_fall=True,
+            config, "RagtraceQualityFall", "critical", topic="drop", metrics=quality, is_fall=True,
             means="Answers score far worse than before",
         ),
         *_drift(
-            config, "RagtraceQualityDrift", "warning", topic="z", metrics=quality,
+            config, "RagtraceQualityDrift", "warning", topic="drop", metrics=quality,
             means="Answers score worse than before",
         ),
         *_drift(
@@ -123,7 +123,7 @@ def alerts(config: Config) -> list[Alert]:
             means="More weak passages reach the prompt",
         ),
         *_drift(
-            config, "RagtraceAnsweredDrift", "warning", topic="z", metrics=[answered],
+            config, "RagtraceAnsweredDrift", "warning", topic="drop", metrics=[answered],
             means="More questions are refused. Means over answers may rise meanwhile, as a refusal has no score",
         ),
         Alert(

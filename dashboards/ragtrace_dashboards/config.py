@@ -268,7 +268,7 @@ PANELS: Final[dict[str, tuple[str, int]]] = {
     "quality": (OVERVIEW, 11),
     "low_share": (OVERVIEW, 24),
     "investigate": (INVESTIGATE, 11),
-    "z": (INVESTIGATE, 21),
+    "drop": (INVESTIGATE, 21),
     "judge_version": (INVESTIGATE, 31),
     "n_eff": (INVESTIGATE, 14),
     "missing": (INVESTIGATE, 36),

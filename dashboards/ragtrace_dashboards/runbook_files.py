@@ -1,8 +1,8 @@
 """The runbook page of each alert, with its numbers filled in from the configuration it is exported for.
 
 A template in ``runbooks/`` holds the text; ``{{tolerance}}`` stands for a field of `Config` (times in words, in
-code as PromQL writes them), ``{{panel.z}}`` for a panel of `PANELS`, ``{{panel}}`` for the alert's own. So no page
-states a window or a gate of another configuration than the rules beside it.
+code as PromQL writes them), ``{{panel.drop}}`` for a panel of `PANELS`, ``{{panel}}`` for the alert's own. So
+no page states a window or a gate of another configuration than the rules beside it.
 """
 
 from __future__ import annotations

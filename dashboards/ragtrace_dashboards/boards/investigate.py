@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace import semconv
-from ragtrace_dashboards.boards.panels import Panel, Query, Row, Search, band, by_name, by_pattern, by_query
+from ragtrace_dashboards.boards.panels import Panel, Query, Row, Search, band, by_name, by_pattern, by_query, fixed
 from ragtrace_dashboards.boards.shared import (
     DASHED,
     DRIFT_STATES,
@@ -19,7 +19,6 @@ from ragtrace_dashboards.boards.shared import (
     WHOLE,
     alone,
     first,
-    fixed,
     found_traces,
     latency,
     nearness,
@@ -183,7 +182,7 @@ def _drops(config: Config) -> Panel:
             queries.append(Query(expr, legend=f"{window} {shown}"))
         colors.append(by_pattern(f"^{window} ", color=fixed(_ARM_COLORS[arm.name])))
     return Panel(
-        number=PANELS["z"][1],
+        number=PANELS["drop"][1],
         title="Drop below normal, and the drop that fires",
         description="For each window of the series nearest to its alarm, how far its mean lies on the bad side "
         "of normal, and where it fires (dashed). Act when a line passes its dashed one. A short peak of the "

@@ -14,19 +14,18 @@ from ragtrace_dashboards.boards.panels import (
     by_name,
     by_pattern,
     by_query,
+    fixed,
 )
 from ragtrace_dashboards.boards.shared import (
     DASHED,
     LOWER,
     MODEL,
-    MOST,
     UPPER,
     WHOLE,
     alone,
     colored,
     failed_share,
     first,
-    fixed,
     latency,
     nearness,
     one_table,
@@ -525,7 +524,6 @@ def _agreement() -> Panel:
     n = f"({gauge_by('max', semconv.FEEDBACK_AGREEMENT_N, by)} >= {_RATED})"
     share = f"({gauge_by('max', semconv.FEEDBACK_AGREEMENT, by)} and {n})"
     ends = {side: wilson_bound(share, n, side) for side in "-+"}
-    chosen = f"bottomk({MOST}, {share})"
     headings = {METRIC: "metric", JUDGE_MODEL: "judge", JUDGE_VERSION: "version"}
     columns = {"agree": share, "lower": ends["-"], "upper": ends["+"], "n": n}
     return Panel(
@@ -539,7 +537,9 @@ def _agreement() -> Panel:
         low=0,
         high=1,
         decimals=0,
-        queries=[Query(f"{expr} and {chosen}", name=ref, shape="table") for ref, expr in columns.items()],
+        queries=[
+            Query(first(expr, share, how="bottomk"), name=ref, shape="table") for ref, expr in columns.items()
+        ],
         transformations=one_table(headings | {f"Value #{it}": it for it in columns}, sort="agree", is_rising=True),
         overrides=[
             *(by_name(it, unit="string", noValue="-") for it in headings.values()),

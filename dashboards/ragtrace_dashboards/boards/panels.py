@@ -229,13 +229,14 @@ def by_pattern(pattern: str, **properties: Json) -> JsonObject:
     return _override({"id": "byRegexp", "options": f"/{pattern}/"}, properties)
 
 
+def fixed(color: str) -> JsonObject:
+    """Return the colour of a line, whatever its value."""
+    return {"fixedColor": color, "mode": "fixed"}
+
+
 def band(low: str, high: str, *, color: str = "blue", opacity: int = 15) -> list[JsonObject]:
     """Return the overrides that fill between two series of these legends, without their lines."""
-    plain: JsonObject = {
-        "custom_lineWidth": 0,
-        "custom_hideFrom": NO_LEGEND,
-        "color": {"fixedColor": color, "mode": "fixed"},
-    }
+    plain: JsonObject = {"custom_lineWidth": 0, "custom_hideFrom": NO_LEGEND, "color": fixed(color)}
     return [by_name(low, **plain), by_name(high, **plain, custom_fillOpacity=opacity, custom_fillBelowTo=low)]
 
 

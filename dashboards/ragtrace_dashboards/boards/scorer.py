@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace import semconv
-from ragtrace_dashboards.boards.panels import Panel, Query, Row, by_pattern
+from ragtrace_dashboards.boards.panels import Panel, Query, Row, by_pattern, fixed
 from ragtrace_dashboards.boards.shared import (
     DASHED,
     DRIFT_STATES,
@@ -15,7 +15,6 @@ from ragtrace_dashboards.boards.shared import (
     counted,
     failed_share,
     first,
-    fixed,
     gauge,
     latency,
 )

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, Unpack
 
 from ragtrace import semconv
-from ragtrace_dashboards.boards.panels import Heading, Panel, Query, Search, by_name, by_pattern, by_query
+from ragtrace_dashboards.boards.panels import (
+    Heading,
+    Panel,
+    Query,
+    Search,
+    by_name,
+    by_pattern,
+    by_query,
+    fixed,
+    thresholds,
+)
 from ragtrace_dashboards.config import duration
 from ragtrace_dashboards.drift import arms, back_below, is_long
 from ragtrace_dashboards.expressions import (
@@ -14,6 +24,7 @@ from ragtrace_dashboards.expressions import (
     JUDGE_VERSION,
     LABEL_SCALE,
     METRIC,
+    OUTCOME,
     SERIES,
     UNIVERSE,
     VERDICT,
@@ -42,7 +53,6 @@ WHICH = legend_of(WORKFLOW, CUTOFF, LABEL_SCALE, UNIVERSE, JUDGE_VERSION)
 """Legend that tells the series of one metric apart."""
 
 MODEL = label(semconv.GEN_AI_REQUEST_MODEL)
-JUDGE = label(semconv.JUDGE_MODEL)
 DASHED: JsonObject = {"dash": [8, 6], "fill": "dash"}
 DRIFT_STATES = (("learning", "blue"), ("ok", "green"), ("warning", "orange"), ("alarm", "red"))
 STACKED: JsonObject = {"fillOpacity": 25, "lineWidth": 1, "stacking": {"group": "A", "mode": "normal"}}
@@ -70,11 +80,6 @@ GOOD_OR_BAD: Final = (
     ("^(na|pending)\\b", "blue"),
 )
 """Colours of what became of a trace or a result, by the beginning of its legend."""
-
-
-def fixed(color: str) -> JsonObject:
-    """Return the colour of a line, whatever its value."""
-    return {"fixedColor": color, "mode": "fixed"}
 
 
 def recorded(name: str, where: str, arm: str = "day", at: str = "") -> str:
@@ -189,9 +194,9 @@ def gauge(
 
 def failed_share(window: str, by: Sequence[str], kept: Sequence[str] = (), where: str = JOB) -> str:
     """Return the share of results that are errors, by labels, and by the further ones of errors alone."""
-    name, outcome = SERIES[semconv.EVALUATIONS], label(semconv.OUTCOME)
-    failed = summed(name, window, (*by, *kept), f'{where},{outcome}="error"')
-    tried = summed(name, window, by, f'{where},{outcome}=~"ok|error"')
+    name = SERIES[semconv.EVALUATIONS]
+    failed = summed(name, window, (*by, *kept), f'{where},{OUTCOME}="error"')
+    tried = summed(name, window, by, f'{where},{OUTCOME}=~"ok|error"')
     share = f"{failed} / {on(by)} group_left () ({tried} > 0)"
     return share if kept else f"({share} or 0 * ({tried} > 0))"
 
@@ -239,10 +244,7 @@ def colored(steps: Sequence[tuple[float, str]]) -> dict[str, Json]:
     return {
         "color": {"mode": "thresholds"},
         "custom_cellOptions": {"type": "color-background", "mode": "basic"},
-        "thresholds": {
-            "mode": "absolute",
-            "steps": [{"color": color, "value": value if at else None} for at, (value, color) in enumerate(steps)],
-        },
+        "thresholds": thresholds(steps),
     }
 
 

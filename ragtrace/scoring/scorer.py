@@ -174,16 +174,15 @@ class Scorer:
         with uninstrumented(), own_work():
             results = await evaluate(metrics, case)
         # What the judge can never compute is no gap of this run, whatever else the run lacks.
+        gaps = {it.name for it in results if it.state == "na"}
         beyond = {
             output.name
             for metric in metrics
-            if not is_computable(metric, judge, self.embedder, self.pairs)
+            if not gaps.isdisjoint(output.name for output in metric.spec.outputs)
+            and not is_computable(metric, judge, self.embedder, self.pairs)
             for output in metric.spec.outputs
         }
-        return [
-            replace(it, reason="unsupported_by_judge") if it.state == "na" and it.name in beyond else it
-            for it in results
-        ]
+        return [replace(it, reason="unsupported_by_judge") if it.name in gaps & beyond else it for it in results]
 
     async def aclose(self) -> None:
         """Release the connections of judge and embedder."""

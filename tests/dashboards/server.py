@@ -83,7 +83,8 @@ def record(folder: Path, rules: Iterable[Rule], begin: int, end: int, step: int)
         assert ready, f"rules read each other: {sorted(left)}"
         with serving(folder) as server:
             found = {name: server.series(expr, begin, end, step) for name, expr in ready.items()}
-        backfill(folder, _lines(found))
+        if any(found.values()):  # promtool takes no text without a sample
+            backfill(folder, _lines(found))
         left = {name: expr for name, expr in left.items() if name not in ready}
 
 

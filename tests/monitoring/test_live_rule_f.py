@@ -16,7 +16,7 @@ from ragtrace_dashboards.expressions import METRIC
 from ragtrace_dashboards.groups import recording_groups
 from tests.dashboards.month import METRICS, Month
 from tests.dashboards.promql import asked
-from tests.dashboards.server import backfill, needs_prometheus, serving
+from tests.dashboards.server import backfill, needs_prometheus, record, serving
 from tests.monitoring.rule_f import SLOT_S, Comparison, Readings, Sums, compared, wanders
 
 pytestmark = [pytest.mark.slow, needs_prometheus]
@@ -110,11 +110,9 @@ def told(tmp_path_factory):
     folder = tmp_path_factory.mktemp("prometheus")
     month = drawn()
     backfill(folder, month.text())
-    for rules in levels():
-        with serving(folder) as server:
-            lines = [*recorded(server, rules)]
-            if len(lines) > len(rules) + 1:  # promtool takes no text without a sample
-                backfill(folder, lines)
+    apart = {"ragtrace-shares", "ragtrace-culprit"}
+    rules = [it for group in recording_groups(CONFIG) if group.name not in apart for it in group.rules]
+    record(folder, rules, BEGIN + FIRST * SLOT_S, END, SLOT_S)
     with serving(folder) as server:
         yield Told(month, server)
 
@@ -140,36 +138,6 @@ def drawn():
             *(rng.choice(atoms, size=n, p=chance).tolist() for n, chance in zip(counts, chances, strict=True)),
         ]
     return Month([*range(BEGIN, END + 1, SLOT_S)], scores, WEIGHTS)
-
-
-def levels():
-    """Recording rules in groups that need only the groups before."""
-    apart = {"ragtrace-shares", "ragtrace-culprit"}
-    known, rest = set(), [it for group in recording_groups(CONFIG) if group.name not in apart for it in group.rules]
-    names = {rule.record for rule in rest}
-    while rest:
-        ready = [
-            it
-            for it in rest
-            if {name for name, *_ in asked(it.expr).selectors} & names <= known | {it.record}  # one reads itself
-        ]
-        yield ready
-        known |= {it.record for it in ready}
-        rest = [it for it in rest if it not in ready]
-
-
-def recorded(server, rules):
-    """Evaluate recording rules over the past; promtool can too, but in blocks of two hours: minutes for a month."""
-    for rule in rules:
-        yield f"# TYPE {rule.record} gauge\n"
-        values = {}  # a rule that takes one of two series has them by two names
-        for it in server.series(rule.expr, BEGIN + FIRST * SLOT_S, END, SLOT_S):
-            labels = ",".join(f'{key}="{value}"' for key, value in it["metric"].items() if key != "__name__")
-            values.setdefault(labels, []).extend(it["values"])
-        for labels, found in values.items():
-            for at, value in sorted(found):
-                yield f"{rule.record}{{{labels}}} {value} {at}\n"
-    yield "# EOF\n"
 
 
 def assert_same(found, wanted, least=1e-7):

@@ -47,8 +47,8 @@ OLDER_SDK_TESTS := $(SDK_TESTS) integrations/langchain tests/regressions/test_la
 OPENAI2 := build/openai2
 OPENAI2_READY := $(OPENAI2)/.ready
 OPENAI_TESTS := tests/unit/judges/openai tests/unit/judges/llm tests/unit/judges/test_registry.py tests/unit/judges/test_panel.py \
-  tests/unit/service/test_limits.py tests/fuzz/test_judge_replies.py tests/e2e/test_loop.py tests/e2e/test_judge_key.py \
-  tests/e2e/test_demo_chain_with_llm_judge.py
+  tests/unit/service/test_limits.py tests/fuzz/test_judge_replies.py tests/guards/test_hostile_replies.py \
+  tests/e2e/test_loop.py tests/e2e/test_demo_chain_with_llm_judge.py
 # Two workers: more gain nothing on two cores and make subprocess tests slow.
 WORKERS ?= 2
 STACK := RAGTRACE_PACK=$${RAGTRACE_PACK:-$(CURDIR)/build/stack-pack} docker compose -f dashboards/stack/compose.yaml
@@ -75,7 +75,7 @@ rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1)
 $(call install,$(1),$(2))
 endef
 
-.PHONY: api examples changelog coverage demo dashboards screenshots stack stack-pack stack-traffic stack-down test test-slow test-lowest test-newest test-openai2 test-older-sdk test-phoenix test-mlflow test-peers test-beside test-frameworks test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs tutorial links lock phoenix-screenshot pictures ui-screenshots clean help wheel-check licences sbom audit release vendor
+.PHONY: api guards examples changelog coverage demo dashboards screenshots stack stack-pack stack-traffic stack-down test test-slow test-lowest test-newest test-openai2 test-older-sdk test-phoenix test-mlflow test-peers test-beside test-frameworks test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs tutorial links lock phoenix-screenshot pictures ui-screenshots clean help wheel-check licences sbom audit release vendor
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -157,6 +157,9 @@ test: $(READY) ## the tests of every day and every executed docstring (4 min)
 test-slow: $(READY) ## the slow tests: kills, forks, servers, simulated months, real Prometheus
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow $(ARGS)
 
+guards: $(READY) ## what holds while parts are rebuilt: applications, commands, kills, numbers, seen from outside (10 min)
+	$(BIN)/python -m pytest -n $(WORKERS) tests/guards $(ARGS)
+
 examples: $(READY) ## every example as its README says, and with a model on loopback (1 to 3 min)
 	$(BIN)/python -m pytest -n $(WORKERS) tests/examples
 
@@ -211,7 +214,7 @@ check: $(READY) ## format, lint, types, layers, spelling
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file tests/mypy.ini
 	$(BIN)/mypy --warn-unused-ignores tests/typing/api.py
-	$(BIN)/pyright tests/typing/api.py
+	$(BIN)/pyright --pythonpath $(BIN)/python tests/typing/api.py
 	$(BIN)/lint-imports
 	$(BIN)/codespell -D- -D docs/words-to-avoid.txt
 
@@ -252,8 +255,8 @@ release: $(READY) ## prepare a release in a clone, and tag it: make release VERS
 bench: $(READY) ## cost of capture, judge and set metrics, as ratios in one run
 	$(BIN)/python -m benchmarks
 
-bench-overhead: $(READY) ## what capture adds to a run, beside the peers in environments of their own (15 min); AGAINST=COMMIT too
-	$(BIN)/python -m benchmarks.overhead --memory $(if $(AGAINST),--against $(AGAINST))
+bench-overhead: $(READY) ## what capture adds to a run, beside the peers in environments of their own (15 min); with AGAINST=COMMIT beside that commit, and its spans (3 min)
+	$(BIN)/python -m benchmarks.overhead $(if $(AGAINST),--against $(AGAINST),--memory)
 
 bench-alerts: $(READY) ## false alarms and delays of the drift alerts in every simulated world (10 min)
 	$(BIN)/python -m benchmarks.alerts.worlds

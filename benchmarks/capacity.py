@@ -33,7 +33,7 @@ class Load:
     price_output: float = 0.60
     spans_per_trace: float = 10
     kb_per_trace: float = 12  # 10 documents of 500 characters, question, answer and attributes
-    concurrency: int = 8  # RAGTRACE_CONCURRENCY and RAGTRACE_JUDGE_CALLS
+    concurrency: int = 8  # RAGTRACE_CONCURRENCY
     judge_rpm: float = 500
     judge_tpm: float = 200_000
     budget: float = 10  # dollars a day

@@ -95,7 +95,6 @@ def run(latency_ms: float, at_once: int, workers: int, count: int, *, name: str 
         env = {k: v for k, v in os.environ.items() if not k.startswith(("RAGTRACE_", "OTEL_", "OPENAI_"))}
         env |= UNLIMITED | {
             "RAGTRACE_JUDGE_BASE_URL": url,
-            "RAGTRACE_JUDGE_CALLS": str(at_once),
             "RAGTRACE_CONCURRENCY": str(at_once),
             "RAGTRACE_STORE": str(store),
         }

@@ -1,7 +1,7 @@
 """Two judges on human-labelled sets: interval widths against a uniform choice of as many runs.
 
-People stand for the second judge, and the offline judge is the first. A set is split by its groups (conversation,
-document). Rates are planned on one half, and days are drawn with replacement from the other.
+People stand for the second judge, and the offline judge is the first. Days are drawn with replacement from a set.
+The rates are those that docs/how-to/two-judges.md gives to begin with.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.evaluate import evaluate
 from ragtrace.metrics.registry import select
 from ragtrace.model import Passage, Pool, RagRecord
-from ragtrace.stats.two_judges.judging_plan import LEAST_PAIRS, PastScores, bin_place
-from ragtrace.stats.two_judges.two_phase import JudgedRun, bounds, combined_mean
+from ragtrace.sampling.second import SecondRates
+from ragtrace.stats.two_phase import JudgedRun, bounds, combined_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SETS = ("mtrag", "begin", "wice", "summedits")
-RUNS, DAYS, SEED = 5_000, 200, 7
+RATES = SecondRates(lows=(0.0, 0.8), rates=(0.40, 0.15), without=0.40)
+RUNS, DAYS, SEED = 1_000, 200, 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledSet:
-    """Scores of the offline judge (NaN where it gives none), human labels, and groups."""
+    """Scores of the offline judge (NaN where it gives none), and human labels."""
 
     name: str
     first: Array
     second: Array
-    group: NDArray[np.str_]
     cpu_ms: float
 
 
@@ -72,7 +72,6 @@ def labelled_set(name: str, folder: Path = DATA) -> LabelledSet:
         name=name,
         first=np.array(first, dtype=np.float64),
         second=np.array([1.0 - row["hallucinated"] for row in rows]),
-        group=np.array([str(row["group"]) for row in rows]),
         cpu_ms=(time.process_time() - began) * 1e3 / len(rows),
     )
 
@@ -87,10 +86,10 @@ def _offline(row: dict[str, object]) -> float:
     return np.nan if result.value is None else result.value
 
 
-def compare(given: LabelledSet, calls: int, *, days: int = DAYS, runs: int = RUNS) -> Comparison:
-    """Simulate days of `runs` runs with `calls` calls of the second judge under both designs."""
+def compare(given: LabelledSet, *, days: int = DAYS, runs: int = RUNS) -> Comparison:
+    """Simulate days of `runs` runs under both designs, with as many calls of the second judge in each."""
     rng = np.random.default_rng(SEED)
-    rows = np.array([_day(given, calls, runs, rng) for _ in range(days)])
+    rows = np.array([_day(given, runs, rng) for _ in range(days)])
     width, uniform, error, held, uniform_held, spent = rows.mean(axis=0)
     return Comparison(
         width=width,
@@ -102,41 +101,28 @@ def compare(given: LabelledSet, calls: int, *, days: int = DAYS, runs: int = RUN
     )
 
 
-def _day(given: LabelledSet, calls: int, runs: int, rng: np.random.Generator) -> tuple[float, ...]:
-    past = _half(given, rng)
-    rows = rng.choice(np.flatnonzero(~past), runs)
-    first, second = given.first[rows], given.second[rows]
-    ones = np.ones(int(past.sum()))
-    plan = PastScores(first, np.ones(runs), given.first[past], given.second[past], ones)
-    rates = plan.rates(runs, calls)
+def _day(given: LabelledSet, runs: int, rng: np.random.Generator) -> tuple[float, ...]:
+    rows = rng.choice(len(given.first), runs)
+    second = given.second[rows]
     judged = [
-        _judged(one, other, float(rates[bin_place(one)]), rng.random())
-        for one, other in zip((None if np.isnan(x) else float(x) for x in first), second, strict=True)
+        _judged(first, float(label), RATES.of(first), rng.random())
+        for first, label in zip((None if np.isnan(x) else float(x) for x in given.first[rows]), second, strict=True)
     ]
     found = combined_mean(judged)
     assert found is not None
     truth = float(second.mean())
-    chosen = second[rng.choice(runs, calls, replace=False)]
-    variance = float(chosen.var(ddof=1)) * (1.0 / calls - 1.0 / runs)
-    low, high = bounds(float(chosen.mean()), variance, calls)
     spent = sum(run.probability is not None for run in judged)
+    chosen = second[rng.choice(runs, spent, replace=False)]
+    variance = float(chosen.var(ddof=1)) * (1.0 / spent - 1.0 / runs)
+    low, high = bounds(float(chosen.mean()), variance, spent)
     held = found.low <= truth <= found.high
     return found.high - found.low, high - low, found.mean - truth, held, low <= truth <= high, spent
-
-
-def _half(given: LabelledSet, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Return which rows are of the past: the groups of one half, with enough rows for a plan."""
-    while True:
-        names = rng.permutation(np.unique(given.group))
-        past = np.isin(given.group, names[: len(names) // 2])
-        if min(past.sum(), (~past).sum()) >= LEAST_PAIRS:
-            return past
 
 
 def _judged(first: float | None, second: float, rate: float, number: float) -> JudgedRun:
     if number >= rate:
         return JudgedRun(weight=1.0, first=first)
-    return JudgedRun(weight=1.0, first=first, probability=rate, second=float(second))
+    return JudgedRun(weight=1.0, first=first, probability=rate, second=second)
 
 
 def main() -> int:
@@ -147,13 +133,12 @@ def main() -> int:
     print("set         calls  width  uniform  ratio  bias     coverage  uniform  offline CPU")
     for name in SETS:
         given = labelled_set(name)
-        for calls in (100, 200):
-            found = compare(given, calls)
-            print(
-                f"{name:<10} {found.calls:>6.0f}  {found.width:.3f}  {found.uniform_width:>7.3f}"
-                f"  {found.ratio:>5.2f}  {found.bias:+.4f}  {found.coverage:>8.3f}  {found.uniform_coverage:>7.3f}"
-                f"  {given.cpu_ms:.0f} ms a run"
-            )
+        found = compare(given)
+        print(
+            f"{name:<10} {found.calls:>6.0f}  {found.width:.3f}  {found.uniform_width:>7.3f}"
+            f"  {found.ratio:>5.2f}  {found.bias:+.4f}  {found.coverage:>8.3f}  {found.uniform_coverage:>7.3f}"
+            f"  {given.cpu_ms:.0f} ms a run"
+        )
     return 0
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ragtrace.ingest.dialects.registry import all_dialects
 from ragtrace.ingest.reading import LACKS

@@ -14,7 +14,7 @@ from ragtrace import errors
 from ragtrace.model import ERROR_REASONS, SKIP_REASONS
 from ragtrace.model.diagnosis import MEANINGS, STAGES
 from ragtrace.model.reasons import NA, na_reason
-from ragtrace.settings import variables
+from ragtrace.settings import GROUPS, TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +23,10 @@ MADE = "<!-- made by `python -m docs.build --reference` -->\n"
 
 ERROR = {
     "judge_error": ("The judge failed in another way.", "Read the details of the score and the log."),
-    "judge_incomplete": ("Verdicts are missing, doubled or unknown.", "Choose a better model, or `grade_batch=1`."),
+    "judge_incomplete": (
+        "Verdicts are missing, doubled or unknown.",
+        "Choose a better model, or `metric_options_grade_batch=1`.",
+    ),
     "judge_timeout": ("The judge gave no reply in time.", "Raise `judge_timeout_s`, or look at the server."),
     "judge_refused": ("The model declined to judge.", "Look at the record; choose another model if it repeats."),
     "judge_truncated": ("The reply hit the output limit.", "Choose a model with a larger limit."),
@@ -77,12 +80,15 @@ def settings() -> str:
     """Return the table of all settings."""
     head = (
         "# Settings\n\nEvery setting with its variable, its default and its meaning. An argument of "
-        "`ragtrace.configure` comes first,\nthen the variable, then `OTEL_*`, then the default. "
-        "`ragtrace settings` prints the values in force.\n\n"
+        "`ragtrace.configure` comes first,\nthen the variable, then `OPENAI_*` or `OTEL_*`, then the default. "
+        "`ragtrace settings` prints the values in force.\n"
+        f"A group, such as {', '.join(f'`{name}`' for name in GROUPS)}, is a dict too: "
+        '`judge={"name": "openai:MODEL", "rpm": 60}` is `judge="openai:MODEL", judge_rpm=60`.\n\n'
     )
     rows = (
-        f"| `{name}` | {f'`{variable}`' if variable else 'argument only'} | {_default(default)} | {_cell(doc)} |\n"
-        for name, variable, default, doc in variables()
+        f"| `{name}` | {f'`{one.variable}`' if one.variable else 'argument only'} | {_default(one.field.default)} "
+        f"| {_cell(one.doc)} |\n"
+        for name, one in TABLE.items()
     )
     return f"{head}{MADE}\n| setting | variable | default | meaning |\n|---|---|---|---|\n{''.join(rows)}"
 

@@ -11,7 +11,7 @@ import ragtrace
 from ragtrace import semconv
 from ragtrace.cli.main import COMMANDS
 from ragtrace.queues.spool import SCHEMA_VERSION as SPOOL_VERSION
-from ragtrace.settings import variables
+from ragtrace.settings import TABLE
 from ragtrace.stores.tables import SCHEMA_VERSION as STORE_VERSION
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def tables() -> str:
     parts += [f"**{name}** ({len(names)}): {_listed(names)}.\n" for name, names in wire_names().items()]
     parts.append(f"### Python\n\n{_listed(it for it in sorted(ragtrace.__all__) if it != '__version__')}.\n")
     parts.append(f"### Commands\n\n{_listed(sorted(COMMANDS))}.\n")
-    parts.append(f"### Settings\n\n{_listed(variable for _name, variable, _default, _doc in variables())}.\n")
+    parts.append(f"### Settings\n\n{_listed(one.variable for one in TABLE.values())}.\n")
     parts.append(f"### Schemas of files\n\nStore: {STORE_VERSION}. Spool: {SPOOL_VERSION}.\n")
     return "\n".join(parts)
 

@@ -5,7 +5,6 @@ The names below are the whole public interface; each is imported when it is firs
 
 =================  ==============================================================================
 `configure`        settings, once, at start-up; without it the environment decides at first use
-`JudgeOptions`     typed options of `configure`; also Budget-, Drift-, Server- and StoreOptions
 `query`            capture one RAG run by hand: ``with ragtrace.query("...") as run:``
 `feedback`         keep what a person said of a trace
 `recorder`         the recorder that integrations write to
@@ -30,6 +29,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from ragtrace._version import __version__
+from ragtrace.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from ragtrace import batch
@@ -38,23 +38,17 @@ if TYPE_CHECKING:
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.metrics.registry import metric
     from ragtrace.model import MetricResult, Passage, RagRecord, Score
-    from ragtrace.options import BudgetOptions, DriftOptions, JudgeOptions, ServerOptions, StoreOptions
     from ragtrace.service.feedback.taking import feedback
     from ragtrace.service.runtime import configure, flush, query, recorder, shutdown
 
 __all__ = [
-    "BudgetOptions",
-    "DriftOptions",
     "EvalContext",
-    "JudgeOptions",
     "MetricResult",
     "MetricSpec",
     "Output",
     "Passage",
     "RagRecord",
     "Score",
-    "ServerOptions",
-    "StoreOptions",
     "__version__",
     "batch",
     "configure",
@@ -67,39 +61,22 @@ __all__ = [
     "shutdown",
 ]
 
-_HOMES = {
-    "EvalContext": "ragtrace.metrics.eval_context",
-    "MetricResult": "ragtrace.model",
-    "MetricSpec": "ragtrace.metrics.base",
-    "Output": "ragtrace.metrics.base",
-    "StoreOptions": "ragtrace.options",
-    "ServerOptions": "ragtrace.options",
-    "JudgeOptions": "ragtrace.options",
-    "DriftOptions": "ragtrace.options",
-    "BudgetOptions": "ragtrace.options",
-    "Passage": "ragtrace.model",
-    "RagRecord": "ragtrace.model",
-    "Score": "ragtrace.model",
-    "configure": "ragtrace.service.runtime",
-    "display": "ragtrace.batch.display",
-    "feedback": "ragtrace.service.feedback.taking",
-    "flush": "ragtrace.service.runtime",
-    "metric": "ragtrace.metrics.registry",
-    "query": "ragtrace.service.runtime",
-    "recorder": "ragtrace.service.runtime",
-    "shutdown": "ragtrace.service.runtime",
-}
+_given = lazy_names(
+    __name__,
+    {
+        "batch.display": "display",
+        "metrics.base": "MetricSpec Output",
+        "metrics.eval_context": "EvalContext",
+        "metrics.registry": "metric",
+        "model": "MetricResult Passage RagRecord Score",
+        "service.feedback.taking": "feedback",
+        "service.runtime": "configure flush query recorder shutdown",
+    },
+)
 
 
 def __getattr__(name: str) -> object:
-    if name == "batch":
-        return importlib.import_module("ragtrace.batch")
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'ragtrace' has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
+    return importlib.import_module("ragtrace.batch") if name == "batch" else _given(name)
 
 
 def __dir__() -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
+from pkgutil import iter_modules
 from typing import Any
 
-from ragtrace.errors import ConfigError, MissingExtra
+from ragtrace.errors import ConfigError, MissingExtra, nearest
 
 
 def load_plugin(group: str, name: str) -> Any:
@@ -26,10 +28,10 @@ def load_plugin(group: str, name: str) -> Any:
     Example:
         >>> load_plugin("ragtrace.sinks", "phoenix").__name__
         'PhoenixSink'
-        >>> load_plugin("ragtrace.queues", "redis")
+        >>> load_plugin("ragtrace.queues", "kafak")
         Traceback (most recent call last):
         ...
-        ragtrace.errors.ConfigError: ragtrace.queues has no module and no entry point 'redis'
+        ragtrace.errors.ConfigError: ragtrace.queues has no module and no entry point 'kafak'; did you mean 'kafka'?
     """
     if name.isidentifier() and find_spec(f"{group}.{name}") is not None:
         made_by = getattr(import_module(f"{group}.{name}"), "PLUGIN", None)
@@ -42,4 +44,9 @@ def load_plugin(group: str, name: str) -> Any:
             raise
         except (ImportError, AttributeError) as error:
             raise ConfigError(f"the entry point {name!r} of {group} cannot be imported: {error}") from error
-    raise ConfigError(f"{group} has no module and no entry point {name!r}")
+    known = {point.name for point in entry_points(group=group)}
+    for module in iter_modules(import_module(group).__path__):
+        with suppress(ImportError):  # of an extra that is not installed
+            if hasattr(import_module(f"{group}.{module.name}"), "PLUGIN"):
+                known.add(module.name)
+    raise ConfigError(f"{group} has no module and no entry point {name!r}{nearest(name, known)}")

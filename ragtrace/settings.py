@@ -1,34 +1,30 @@
-"""One table of all settings, with their sources and rules.
+"""All settings: one nested model, of which arguments, variables, listings, options and pages are made.
 
-Order: argument of `ragtrace.configure` > ``RAGTRACE_*`` variable > ``OTEL_*`` variable > default.
-An unknown ``RAGTRACE_*`` variable is a warning with the nearest name; a wrong value is a `ConfigError`.
+Order: argument of `ragtrace.configure` > ``RAGTRACE_*`` variable > ``OPENAI_*`` or ``OTEL_*`` variable > default.
+An unknown ``RAGTRACE_*`` variable is a warning with the nearest name; a wrong value, and an argument or a variable
+that is gone, is a `ConfigError`.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import Field, dataclass, field, fields, replace
 from difflib import get_close_matches
-from typing import Any, Final, Literal, get_args
-from urllib.parse import urlsplit
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypedDict, Union, get_args, get_origin
 
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+
+from ragtrace.address import address_fault, shown_address
 from ragtrace.errors import ConfigError, nearest
+from ragtrace.modes import AttachMode, Consensus, ContentMode, Dialect, Grading, ScorerMode, StoreTexts
 
-ContentMode = Literal["none", "full"]
-AttachMode = Literal["child", "link"]
-Dialect = Literal["genai", "openinference", "both"]
-PromptContent = Literal["full", "reference"]
-Grading = Literal["direct5", "umbrela", "umbrela_strict"]
-Consensus = Literal["mean", "median"]
-StoreTexts = Literal["selected", "all"]
-ScorerMode = Literal["thread", "worker"]
-WebhookForm = Literal["json", "slack"]
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
-# Kept as one object: settings that hold it are those for which nobody chose metrics.
+    from ragtrace.sinks.base import Sink
+
 DEFAULT_METRICS: Final = (
     "faithfulness",
     "invented_specifics",
@@ -41,369 +37,6 @@ DEFAULT_METRICS: Final = (
 )
 _log = logging.getLogger("ragtrace")
 _PREFIX = "RAGTRACE_"
-_OTEL_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-_OTEL_CONTENT_MODES = {
-    "NO_CONTENT": "none",
-    "SPAN_ONLY": "full",
-    "EVENT_ONLY": "full",
-    "SPAN_AND_EVENT": "full",
-}
-
-_PORT = {"kind": int, "low": 0, "high": 65_535, "must": "between 0 (any free port) and 65535"}
-
-
-def _setting(default: Any, doc: str, *, kind: object = None, **rules: object) -> Any:
-    """Declare a setting.
-
-    Args:
-        default: a tuple is a setting of several values.
-        doc: for a person.
-        kind: type of the value, or of each of several, where the default does not tell it; of a setting that is
-            only an argument it is ``Callable``.
-        rules: ``one_of``, ``above``, ``least``, or ``low`` and ``high`` bound it; ``must`` is what is said in their
-            place; ``address`` and ``secret`` are shown in part or not at all.
-    """
-    if kind is None and (default is None or isinstance(default, tuple)):
-        raise TypeError(f"a setting without its kind: {doc}")
-    return field(default=default, metadata={"doc": doc, "kind": kind or type(default), **rules})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """All settings, checked. `Settings.resolve` builds one from arguments and the environment.
-
-    Example:
-        >>> Settings.resolve({"sample_rate": 0.2}, environ={}).sample_rate
-        0.2
-        >>> Settings.resolve({"sampel_rate": 0.2}, environ={})
-        Traceback (most recent call last):
-        ...
-        ragtrace.errors.ConfigError: unknown setting 'sampel_rate'; did you mean 'sample_rate'?
-    """
-
-    enabled: bool = _setting(True, "False turns capture and scoring off altogether.")
-    judge: str = _setting(
-        "overlap", "Who judges: overlap (offline) or openai:MODEL; several, with commas, are a panel."
-    )
-    first_judge: str | None = _setting(
-        None,
-        "Offline judge of every sampled run, while judge scores a part of them: overlap; none = judge scores all.",
-        kind=str,
-    )
-    judge_rates: tuple[object, ...] = _setting(
-        ("0.1",),
-        "With first_judge, the share of runs for judge: one rate, or SCORE=RATE by first score, and none=RATE.",
-        kind=object,
-    )
-    judge_base_url: str | None = _setting(
-        None, "Base URL of an OpenAI-compatible server; redirects are not followed.", kind=str, address=True
-    )
-    judge_api_key: str | None = _setting(None, "Its key; default OPENAI_API_KEY.", kind=str, secret=True)
-    judge_repeats: int = _setting(
-        1, "How often each judge is asked, 1 to 20; 3 tell how far a 1-to-5 grade varies.", low=1, high=20
-    )
-    consensus: Consensus = _setting(
-        "mean", "How the judges of a panel become one number: mean or median.", one_of=get_args(Consensus)
-    )
-    judge_timeout_s: float = _setting(45.0, "Seconds for one attempt at the judge.", above=0.0)
-    judge_rpm: int = _setting(
-        500, "Requests a minute at the judge's server, of all processes that share a spool; 0 = off.", least=0
-    )
-    judge_tpm: int = _setting(200_000, "Tokens a minute there, in the same way; 0 = off.", least=0)
-    judge_calls: int = _setting(8, "Most calls of the judge under way at once.", above=0)
-    budget_usd_per_day: float = _setting(10.0, "US dollars a day (UTC) for the judge; 0 = off.", least=0.0)
-    budget_tokens_per_day: int = _setting(20_000_000, "Tokens a day, in the same way; 0 = off.", least=0)
-    budget_share: float = _setting(
-        1.0, "This process's share of budgets and rates of the judge; 1/N for N workers on N hosts.", above=0.0
-    )
-    price_input_usd_per_million: float | None = _setting(
-        None, "Your price of a million prompt tokens; none = the list of the extra prices.", kind=float, least=0.0
-    )
-    price_output_usd_per_million: float | None = _setting(
-        None, "And of a million tokens of replies.", kind=float, least=0.0
-    )
-    grade_batch: int = _setting(
-        10, "Passages graded in one call; 1 where `ragtrace calibrate` says so.", low=1, high=10
-    )
-    grading: Grading = _setting(
-        "direct5", "Scale of the judge's grades: direct5, umbrela or umbrela_strict.", one_of=get_args(Grading)
-    )
-    batch_metrics: bool = _setting(
-        True, "False asks a judge call by call (claims, then verdicts; one context, one passage a call); dearer."
-    )
-    grade_cache: str = _setting(
-        "memory", "Where grades are kept: memory, off, or a SQLite file, which also gathers the labels of a query."
-    )
-    grade_cache_bytes: int = _setting(268_435_456, "Most bytes of that file's rows.", above=65_535)
-    label_freeze: int | None = _setting(
-        None, "Number of the youngest label in that file that counts; none = label sets grow.", kind=int, least=0
-    )
-    shadow: Callable[[str, int], object] | None = _setting(
-        None,
-        "Retrieves deeper for some traces, off the request path: shadow(query, top_k).",
-        kind=Callable,
-        must="a function of query and top_k that returns passages",
-    )
-    shadow_rate: float = _setting(0.02, "Share of the scored traces it is called for, 0 to 1.", low=0.0, high=1.0)
-    shadow_timeout_s: float = _setting(10.0, "Seconds for one call of it.", above=0.0)
-    embedder: str = _setting("overlap", "Who embeds: overlap or local[:FOLDER] (offline), or openai:MODEL.")
-    pairs: str | Callable[..., Any] | None = _setting(
-        None,
-        "Who scores (premise, hypothesis) pairs: onnx:FOLDER, or in code any function; none = nobody.",
-        kind=str | Callable,
-        must="onnx:FOLDER, or a function from pairs to floats",
-    )
-    length_debias: bool = _setting(True, "The 1-to-5 prompts say that length is no sign of quality.")
-    threshold_1to5: float = _setting(3.0, "A 1-to-5 grade below it does not pass; 4 is strict.", low=1.0, high=5.0)
-    hallucination_threshold: float = _setting(
-        0.5, "A sentence below it counts as hallucinated, 0 to 1.", low=0.0, high=1.0
-    )
-    metrics: tuple[str, ...] = _setting(
-        DEFAULT_METRICS,
-        "Metrics to compute, by name; by default without those that the judge cannot compute.",
-        kind=str,
-    )
-    k_values: tuple[int, ...] = _setting(
-        (),
-        "Cut-offs of @K metrics; empty = number of contexts delivered.",
-        kind=int,
-        above=0,
-        must="positive whole numbers",
-    )
-    sample_rate: float = _setting(0.05, "Share of traces to score, 0 to 1.", low=0.0, high=1.0)
-    metric_rates: tuple[object, ...] = _setting(
-        (), "Rates of metrics of their own, as METRIC=RATE; they may be above sample_rate.", kind=object
-    )
-    sampling_rules: tuple[object, ...] = _setting(
-        (),
-        "Rates of some traces, the first that fits: rate=1 tag=vip, rate=0.2 workflow=support-* outcome=error.",
-        kind=object,
-    )
-    head_probability: float = _setting(
-        1.0,
-        "Probability with which received traces were kept before they came; 0 = unknown, outside weighted means.",
-        low=0.0,
-        high=1.0,
-    )
-    content: ContentMode = _setting(
-        "none", "none: ids, scores and counts on spans; full: texts too.", one_of=get_args(ContentMode)
-    )
-    prompt_content: PromptContent = _setting(
-        "full",
-        "content=full: prompts with their passages, or with a short reference in place of each passage.",
-        one_of=get_args(PromptContent),
-    )
-    attach: AttachMode = _setting(
-        "child", "Where scores go: child span or linked trace.", one_of=get_args(AttachMode)
-    )
-    dialect: Dialect = _setting("both", "Attribute dialect on spans.", one_of=get_args(Dialect))
-    span_metadata: tuple[str, ...] = _setting(
-        (), "Names of request metadata to put on the root span, for example tenant,plan; default none.", kind=str
-    )
-    max_span_bytes: int = _setting(262_144, "Byte budget of one span.", above=4_095)
-    workflow: str = _setting("rag", "Name of runs that give none.")
-    environment: str | None = _setting(None, "Deployment name written on every record.", kind=str)
-    corpus: str | None = _setting(None, "Name of the index, where runs give none.", kind=str)
-    queue_units: int = _setting(2_048, "Most units waiting to be scored.", above=0)
-    queue_bytes: int = _setting(33_554_432, "Most bytes of text waiting to be scored.", above=0)
-    spool: str | None = _setting(None, "File of the SQLite spool; none = units wait in memory alone.", kind=str)
-    queue: str | None = _setting(
-        None,
-        "Address of a queue for many hosts, kafka://BROKERS/TOPIC, in the place of a spool.",
-        kind=str,
-        place=True,
-    )
-    kafka_config: str | None = _setting(
-        None, "Options of librdkafka for logins and TLS: KEY=VALUE lines, or a file of them.", kind=str, secret=True
-    )
-    spool_bytes: int = _setting(536_870_912, "Most bytes of units in the spool.", above=0)
-    store: str | None = _setting(
-        None, "File of the SQLite store of scores; may be the spool's; none = no store.", kind=str
-    )
-    store_bytes: int = _setting(
-        2_147_483_648, "Most bytes of the store's file: oldest payloads go first, then scores.", above=1_048_575
-    )
-    store_scores_days: float = _setting(14.0, "Days that scores stay in the store.", above=0.0)
-    store_texts: StoreTexts = _setting(
-        "selected",
-        "Runs whose texts the store keeps, with content=full: selected (low, failed and flagged ones, and 1 % of"
-        " the others) or all that are scored.",
-        one_of=get_args(StoreTexts),
-    )
-    store_payload_hours: float = _setting(
-        72.0, "Hours that texts stay in the store, those of store_texts.", above=0.0
-    )
-    scorer: ScorerMode = _setting(
-        "thread",
-        "thread: this process scores; worker: `ragtrace worker` does, over the spool.",
-        one_of=get_args(ScorerMode),
-    )
-    concurrency: int = _setting(8, "Units scored at once.", above=0)
-    window_s: float = _setting(3_600.0, "Window of the mean gauges, in seconds.", above=0.0)
-    metrics_port: int | None = _setting(None, "Port of the OpenMetrics endpoint; none = no endpoint.", **_PORT)
-    metrics_host: str = _setting("127.0.0.1", "Address the endpoint binds to.")
-    health_port: int | None = _setting(None, "Port of /healthz and /readyz; none = no such server.", **_PORT)
-    health_host: str = _setting("127.0.0.1", "Address that server binds to.")
-    console: bool = _setting(False, "True prints each scored run to standard error, with its worst claim.")
-    sinks: tuple[object, ...] = _setting(
-        (),
-        "Further sinks where scores are made, as NAME or NAME:TEXT (see ragtrace.sinks.base).",
-        kind=object,
-        named=True,
-    )
-    canary_every_s: float | None = _setting(
-        None,
-        "Seconds between rounds of injection canaries; 0 = off; none = 6 h, off with overlap.",
-        kind=float,
-        least=0.0,
-    )
-    canary_usd_per_day: float = _setting(0.5, "US dollars a day for canaries; 0 = off.", least=0.0)
-    canary_tokens_per_day: int = _setting(500_000, "Tokens a day for canaries; 0 = off.", least=0)
-    anchors_every_s: float | None = _setting(
-        None,
-        "Seconds between two scores of the same anchor; 0 = off; none = a day, off with overlap.",
-        kind=float,
-        least=0.0,
-    )
-    anchors_usd_per_day: float = _setting(1.0, "US dollars a day for anchors; 0 = off.", least=0.0)
-    anchors_tokens_per_day: int = _setting(2_000_000, "Tokens a day for anchors; 0 = off.", least=0)
-    phoenix_endpoint: str | None = _setting(
-        None, "Address of an Arize Phoenix server to send scores to.", kind=str, address=True
-    )
-    phoenix_api_key: str | None = _setting(None, "Its key; default PHOENIX_API_KEY.", kind=str, secret=True)
-    langfuse_endpoint: str | None = _setting(
-        None, "Address of a Langfuse server to send scores to.", kind=str, address=True
-    )
-    langfuse_public_key: str | None = _setting(
-        None, "Public key of its project; default LANGFUSE_PUBLIC_KEY.", kind=str, secret=True
-    )
-    langfuse_secret_key: str | None = _setting(
-        None, "Secret key of its project; default LANGFUSE_SECRET_KEY.", kind=str, secret=True
-    )
-    mlflow_endpoint: str | None = _setting(
-        None, "Address of an MLflow tracking server to send scores to.", kind=str, address=True
-    )
-    mlflow_username: str | None = _setting(None, "User there; default MLFLOW_TRACKING_USERNAME.", kind=str)
-    mlflow_password: str | None = _setting(
-        None, "Password of that user; default MLFLOW_TRACKING_PASSWORD.", kind=str, secret=True
-    )
-    mlflow_token: str | None = _setting(
-        None, "Bearer token in their place; default MLFLOW_TRACKING_TOKEN.", kind=str, secret=True
-    )
-    webhook_url: str | None = _setting(None, "Webhook that is told of failed runs.", kind=str, secret=True)
-    webhook_form: WebhookForm = _setting("json", "Its messages: json or slack.", one_of=get_args(WebhookForm))
-    webhook_secret: str | None = _setting(None, "Secret that signs its messages.", kind=str, secret=True)
-    webhook_trace_url: str | None = _setting(
-        None, "Link to a trace in its messages, with {trace_id} and {span_id}.", kind=str
-    )
-    webhook_every_s: float = _setting(3_600.0, "Least seconds between two of its messages.", least=0.0)
-    drift_baseline: int = _setting(
-        500, "Scores the drift detectors learn their baseline from, over 24 hours or more.", above=1
-    )
-    drift_tolerance: float = _setting(
-        0.02, "A drop that is not worth an alarm of the e-detector, in score units.", above=0.0
-    )
-    service_name: str | None = _setting(None, "service.name; default OTEL_SERVICE_NAME.", kind=str)
-    redact: Callable[[str], str] | None = _setting(
-        None, "Applied to every text before it is kept.", kind=Callable, must="a function from text to text"
-    )
-
-    @classmethod
-    def resolve(cls, given: Mapping[str, object], environ: Mapping[str, str] | None = None) -> Settings:
-        """Build settings from arguments and environment; None is not given.
-
-        Raises:
-            ConfigError: an unknown name or a wrong value, in one line.
-        """
-        env = os.environ if environ is None else environ
-        known = {item.name: item for item in fields(cls)}
-        for name in given:
-            if name not in known:
-                raise ConfigError(f"unknown setting {name!r}{nearest(name, known)}")
-        for variable, hint in unknown_variables(env).items():
-            _log.warning("unknown variable %s%s", variable, hint)
-        values: dict[str, Any] = {**_from_otel(env)}
-        for name, item in known.items():
-            text = env.get(variable := _variable(item), "")
-            if text:
-                values[name] = _read(variable, text, item)
-            if given.get(name) is not None:
-                values[name] = _taken(name, given[name], item)
-        for name, value in values.items():
-            _check(name, value, known[name])
-        settings = cls(**values)
-        _check_files(settings)
-        _check_queue(settings)
-        _check_texts(settings)
-        return settings
-
-    @property
-    def units_at(self) -> str | None:
-        """The queue that processes share: the address of `queue`, or the file of `spool`."""
-        return self.queue or self.spool
-
-    @property
-    def has_default_metrics(self) -> bool:
-        """Return whether nobody chose the metrics."""
-        return self.metrics is DEFAULT_METRICS
-
-    def with_changes(self, **changes: Any) -> Settings:
-        """Return a copy with some settings replaced, checked."""
-        known = {item.name: item for item in fields(self)}
-        for name, value in changes.items():
-            _check(name, value, known[name])
-        return replace(self, **changes)
-
-    def __repr__(self) -> str:
-        shown = (f"{item.name}={_shown(self, item)!r}" for item in fields(self))
-        return f"Settings({', '.join(shown)})"
-
-
-def shown(settings: Settings) -> dict[str, object]:
-    """Return every setting by name, without keys, logins and queries.
-
-    Example:
-        >>> now = shown(Settings.resolve({"judge_api_key": "sk-1", "judge_base_url": "http://ada:pw@host/v1"}, {}))
-        >>> now["judge_api_key"], now["judge_base_url"], now["judge"]
-        ('***', 'http://***@host/v1', 'overlap')
-    """
-    return {item.name: _shown(settings, item) for item in fields(settings)}
-
-
-def _shown(settings: Settings, item: Field[object]) -> object:
-    value = getattr(settings, item.name)
-    if value and item.metadata.get("secret"):
-        return "***"
-    if item.metadata.get("named"):
-        return tuple(one.partition(":")[0] if isinstance(one, str) else type(one).__name__ for one in value)
-    is_place = item.metadata.get("address") or item.metadata.get("place")
-    return shown_address(str(value)) if value and is_place else value
-
-
-def shown_address(address: str) -> str:
-    """Return an address without login and query.
-
-    Example:
-        >>> shown_address("http://ada:p/w@host:4318"), shown_address("localhost:4317")
-        ('http://***@host:4318', 'localhost:4317')
-    """
-    found = re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://", address)
-    scheme = found[0] if found else ""
-    place, *query = re.split("[?#]", address.removeprefix(scheme), maxsplit=1)
-    _, login, host = place.rpartition("@")
-    if "@" in "".join(query):  # a password with a ? in it: nobody can say where it ends
-        return "***"
-    return f"{scheme}{'***@' if login else ''}{host}{'?***' if query else ''}"
-
-
-def check_address(name: str, address: str) -> None:
-    """Refuse an address that takes no request, without repeating it.
-
-    Raises:
-        ConfigError: it has no scheme, host or port of the web.
-    """
-    for wrong in _no_address(address.strip()):
-        raise ConfigError(f"{name} {wrong}")
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -416,13 +49,501 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(filter(None, map(str.strip, text.split(","))))
 
 
-def variables() -> list[tuple[str, str, object, str]]:
-    """Return (setting, variable, default, description) of every setting."""
-    return [(item.name, _variable(item), item.default, item.metadata["doc"]) for item in fields(Settings)]
+def _several(value: object) -> object:
+    if isinstance(value, str):
+        return names(value)
+    if isinstance(value, Mapping):
+        return tuple(f"{key}={one}" for key, one in value.items())
+    if isinstance(value, Iterable):
+        return tuple(value)
+    raise ValueError("is not a list")
 
 
-def unknown_variables(env: Mapping[str, str]) -> dict[str, str]:
-    """Return variables that set nothing, each with the nearest name.
+def _whole_numbers(value: object) -> object:
+    try:
+        return tuple(map(int, names(value))) if isinstance(value, str) else _several(value)
+    except ValueError as error:
+        raise ValueError("is not a whole number" if isinstance(value, str) else str(error)) from None
+
+
+def _sinks(value: object) -> object:
+    return _several(value) if isinstance(value, str | Iterable) else (value,)
+
+
+def _web_address(value: str | None) -> str | None:
+    if value and (fault := address_fault(value.strip())):
+        raise ValueError(fault)
+    return value
+
+
+def _queue_address(value: str | None) -> str | None:
+    if value is not None and "://" not in value:
+        raise ValueError("must be an address such as kafka://HOST:9092/TOPIC; a file goes into spool")
+    return value
+
+
+def _spool_file(value: str | None) -> str | None:
+    if value is not None and "://" in value:
+        raise ValueError("must be a file; set queue to this address instead")
+    return value
+
+
+def _store_file(value: str | None) -> str | None:
+    if value is not None and "://" in value:
+        raise ValueError("must be a file, not an address: the store is SQLite's")
+    return value
+
+
+_WEB_ADDRESS, _QUEUE_ADDRESS = AfterValidator(_web_address), AfterValidator(_queue_address)
+Names = Annotated[tuple[str, ...], BeforeValidator(_several)]
+Items = Annotated[tuple[object, ...], BeforeValidator(_several)]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Seconds = Annotated[float, Field(gt=0.0)]
+Positive = Annotated[int, Field(gt=0)]
+WholeNumbers = Annotated[tuple[Positive, ...], BeforeValidator(_whole_numbers)]
+Count = Annotated[int, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0.0)]
+Port = Annotated[int | None, Field(ge=0, le=65_535)]
+
+
+class Options(BaseModel):
+    """A group of settings: in `ragtrace.configure` a dict, or each by its flat name, as ``budget_usd_per_day``."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
+
+    def __repr_args__(self) -> Iterator[tuple[str, object]]:
+        for name, field in type(self).model_fields.items():
+            yield name, _shown(getattr(self, name), field)
+
+
+class Named(Options):
+    """A group whose first setting has the group's own name, as ``judge="openai:m"`` and ``RAGTRACE_JUDGE``."""
+
+
+class Judge(Named):
+    """The judge and its server."""
+
+    name: str = "overlap"
+    """Who judges: overlap (offline) or openai:MODEL; several, with commas, are a panel."""
+    rates: Items = ("0.1",)
+    """With first_judge, the share of runs for judge: one rate, or SCORE=RATE by first score, and none=RATE."""
+    base_url: Annotated[str | None, _WEB_ADDRESS] = None
+    """Base URL of an OpenAI-compatible server; redirects are not followed; else OPENAI_BASE_URL."""
+    api_key: SecretStr | None = None
+    """Its key; else OPENAI_API_KEY."""
+    repeats: Annotated[int, Field(ge=1, le=20)] = 1
+    """How often each judge is asked, 1 to 20, with other seeds; 3 tell how far a 1-to-5 grade varies."""
+    timeout_s: Seconds = 45.0
+    """Seconds for one attempt at the judge."""
+    rpm: Count = 500
+    """Requests a minute at the judge's server, of all processes that share a spool; 0 = off."""
+    tpm: Count = 200_000
+    """Tokens a minute there, in the same way; 0 = off."""
+
+
+class Budget(Options):
+    """Limits of the judge's cost."""
+
+    usd_per_day: Amount = 10.0
+    """US dollars a day (UTC) for the judge; 0 = off."""
+    tokens_per_day: Count = 20_000_000
+    """Tokens a day, in the same way; 0 = off."""
+
+
+class Price(Options):
+    """Your prices of the judge's tokens."""
+
+    input_usd_per_million: Annotated[float | None, Field(ge=0.0)] = None
+    """Your price of a million prompt tokens; none = the list of the extra prices."""
+    output_usd_per_million: Annotated[float | None, Field(ge=0.0)] = None
+    """And of a million tokens of replies."""
+
+
+class MetricOptions(Options):
+    """How metrics are computed."""
+
+    k_values: WholeNumbers = ()
+    """Cut-offs of @K metrics, the first is the main one; empty = number of contexts delivered."""
+    grading: Grading = "direct5"
+    """Scale of the judge's grades: direct5, umbrela or umbrela_strict."""
+    grade_batch: Annotated[int, Field(ge=1, le=10)] = 10
+    """Passages graded in one call; 1 costs more; no passage then sways another."""
+    length_debias: bool = True
+    """The 1-to-5 prompts say that length is no sign of quality."""
+    threshold_1to5: Annotated[float, Field(ge=1.0, le=5.0)] = 3.0
+    """A 1-to-5 grade below it does not pass; 4 is strict."""
+    hallucination_threshold: Share = 0.5
+    """A sentence below it counts as hallucinated, 0 to 1."""
+
+
+class Shadow(Named):
+    """A second, deeper retrieval of some traces."""
+
+    retrieve: Annotated[
+        Callable[[str, int], object] | None, Field(title="a function of query and top_k that returns passages")
+    ] = None
+    """Retrieves deeper for some traces, off the request path: shadow(query, top_k)."""
+    rate: Share = 0.02
+    """Share of the scored traces it is called for, 0 to 1."""
+    timeout_s: Seconds = 10.0
+    """Seconds for one call of it."""
+
+
+class Queue(Named):
+    """Units that wait to be scored, in memory or on a network."""
+
+    address: Annotated[str | None, _QUEUE_ADDRESS] = None
+    """Address of a queue for many hosts, kafka://BROKERS/TOPIC, in the place of a spool."""
+    units: Positive = 2_048
+    """Most units waiting to be scored."""
+    bytes: Positive = 33_554_432
+    """Most bytes of text waiting to be scored."""
+
+
+class Spool(Named):
+    """Units that wait to be scored, in a file."""
+
+    path: Annotated[str | None, AfterValidator(_spool_file)] = None
+    """File of the SQLite spool; none = units wait in memory only."""
+    bytes: Positive = 536_870_912
+    """Most bytes of units in the spool."""
+
+
+class Store(Named):
+    """Scores and texts that are kept, in a file."""
+
+    path: Annotated[str | None, AfterValidator(_store_file)] = None
+    """File of the SQLite store of scores; may be the spool's; none = no store."""
+    bytes: Annotated[int, Field(gt=1_048_575)] = 2_147_483_648
+    """Most bytes of the store's file: oldest payloads go first, then scores."""
+    scores_days: Seconds = 14.0
+    """Days that scores stay in the store."""
+    texts: StoreTexts = "selected"
+    """Runs whose texts the store keeps, with content=full: selected (low, failed and flagged ones, and 1 % of the
+    others) or all that are scored."""
+    payload_hours: Seconds = 72.0
+    """Hours that texts stay in the store, those of store_texts."""
+
+
+class Health(Options):
+    """The server of health checks."""
+
+    port: Port = None
+    """Port of /healthz and /readyz; none = no such server."""
+    host: str = "127.0.0.1"
+    """Address that server binds to."""
+
+
+class Canary(Options):
+    """Injection canaries."""
+
+    every_s: Annotated[float | None, Field(ge=0.0)] = None
+    """Seconds between rounds of injection canaries; 0 = off; none = 6 h, off with overlap."""
+    usd_per_day: Amount = 0.5
+    """US dollars a day for canaries; 0 = off."""
+    tokens_per_day: Count = 500_000
+    """Tokens a day for canaries; 0 = off."""
+
+
+class Anchors(Options):
+    """Runs that are scored again."""
+
+    every_s: Annotated[float | None, Field(ge=0.0)] = None
+    """Seconds between two scores of the same anchor; 0 = off; none = a day, off with overlap."""
+    usd_per_day: Amount = 1.0
+    """US dollars a day for anchors; 0 = off."""
+    tokens_per_day: Count = 2_000_000
+    """Tokens a day for anchors; 0 = off."""
+
+
+class Drift(Options):
+    """The drift detectors."""
+
+    baseline: Annotated[int, Field(gt=1)] = 500
+    """Scores the drift detectors learn their baseline from, over 24 hours or more."""
+    tolerance: Seconds = 0.02
+    """A drop that is not worth an alarm of the e-detector, in score units."""
+
+
+class Settings(Options):
+    """All settings, checked. `Settings.resolve` builds one from arguments and the environment.
+
+    Example:
+        >>> Settings.resolve({"judge": {"rpm": 60}, "sample_rate": 0.2}, environ={}).judge.rpm
+        60
+        >>> Settings.resolve({"sampel_rate": 0.2}, environ={})
+        Traceback (most recent call last):
+        ...
+        ragtrace.errors.ConfigError: unknown setting 'sampel_rate'; did you mean 'sample_rate'?
+    """
+
+    enabled: bool = True
+    """False turns capture and scoring off altogether."""
+    judge: Judge = Judge()
+    first_judge: str | None = None
+    """Offline judge of every sampled run, while judge scores a part of them: overlap; none = judge scores all."""
+    consensus: Consensus = "mean"
+    """How several judges or repeats become one number: mean or median."""
+    budget: Budget = Budget()
+    price: Price = Price()
+    metrics: Names = DEFAULT_METRICS
+    """Metrics to compute, by name, or all; `ragtrace metrics` lists them. By default without those that the judge
+    cannot compute."""
+    metric_options: MetricOptions = MetricOptions()
+    grade_cache: str = "memory"
+    """Where grades are kept: memory, off, or a SQLite file, which also gathers the labels of a query."""
+    label_freeze: Annotated[int | None, Field(ge=0)] = None
+    """Number of the youngest label in that file that counts; none = label sets grow."""
+    embedder: str = "overlap"
+    """Who embeds: overlap or local[:FOLDER] (offline), or openai:MODEL."""
+    pairs: Annotated[
+        str | Callable[..., Any] | None, Field(title="onnx:FOLDER, or a function from pairs to floats")
+    ] = None
+    """Who scores (premise, hypothesis) pairs: onnx:FOLDER, or in code any function; none = nobody."""
+    shadow: Shadow = Shadow()
+    sample_rate: Share = 0.05
+    """Share of traces to score, 0 to 1."""
+    metric_rates: Items = ()
+    """Rates of metrics of their own, as METRIC=RATE; they may be above sample_rate."""
+    sampling_rules: Items = ()
+    """Rates of some traces, the first that fits: rate=1 tag=vip, rate=0.2 workflow=support-* outcome=error."""
+    head_probability: Share = 1.0
+    """Probability with which received traces were kept before they came; 0 = unknown, outside weighted means."""
+    content: ContentMode = "none"
+    """none: ids, scores and counts on spans; full: texts too."""
+    redact: Annotated[Callable[[str], str] | None, Field(title="a function from text to text")] = None
+    """Applied to every text before it is kept; if it raises, the text is dropped and counted."""
+    attach: AttachMode = "child"
+    """Where scores go: child span or linked trace."""
+    dialect: Dialect = "both"
+    """Attribute dialect on spans: genai, openinference or both."""
+    span_metadata: Names = ()
+    """Names of request metadata to put on the root span, for example tenant,plan; default none."""
+    workflow: str = "rag"
+    """Name of runs that give none."""
+    environment: str | None = None
+    """Deployment name written on every record."""
+    corpus: str | None = None
+    """Name of the index, where runs give none."""
+    store: Store = Store()
+    spool: Spool = Spool()
+    queue: Queue = Queue()
+    kafka_config: SecretStr | None = None
+    """Options of librdkafka for logins and TLS: KEY=VALUE lines, or a file of them."""
+    scorer: ScorerMode = "thread"
+    """thread: this process scores; worker: `ragtrace worker` does, over the spool."""
+    concurrency: Positive = 8
+    """Units scored at once, and most calls of the judge under way at once."""
+    window_s: Seconds = 3_600.0
+    """Window of the mean gauges, in seconds."""
+    metrics_port: Port = None
+    """Port of the OpenMetrics endpoint; none = no endpoint; 0 = any free port."""
+    metrics_host: str = "127.0.0.1"
+    """Address the endpoint binds to."""
+    health: Health = Health()
+    console: bool = False
+    """True prints each scored run to standard error, with its worst claim."""
+    sinks: Annotated[tuple[object, ...], BeforeValidator(_sinks)] = ()
+    """Further sinks where scores are made: objects, or NAME or NAME:TEXT (see ragtrace.sinks.base)."""
+    canary: Canary = Canary()
+    anchors: Anchors = Anchors()
+    drift: Drift = Drift()
+
+    @classmethod
+    def resolve(cls, given: Mapping[str, object], environ: Mapping[str, str] | None = None) -> Settings:
+        """Build settings from arguments and environment; None is not given.
+
+        Raises:
+            ConfigError: an unknown name, one that is gone, or a wrong value, in one line.
+        """
+        env = os.environ if environ is None else environ
+        for name in sorted(GONE_VARIABLES.keys() & env.keys()):
+            if env[name]:
+                raise ConfigError(f"{name} {GONE_VARIABLES[name]}")
+        arguments = _flat(given)
+        for variable, hint in unknown_variables(env, arguments.get("sinks")).items():
+            _log.warning("unknown variable %s%s", variable, hint)
+        written = _in_environment(env) | {name: (name, value) for name, value in arguments.items()}
+        settings = _checked(
+            {name: value for name, (_, value) in written.items()},
+            {name: source for name, (source, _) in written.items()},
+        )
+        _check_together(settings)
+        return settings
+
+    @property
+    def units_at(self) -> str | None:
+        """The queue that processes share: the address of `queue`, or the file of `spool`."""
+        return self.queue.address or self.spool.path
+
+    @property
+    def has_default_metrics(self) -> bool:
+        """Return whether nobody chose the metrics."""
+        return "metrics" not in self.model_fields_set
+
+    def with_changes(self, **changes: object) -> Settings:
+        """Return a copy with some settings replaced, by their flat names, checked."""
+        chosen = {name: one.of(self) for name, one in TABLE.items() if one.is_chosen_in(self)}
+        return _checked(chosen | changes)
+
+
+class Setting(NamedTuple):
+    """One setting of the model: its flat name, its place in the model, and its field there."""
+
+    name: str
+    path: tuple[str, ...]
+    field: FieldInfo
+
+    @property
+    def variable(self) -> str:
+        """Its variable, "" for an argument only."""
+        return _PREFIX + self.name.upper() if _kinds(self.field) != {Callable} else ""
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether its value is never shown."""
+        return SecretStr in _kinds(self.field)
+
+    @property
+    def doc(self) -> str:
+        """Its meaning, for a person."""
+        return " ".join((self.field.description or "").split())
+
+    def of(self, settings: Settings) -> Any:
+        """Return its value."""
+        value: Any = settings
+        for name in self.path:
+            value = getattr(value, name)
+        return value
+
+    def is_chosen_in(self, settings: Settings) -> bool:
+        """Return whether somebody gave it a value."""
+        model: Any = settings
+        for name in self.path:
+            if name not in model.model_fields_set:
+                return False
+            model = getattr(model, name)
+        return True
+
+
+def table(model: type[BaseModel]) -> dict[str, Setting]:
+    """Return every setting of a model by its flat name.
+
+    Raises:
+        TypeError: two settings have one name.
+    """
+    found: dict[str, Setting] = {}
+    for name, field in model.model_fields.items():
+        group = field.annotation
+        if isinstance(group, type) and issubclass(group, Options):
+            own = next(iter(group.model_fields)) if issubclass(group, Named) else ""
+            settings = [
+                Setting(name if inner == own else f"{name}_{inner}", (name, inner), one)
+                for inner, one in group.model_fields.items()
+            ]
+        else:
+            settings = [Setting(name, (name,), field)]
+        for setting in settings:
+            if setting.name in found:
+                raise TypeError(f"two settings are called {setting.name}")
+            found[setting.name] = setting
+    return found
+
+
+TABLE: Final = table(Settings)
+# By the whole path too, as somebody may write judge_name for judge.
+_BY_PATH = TABLE | {"_".join(one.path): one for one in TABLE.values()}
+GROUPS: Final = {
+    name: field.annotation
+    for name, field in Settings.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, Options)
+}
+# What became of a name that is gone, behind that name: as an argument, and as a variable.
+_MOVED = {name: f"metric_options_{name}" for name in MetricOptions.model_fields} | {"judge_calls": "concurrency"}
+GONE_ARGUMENTS: Final = {name: f"is called {new} now" for name, new in _MOVED.items()} | {
+    "batch_metrics": "is gone: metric_options_grade_batch=1 grades one passage a call",
+    "prompt_content": "is gone: with content='full' prompts are written whole",
+    "max_span_bytes": "is gone: a span holds 262,144 bytes",
+    "budget_share": "is gone: write the part of budget_usd_per_day, budget_tokens_per_day, judge_rpm and judge_tpm",
+    "service_name": "is gone: set the variable OTEL_SERVICE_NAME",
+    "grade_cache_bytes": "is gone: the file of grades holds 268,435,456 bytes",
+    "server": "is gone: write metrics_port, metrics_host, health_port and health_host",
+    **dict.fromkeys(
+        ("phoenix_endpoint", "phoenix_api_key"), "is gone: write sinks=PhoenixSink(endpoint, api_key=...)"
+    ),
+    **dict.fromkeys(
+        ("langfuse_endpoint", "langfuse_public_key", "langfuse_secret_key"),
+        "is gone: write sinks=LangfuseSink(endpoint, public_key=..., secret_key=...)",
+    ),
+    **dict.fromkeys(
+        ("mlflow_endpoint", "mlflow_username", "mlflow_password"),
+        "is gone: write sinks=MlflowSink(endpoint, username=..., password=...)",
+    ),
+    "mlflow_token": "is gone: write sinks=MlflowSink(endpoint, token=...)",
+    "webhook_url": "is gone: write sinks=WebhookSink(url)",
+    **{
+        f"webhook_{name}": f"is gone: write sinks=WebhookSink(url, {name}=...)"
+        for name in ("secret", "form", "trace_url", "every_s")
+    },
+}
+GONE_VARIABLES: Final = {
+    f"{_PREFIX}{name.upper()}": f"is called {_PREFIX}{new.upper()} now" for name, new in _MOVED.items()
+} | {
+    "RAGTRACE_BATCH_METRICS": "is gone: RAGTRACE_METRIC_OPTIONS_GRADE_BATCH=1 grades one passage a call",
+    "RAGTRACE_PROMPT_CONTENT": "is gone: with RAGTRACE_CONTENT=full prompts are written whole; unset it",
+    "RAGTRACE_MAX_SPAN_BYTES": "is gone: a span holds 262,144 bytes; unset it",
+    "RAGTRACE_BUDGET_SHARE": "is gone: set RAGTRACE_BUDGET_USD_PER_DAY, RAGTRACE_BUDGET_TOKENS_PER_DAY,"
+    " RAGTRACE_JUDGE_RPM and RAGTRACE_JUDGE_TPM to the part of this process",
+    "RAGTRACE_SERVICE_NAME": "is gone: set OTEL_SERVICE_NAME",
+    "RAGTRACE_GRADE_CACHE_BYTES": "is gone: the file of grades holds 268,435,456 bytes; unset it",
+    "RAGTRACE_PHOENIX_ENDPOINT": "is gone: set PHOENIX_COLLECTOR_ENDPOINT and RAGTRACE_SINKS=phoenix",
+    "RAGTRACE_PHOENIX_API_KEY": "is gone: set PHOENIX_API_KEY",
+    "RAGTRACE_LANGFUSE_ENDPOINT": "is gone: set LANGFUSE_BASE_URL and RAGTRACE_SINKS=langfuse",
+    "RAGTRACE_LANGFUSE_PUBLIC_KEY": "is gone: set LANGFUSE_PUBLIC_KEY",
+    "RAGTRACE_LANGFUSE_SECRET_KEY": "is gone: set LANGFUSE_SECRET_KEY",
+    "RAGTRACE_MLFLOW_ENDPOINT": "is gone: set MLFLOW_TRACKING_URI and RAGTRACE_SINKS=mlflow",
+    "RAGTRACE_MLFLOW_USERNAME": "is gone: set MLFLOW_TRACKING_USERNAME",
+    "RAGTRACE_MLFLOW_PASSWORD": "is gone: set MLFLOW_TRACKING_PASSWORD",
+    "RAGTRACE_MLFLOW_TOKEN": "is gone: set MLFLOW_TRACKING_TOKEN",
+    "RAGTRACE_WEBHOOK_FORM": "is gone: a webhook at hooks.slack.com gets Slack's form; unset it",
+    **{
+        f"RAGTRACE_WEBHOOK_{name.upper()}": f"is gone: in code write sinks=WebhookSink(url, {name}=...); unset it"
+        for name in ("trace_url", "every_s")
+    },
+}
+
+
+def shown(settings: Settings) -> dict[str, object]:
+    """Return every setting by name, without keys, logins and queries.
+
+    Example:
+        >>> now = shown(Settings.resolve({"judge_api_key": "sk-1", "judge_base_url": "http://ada:pw@host/v1"}, {}))
+        >>> now["judge_api_key"], now["judge_base_url"], now["judge"]
+        ('***', 'http://***@host/v1', 'overlap')
+    """
+    return {name: _shown(one.of(settings), one.field) for name, one in TABLE.items()}
+
+
+def _shown(value: object, field: FieldInfo) -> object:
+    if value and SecretStr in _kinds(field):
+        return "***"
+    if isinstance(value, tuple) and field is Settings.model_fields["sinks"]:
+        return tuple(one.partition(":")[0] if isinstance(one, str) else type(one).__name__ for one in value)
+    return shown_address(value) if isinstance(value, str) and "://" in value else value
+
+
+def unknown_variables(env: Mapping[str, str], sinks: object = None) -> dict[str, str]:
+    """Return variables that set nothing, each with the nearest name; those that are gone are not among them.
+
+    Args:
+        env: variables.
+        sinks: those that code gives; a webhook may be among them.
 
     Example:
         >>> unknown_variables({"RAGTRACE_SAMPEL_RATE": "1", "RAGTRACE_JUDGE": "overlap"})
@@ -430,152 +551,280 @@ def unknown_variables(env: Mapping[str, str]) -> dict[str, str]:
         >>> unknown_variables({"RAGTRACE_NOSUCH": "1"})
         {'RAGTRACE_NOSUCH': '; see `ragtrace settings`'}
     """
-    valid = {variable.removeprefix(_PREFIX): variable for _, variable, _, _ in variables() if variable}
     # RAGTRACE_GOLDEN_DIR belongs to the project's own tests.
-    ours = {*valid.values(), "RAGTRACE_GOLDEN_DIR"}
-    found = sorted(name for name in env if name.startswith(_PREFIX) and name not in ours)
+    ours = {one.variable for one in TABLE.values()} | {"RAGTRACE_WEBHOOK_SECRET", "RAGTRACE_GOLDEN_DIR"}
+    valid = {_PREFIX + name.upper(): one.variable for name, one in _BY_PATH.items() if one.variable}
+    hints = {}
+    for variable in sorted(name for name in env if name.startswith(_PREFIX)):
+        if variable == "RAGTRACE_WEBHOOK_URL":
+            if not sinks and "webhook" not in names(env.get("RAGTRACE_SINKS", "")):
+                hints[variable] = "; it is read with RAGTRACE_SINKS=webhook only"
+        elif variable not in ours and variable not in GONE_VARIABLES:
+            hints[variable] = _near(variable, valid)
+    return hints
+
+
+def _near(name: str, valid: Mapping[str, str]) -> str:
+    """Return a hint with what is to be written for the nearest of the valid names."""
     # Compared without what all begin with: by it alone any two names would be near.
-    near = {name: get_close_matches(name.removeprefix(_PREFIX), valid, n=1) for name in found}
-    return {
-        name: f"; did you mean {valid[close[0]]!r}?" if close else "; see `ragtrace settings`"
-        for name, close in near.items()
-    }
-
-
-def _variable(item: Field[object]) -> str:
-    """Return the variable of a setting, "" for an argument alone."""
-    return "" if item.metadata["kind"] is Callable else _PREFIX + item.name.upper()
-
-
-_OTHER_VARIABLES = {
-    "judge_api_key": "OPENAI_API_KEY",
-    "judge_base_url": "OPENAI_BASE_URL",
-    "phoenix_api_key": "PHOENIX_API_KEY",
-    "langfuse_public_key": "LANGFUSE_PUBLIC_KEY",
-    "langfuse_secret_key": "LANGFUSE_SECRET_KEY",
-    "mlflow_username": "MLFLOW_TRACKING_USERNAME",
-    "mlflow_password": "MLFLOW_TRACKING_PASSWORD",
-    "mlflow_token": "MLFLOW_TRACKING_TOKEN",
-    "service_name": "OTEL_SERVICE_NAME",
-}
-
-
-def _from_otel(env: Mapping[str, str]) -> dict[str, str]:
-    values = {}
-    mode = env.get(_OTEL_CONTENT, "").strip().upper()
-    if mode:
-        if mode in _OTEL_CONTENT_MODES:
-            values["content"] = _OTEL_CONTENT_MODES[mode]
-        else:
-            _log.warning("%s=%s is not known%s", _OTEL_CONTENT, mode, nearest(mode, _OTEL_CONTENT_MODES))
-    values.update({name: env[variable] for name, variable in _OTHER_VARIABLES.items() if env.get(variable)})
-    return values
+    bare = {one.removeprefix(_PREFIX): new for one, new in valid.items()}
+    close = get_close_matches(name.removeprefix(_PREFIX), bare, n=1)
+    return f"; did you mean {bare[close[0]]!r}?" if close else "; see `ragtrace settings`"
 
 
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-_READERS: Mapping[object, Callable[[str], object]] = {
-    bool: lambda text: _WORDS[text.lower()],
-    int: int,
-    float: float,
-}
+_CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_CONTENT_MODES = {"NO_CONTENT": "none", "SPAN_ONLY": "full", "EVENT_ONLY": "full", "SPAN_AND_EVENT": "full"}
+_OTHER_VARIABLES = {"judge_api_key": "OPENAI_API_KEY", "judge_base_url": "OPENAI_BASE_URL"}
 
 
-def _read(source: str, text: str, item: Field[object]) -> object:
-    kind = item.metadata["kind"]
-    read = _READERS.get(kind, str)
+def _in_environment(env: Mapping[str, str]) -> dict[str, tuple[str, object]]:
+    """Return variable and value of each setting that the environment has."""
+    found: dict[str, tuple[str, object]] = {}
+    if mode := env.get(_CONTENT_VARIABLE, "").strip().upper():
+        if mode in _CONTENT_MODES:
+            found["content"] = (_CONTENT_VARIABLE, _CONTENT_MODES[mode])
+        else:
+            _log.warning("%s=%s is not known%s", _CONTENT_VARIABLE, mode, nearest(mode, _CONTENT_MODES))
+    for name, one in TABLE.items():
+        for variable in (one.variable, _OTHER_VARIABLES.get(name, "")):
+            if text := env.get(variable, "") if variable else "":
+                found[name] = (variable, _read(variable, text, one.field))
+                break
+    return found
+
+
+def _read(variable: str, text: str, field: FieldInfo) -> object:
+    kinds, text = _kinds(field), text.strip()
     try:
-        return tuple(map(read, names(text))) if _is_several(item) else read(text.strip())
+        if bool in kinds:
+            return _WORDS[text.lower()]
+        return int(text) if int in kinds else float(text) if float in kinds else text
     except (KeyError, ValueError):
-        what = "a truth value" if kind is bool else "a number"
-        raise ConfigError(f"{source}={text.strip()!r} is not {what}; correct or unset it") from None
+        what = "a truth value" if bool in kinds else "a whole number" if int in kinds else "a number"
+        raise ConfigError(f"{variable}={text!r} is not {what}; correct or unset it") from None
 
 
-def _taken(name: str, value: object, item: Field[object]) -> object:
-    kind = item.metadata["kind"]
-    if not _is_several(item):
-        if kind is float and type(value) is int:
-            return float(value)
-        return os.fspath(value) if kind is str and isinstance(value, os.PathLike) else value
-    if isinstance(value, str):
-        return _read(name, value, item)
-    if isinstance(value, dict):
-        return tuple(f"{key}={one}" for key, one in value.items())
-    if not isinstance(value, Iterable):
-        if item.metadata.get("named"):
-            return (value,)
-        raise ConfigError(f"{name}={value!r} is not a list")
-    return tuple(value)
+def _flat(given: Mapping[str, object]) -> dict[str, object]:
+    """Return the arguments that are given by their flat names, those of groups too.
+
+    Raises:
+        ConfigError: an unknown name, or a setting that is given twice.
+    """
+    found: dict[str, object] = {}
+    for name, value in given.items():
+        group = GROUPS.get(name)
+        if group is not None and isinstance(value, Mapping):
+            inside = {one.path[1]: one.name for one in TABLE.values() if one.path[0] == name}
+            for inner in value:
+                if inner not in inside:
+                    raise ConfigError(_stranger(name, str(inner), inside))
+            items = {inside[inner]: one for inner, one in value.items()}
+        elif group is not None and not issubclass(group, Named):
+            if value is not None:
+                raise ConfigError(f"{name} takes a dict with {', '.join(group.model_fields)}")
+            continue
+        elif name not in TABLE:
+            if name in GONE_ARGUMENTS:
+                raise ConfigError(f"{name} {GONE_ARGUMENTS[name]}")
+            valid = {path: one.name for path, one in _BY_PATH.items()} | {group: group for group in GROUPS}
+            raise ConfigError(f"unknown setting {name!r}{_near(name, valid)}")
+        else:
+            items = {name: value}
+        for flat, one in items.items():
+            if one is None:
+                continue
+            if flat in found:
+                raise ConfigError(f"{flat} is given twice: by itself and in {TABLE[flat].path[0]}")
+            found[flat] = os.fspath(one) if isinstance(one, os.PathLike) else one
+    return found
 
 
-def _is_several(item: Field[object]) -> bool:
-    return isinstance(item.default, tuple)
+def _stranger(group: str, inner: str, inside: Mapping[str, str]) -> str:
+    """Return what is wrong with a name that a group does not have."""
+    for flat in (f"{group}_{inner}", inner):
+        if flat in GONE_ARGUMENTS:
+            return f"{flat} {GONE_ARGUMENTS[flat]}"
+    found = _BY_PATH.get(inner)
+    if found is not None and found.path[0] == group:
+        hint = f"; did you mean {found.path[1]!r}?"
+    elif found is not None or inner in GROUPS:
+        hint = f"; it is a setting of its own: {inner}=..."
+    else:
+        hint = nearest(inner, inside)
+    return f"{group} has no setting {inner!r}{hint}"
 
 
-def _check(name: str, value: object, item: Field[object]) -> None:
-    """Refuse a wrong value, without repeating functions and secrets."""
-    rules = item.metadata
-    values = value if _is_several(item) and isinstance(value, Iterable) else () if value is None else (value,)
-    wrong = next((words for one in values for words in _complaints(one, rules)), None)
-    if wrong is not None:
-        is_named_alone = "address" in rules or "secret" in rules or rules["kind"] is Callable
-        shown = name if is_named_alone else f"{name}={value!r}"
-        raise ConfigError(f"{shown} must be {rules['must']}" if "must" in rules else f"{shown} {wrong}")
+def _checked(values: Mapping[str, object], written: Mapping[str, str] | None = None) -> Settings:
+    """Build settings from flat names.
+
+    Args:
+        values: of settings.
+        written: how a person wrote their names.
+
+    Raises:
+        ConfigError: a value is wrong; secrets, addresses and functions are not repeated.
+    """
+    nested: dict[str, Any] = {}
+    for name, value in values.items():
+        *groups, last = TABLE[name].path
+        place = nested
+        for group in groups:
+            place = place.setdefault(group, {})
+        place[last] = value
+    try:
+        return Settings.model_validate(nested)
+    except ValidationError as error:
+        first: Mapping[str, Any] = error.errors(include_url=False, include_input=False)[0]
+        one = next(one for one in TABLE.values() if first["loc"][: len(one.path)] == one.path)
+        name = (written or {}).get(one.name, one.name)
+        value = values[one.name]
+        is_quiet = one.is_secret or not one.variable or _is_address(one.field) or "://" in str(value)
+        shown = name if is_quiet else f"{name}={value!r}"
+        raise ConfigError(f"{shown} {_fault(first, one.field, value)}") from None
 
 
-def _check_files(settings: Settings) -> None:
-    """Refuse one file for grades and for the store or the spool."""
-    others = {os.path.realpath(path) for path in (settings.store, settings.spool) if path}
-    if settings.grade_cache not in {"memory", "off"} and os.path.realpath(settings.grade_cache) in others:
-        raise ConfigError(f"grade_cache={settings.grade_cache!r} needs a file of its own, not store's or spool's")
+def _fault(error: Mapping[str, Any], field: FieldInfo, value: object) -> str:
+    """Return what is wrong with a value, in our words."""
+    if field.title:  # what a function or a pair scorer is
+        return f"must be {field.title}"
+    facts = error.get("ctx", {})
+    match error["type"]:
+        case "value_error":
+            return str(facts["error"])
+        case "finite_number":
+            return "is not a finite number"
+        case "literal_error":
+            return f"is not valid{nearest(str(value), get_args(field.annotation))}"
+        case "greater_than":
+            return f"must be above {facts['gt']}"
+        case "greater_than_equal" | "less_than_equal":
+            low, high = bounds(field)
+            return f"must be at least {low}" if high is None else f"must lie between {low} and {high}"
+        case kind:
+            return f"is not of type {kind.removesuffix('_type').replace('string', 'str')}"
 
 
-def _check_queue(settings: Settings) -> None:
-    """Refuse a queue that is no address, a spool that is one, and both at once."""
-    if settings.queue is not None and settings.spool is not None:
+def _check_together(settings: Settings) -> None:
+    """Refuse settings that do not go together."""
+    spool, store, queue, grades = (
+        settings.spool.path,
+        settings.store.path,
+        settings.queue.address,
+        settings.grade_cache,
+    )
+    others = {os.path.realpath(path) for path in (store, spool) if path}
+    if grades not in {"memory", "off"} and os.path.realpath(grades) in others:
+        raise ConfigError(f"grade_cache={grades!r} needs a file of its own, not store's or spool's")
+    if queue is not None and spool is not None:
         raise ConfigError("queue and spool are both set; unset one (RAGTRACE_QUEUE, RAGTRACE_SPOOL)")
-    if settings.queue is not None and "://" not in settings.queue:
-        raise ConfigError("queue must be an address such as kafka://HOST:9092/TOPIC; a file goes into spool")
-    if settings.spool is not None and "://" in settings.spool:
-        raise ConfigError("spool must be a file; set queue to this address instead")
-    if settings.budget_share > 1.0:
-        raise ConfigError(f"budget_share={settings.budget_share} must be above 0 and at most 1")
-
-
-def _check_texts(settings: Settings) -> None:
-    """Refuse to keep all texts where no text is kept."""
-    if settings.store_texts == "all" and settings.content != "full":
+    if settings.store.texts == "all" and settings.content != "full":
         raise ConfigError(
             f"store_texts='all' keeps no texts with content={settings.content!r}: set content to 'full'"
             " (RAGTRACE_CONTENT=full), or store_texts to 'selected'"
         )
 
 
-def _complaints(value: Any, rules: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the faults of a value, the decisive one first."""
-    kind = rules["kind"]
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        yield f"is not of type {getattr(kind, '__name__', kind)}"
-    if isinstance(value, float) and not math.isfinite(value):
-        yield "is not a finite number"
-    if "one_of" in rules and value not in rules["one_of"]:
-        yield f"is not valid{nearest(value, rules['one_of'])}"
-    if "above" in rules and not value > rules["above"]:
-        yield f"must be above {rules['above']}"
-    if "least" in rules and not value >= rules["least"]:
-        yield f"must be at least {rules['least']}"
-    if "low" in rules and not rules["low"] <= value <= rules["high"]:
-        yield f"must lie between {rules['low']} and {rules['high']}"
-    if "address" in rules and value:
-        yield from _no_address(value.strip())
+def _kinds(field: FieldInfo) -> set[object]:
+    """Return the types that a setting takes, without None."""
+    annotation = field.annotation
+    kinds = get_args(annotation) if get_origin(annotation) in {UnionType, Union} else (annotation,)
+    return {Callable if get_origin(kind) is Callable else kind for kind in kinds} - {type(None)}
 
 
-def _no_address(text: str) -> Iterator[str]:
-    if not text.startswith(("http://", "https://")):
-        yield "must begin with http:// or https://, for example http://127.0.0.1:8000"
-    try:
-        parts = urlsplit(text)
-        is_whole = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_whole = False
-    if not is_whole:
-        yield "has no valid host and port"
+def bounds(field: FieldInfo) -> tuple[Any, Any]:
+    """Return the least and the most of a number, None without one."""
+    low, high = (
+        next((getattr(it, name) for it in field.metadata if hasattr(it, name)), None) for name in ("ge", "le")
+    )
+    return low, high
+
+
+def _is_address(field: FieldInfo) -> bool:
+    return _WEB_ADDRESS in field.metadata or _QUEUE_ADDRESS in field.metadata
+
+
+def secret(value: SecretStr | None) -> str | None:
+    """Return the text of a secret setting, for who sends it."""
+    return value.get_secret_value() if value is not None else None
+
+
+class Arguments(TypedDict, total=False):
+    """The settings as `ragtrace.configure` takes them, for editors and type checkers; a test compares both."""
+
+    enabled: bool | None
+    judge: str | Mapping[str, object] | None
+    judge_rates: Mapping[object, float] | Iterable[str] | str | None
+    judge_base_url: str | None
+    judge_api_key: str | None
+    judge_repeats: int | None
+    judge_timeout_s: float | None
+    judge_rpm: int | None
+    judge_tpm: int | None
+    first_judge: str | None
+    consensus: Consensus | None
+    budget: Mapping[str, float] | None
+    budget_usd_per_day: float | None
+    budget_tokens_per_day: int | None
+    price: Mapping[str, float] | None
+    price_input_usd_per_million: float | None
+    price_output_usd_per_million: float | None
+    metrics: Iterable[str] | str | None
+    metric_options: Mapping[str, object] | None
+    metric_options_k_values: Iterable[int] | str | None
+    metric_options_grading: Grading | None
+    metric_options_grade_batch: int | None
+    metric_options_length_debias: bool | None
+    metric_options_threshold_1to5: float | None
+    metric_options_hallucination_threshold: float | None
+    grade_cache: str | os.PathLike[str] | None
+    label_freeze: int | None
+    embedder: str | None
+    pairs: str | Callable[..., Any] | None
+    shadow: Callable[[str, int], object] | Mapping[str, object] | None
+    shadow_rate: float | None
+    shadow_timeout_s: float | None
+    sample_rate: float | None
+    metric_rates: Mapping[str, float] | Iterable[str] | str | None
+    sampling_rules: Iterable[object] | str | None
+    head_probability: float | None
+    content: ContentMode | None
+    redact: Callable[[str], str] | None
+    attach: AttachMode | None
+    dialect: Dialect | None
+    span_metadata: Iterable[str] | str | None
+    workflow: str | None
+    environment: str | None
+    corpus: str | None
+    store: str | os.PathLike[str] | Mapping[str, object] | None
+    store_bytes: int | None
+    store_scores_days: float | None
+    store_texts: StoreTexts | None
+    store_payload_hours: float | None
+    spool: str | os.PathLike[str] | Mapping[str, object] | None
+    spool_bytes: int | None
+    queue: str | Mapping[str, object] | None
+    queue_units: int | None
+    queue_bytes: int | None
+    kafka_config: str | os.PathLike[str] | None
+    scorer: ScorerMode | None
+    concurrency: int | None
+    window_s: float | None
+    metrics_port: int | None
+    metrics_host: str | None
+    health: Mapping[str, object] | None
+    health_port: int | None
+    health_host: str | None
+    console: bool | None
+    sinks: Iterable[Sink | str] | Sink | str | None
+    canary: Mapping[str, float] | None
+    canary_every_s: float | None
+    canary_usd_per_day: float | None
+    canary_tokens_per_day: int | None
+    anchors: Mapping[str, float] | None
+    anchors_every_s: float | None
+    anchors_usd_per_day: float | None
+    anchors_tokens_per_day: int | None
+    drift: Mapping[str, float] | None
+    drift_baseline: int | None
+    drift_tolerance: float | None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(Struct, frozen=True, kw_only=True):
     """Tokens of one model call; None where the provider did not say.
 
     Attributes:
@@ -33,17 +32,14 @@ def added_usage(one: Usage | None, other: Usage | None) -> Usage | None:
     """
     if one is None or other is None:
         return one or other
-    return Usage(
-        **{field.name: _sum(getattr(one, field.name), getattr(other, field.name)) for field in fields(Usage)}
-    )
+    return Usage(**{name: _sum(getattr(one, name), getattr(other, name)) for name in Usage.__struct_fields__})
 
 
 def _sum(one: int | None, other: int | None) -> int | None:
     return other if one is None else one if other is None else one + other
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeUsage:
+class JudgeUsage(Struct, frozen=True, kw_only=True):
     """Calls and tokens of a judge's task; calls whose tokens nobody counted add none.
 
     Example:

@@ -9,7 +9,7 @@ from subprocess import CompletedProcess
 from typing import Any
 from unittest.mock import patch
 
-from ragtrace.cli.main import build_app, main
+from ragtrace.cli import build_app, main
 
 
 def parsed(words: list[str]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import os
 import sys
 import threading
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.unit.judges.openai.judge_server import JudgeServer
+from tests.guards.judge_server import JudgeServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,17 @@ settings.register_profile("ragtrace", deadline=None, suppress_health_check=[Heal
 settings.load_profile("ragtrace")
 
 
+@pytest.fixture(autouse=True)
+def _service_name() -> Iterator[None]:
+    """Take back the name that a command gives the process of its scorer."""
+    before = os.environ.get("OTEL_SERVICE_NAME")
+    yield
+    if before is None:
+        os.environ.pop("OTEL_SERVICE_NAME", None)
+    else:
+        os.environ["OTEL_SERVICE_NAME"] = before
+
+
 @pytest.fixture(scope="session")
 def shared_dir() -> Path:
     """The folder of labelled data beside the checkout; a user's machine has none."""
@@ -32,13 +44,20 @@ def shared_dir() -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def _ladders_are_forgotten() -> Iterator[None]:
+    """Forget what judges' servers understood: it is kept by their address, and the next one may get the same port."""
+    yield
+    negotiate = sys.modules.get("ragtrace.judges.openai.negotiate")
+    if negotiate is not None:
+        negotiate._LADDERS.clear()
+
+
 @pytest.fixture
 def judge_server() -> Iterator[JudgeServer]:
     """A real server on loopback; what it answers is set on it."""
-    server = JudgeServer()
-    server.start()
-    yield server
-    server.stop()
+    with JudgeServer() as server:
+        yield server
 
 
 class _Hung(http.server.BaseHTTPRequestHandler):

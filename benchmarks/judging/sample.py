@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from ragtrace.model import AnswerPart, Passage, Pool, RagRecord
 

@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.overhead.candidates import BEFORE, CANDIDATES, FRAMEWORKS, PEERS, Candidate
+from benchmarks.overhead.compared import differences
 from benchmarks.overhead.crew import Hand, Receiver
 from benchmarks.overhead.environments import ROOT, Unavailable, checked_out
 from benchmarks.overhead.report import report
 from benchmarks.overhead.rounds import Results, run, scenarios_of
 
-ROUNDS, QUICK_ROUNDS = 40, 6
+ROUNDS, COMPARED_ROUNDS, QUICK_ROUNDS = 40, 100, 6
 # Warm-up, runs, and runs between readings of the memory.
+MOST_SHOWN = 10  # differences of spans
 MEMORY, QUICK_MEMORY = (2_000, 20_000, 250), (200, 2_000, 100)
 
 
@@ -32,6 +34,7 @@ class Session:
         self.memory: dict[tuple[str, str], Any] = {}
         self.versions: dict[str, str] = {}
         self.notes: list[str] = []
+        self.spans: list[str] = []  # of a comparison with --against
         self.hands: list[Hand] = []
         self.other_load = os.getloadavg()[0]
         self.before = checked_out(options.against) if options.against else None
@@ -43,13 +46,18 @@ class Session:
                     self._join(candidate, framework, receiver.endpoint)
         if not self.options.only_memory:
             self._look()
-            run(self.hands, self.results, rounds=self.options.rounds, said=_say)
+            if self.before is not None:
+                self._compare()
+            is_short = self.before is not None
+            run(self.hands, self.results, rounds=self.options.rounds, said=_say, is_short=is_short)
         if self.options.memory:
             self._remember()
 
     def _is_wanted(self, candidate: Candidate) -> bool:
         if candidate.key == BEFORE:
             return self.before is not None
+        if self.before is not None and candidate.key in {"empty", "minimal"}:
+            return False
         if candidate.is_peer and candidate.key not in self.options.peers:
             return False
         return not self.options.only_memory or self._is_remembered(candidate.key)
@@ -81,6 +89,24 @@ class Session:
             except Unavailable as error:
                 self.results.skipped[key] = str(error)
                 self.hands.remove(hand)
+                continue
+            for name, why in self.looks[key].get("dropped", {}).items():
+                self.notes.append(f"{hand.candidate.title}, {key[1]}: measured without {name}: {why}")
+
+    def _compare(self) -> None:
+        """Look at the spans of both commits, scenario by scenario."""
+        by = {(hand.framework, hand.candidate.key): hand for hand in self.hands}
+        for framework in self.options.frameworks:
+            ours, before = by.get((framework, "ours")), by.get((framework, BEFORE))
+            if ours is None or before is None:
+                continue
+            for scenario in scenarios_of(framework):
+                now, then = (hand.ask(do="spans", scenario=scenario)["traces"] for hand in (ours, before))
+                spans, facts = sum(map(len, now)), sum(len(span) for trace in now for span in trace)
+                found = list(differences(now, then))
+                verdict = f"{len(found)} differ" if found else "all equal"
+                self.spans.append(f"{framework} {scenario}: {spans} spans, {facts} values: {verdict}")
+                self.spans += [f"  {line}" for line in found[:MOST_SHOWN]]
 
     def _remember(self) -> None:
         warm_up, runs, every = QUICK_MEMORY if self.options.quick else MEMORY
@@ -100,7 +126,9 @@ class Session:
             hand.close()
 
     def text(self) -> str:
-        return report(self.results, self.looks, self.memory, self.versions, self.notes, self.other_load)
+        return report(
+            self.results, self.looks, self.memory, self.versions, [*self.spans, *self.notes], self.other_load
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Every turn, so that other figures can be had from the same run."""
@@ -112,6 +140,7 @@ class Session:
             "skipped": {"/".join(key): why for key, why in self.results.skipped.items()},
             "looks": {"/".join(key): look for key, look in self.looks.items()},
             "memory": {"/".join(key): found for key, found in self.memory.items()},
+            "spans": self.spans,
             "notes": self.notes,
         }
 
@@ -120,19 +149,25 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     names: Callable[[str], list[str]] = lambda text: [one for one in text.split(",") if one]  # noqa: E731
     parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds: a look, not a record")
-    parser.add_argument("--rounds", type=int, help=f"rounds, default {ROUNDS}")
-    parser.add_argument("--peers", type=names, default=list(PEERS), help=f"which of {','.join(PEERS)}; '' = none")
+    parser.add_argument("--rounds", type=int, help=f"rounds, default {ROUNDS}, {COMPARED_ROUNDS} with --against")
+    parser.add_argument("--peers", type=names, help=f"which of {','.join(PEERS)}; '' = none")
     parser.add_argument("--frameworks", type=names, default=list(FRAMEWORKS), help="default both")
-    parser.add_argument("--against", metavar="COMMIT", help="measure an earlier commit in the same rounds")
+    parser.add_argument(
+        "--against", metavar="COMMIT", help="compare with an earlier commit: CPU of a run with OTLP, and spans"
+    )
     parser.add_argument("--memory", action="store_true", help="also 20,000 runs each, for what is kept")
     parser.add_argument("--memory-of-all", action="store_true", help="the same for every candidate")
     parser.add_argument("--only-memory", action="store_true", help="no rounds")
     parser.add_argument("--json", type=Path, help="write every turn to this file")
     options = parser.parse_args(arguments)
+    if options.peers is None:
+        options.peers = [] if options.against else list(PEERS)
     for given, known in ((options.peers, PEERS), (options.frameworks, FRAMEWORKS)):
         if unknown := sorted(set(given) - set(known)):
             parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(known)}")
-    options.rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
+    options.rounds = options.rounds or (
+        QUICK_ROUNDS if options.quick else COMPARED_ROUNDS if options.against else ROUNDS
+    )
     options.memory = options.memory or options.memory_of_all or options.only_memory
     return options
 

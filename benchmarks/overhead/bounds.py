@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.overhead.rounds import PACED, Results
 
 WALL, CPU, PACED_WALL = 2.1, 1.4, 1.2
-WITH_TEXT_KB, WITH_REFERENCES_KB, WITHOUT_TEXT_KB = 62, 53, 10
+WITH_TEXT_KB, WITHOUT_TEXT_KB = 62, 10
 CHUNK_US = {"langchain": 3.0, "llamaindex": 1.0}
 SLOPE_BYTES = 50
 
@@ -45,8 +45,6 @@ def lines(
     for (candidate, framework), look in looks.items():
         if candidate == "ours":
             yield _at_most(f"{framework}: on the wire with text", look["bytes"] / 1e3, WITH_TEXT_KB, "KB")
-            short = look["bytes_with_references"] / 1e3
-            yield _at_most(f"{framework}: on the wire with references", short, WITH_REFERENCES_KB, "KB")
             without = look["bytes_without_content"] / 1e3
             yield _at_most(f"{framework}: on the wire without text", without, WITHOUT_TEXT_KB, "KB")
     for (candidate, framework), found in memory.items():

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.overhead.candidates import Candidate
-from benchmarks.overhead.environments import HOME, ROOT, Unavailable, python_of
+from benchmarks.overhead.environments import HOME, ROOT, Unavailable, python_of, python_path
 
 # What both sides must have alike; a peer that has another version is named under the table.
 SHARED = ("langchain-core", "llama-index-core", "opentelemetry-sdk", "protobuf")
@@ -62,9 +62,7 @@ class Hand:
 
     def _start(self, python: Path, endpoint: str) -> subprocess.Popen[str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
-        places = [self._source, *sorted((self._source / "integrations").iterdir()), self._source / "dashboards"]
-        path = os.pathsep.join(map(str, places))  # comes before the installed packages
-        environment = {**kept, **_QUIET, **self.candidate.variables, "PYTHONPATH": path}
+        environment = {**kept, **_QUIET, **self.candidate.variables, "PYTHONPATH": python_path(self._source)}
         role = self.candidate.role or self.candidate.key
         command = [str(python), "-m", "benchmarks.overhead.worker", role, self.framework, endpoint]
         with self._log.open("w") as log:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -70,6 +71,12 @@ def checked_out(revision: str) -> Path:
     # Its own code under today's benchmark, which may know measures that the commit's does not.
     shutil.copytree(ROOT / "benchmarks", home / "benchmarks", dirs_exist_ok=True)
     return home
+
+
+def python_path(source: Path) -> str:
+    """Return the PYTHONPATH of a checkout, which comes before the installed packages."""
+    places = [source, *sorted((source / "integrations").iterdir()), source / "dashboards"]
+    return os.pathsep.join(map(str, places))
 
 
 def _run(command: list[str]) -> None:

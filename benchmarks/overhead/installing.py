@@ -27,15 +27,15 @@ class Installed:
     Attributes:
         config: makes the config of one LangChain run.
         without_content: switches content off, None where the figure is not asked for.
-        with_references: switches content on, with prompts that refer to their passages.
         with_content: switches it on again.
+        dropped: settings that this commit of ragtrace does not know, with what it says of each.
     """
 
     def __init__(self, config: Callable[[], dict[str, Any]] = dict) -> None:
         self.config = config
         self.without_content: Callable[[], None] | None = None
-        self.with_references: Callable[[], None] | None = None
         self.with_content: Callable[[], None] | None = None
+        self.dropped: dict[str, str] = {}
 
 
 def install(candidate: str, framework: str, provider: Any) -> Installed:
@@ -71,8 +71,18 @@ def _small(candidate: str, framework: str, provider: Any) -> Installed:
 def _ours(framework: str, provider: Any) -> Installed:
     import ragtrace
 
-    def configure(content: Any, **settings: Any) -> None:
-        ragtrace.configure(content=content, sample_rate=0.0, tracer_provider=provider, **settings)
+    dropped: dict[str, str] = {}
+
+    def configure(content: str, **settings: Any) -> None:
+        given = {"content": content, "sample_rate": 0.0, "tracer_provider": provider, **settings}
+        while True:
+            try:
+                return ragtrace.configure(**{name: value for name, value in given.items() if name not in dropped})
+            except (TypeError, ValueError) as error:
+                unknown = [name for name in given if name not in dropped and repr(name) in str(error)]
+                if not unknown:
+                    raise
+                dropped.update(dict.fromkeys(unknown, str(error)))
 
     configure("full")
     if framework == "langchain":
@@ -85,8 +95,8 @@ def _ours(framework: str, provider: Any) -> Installed:
 
         ragtrace_llamaindex.instrument()
         installed = Installed()
+    installed.dropped = dropped
     installed.without_content = lambda: configure("none")
-    installed.with_references = lambda: configure("full", prompt_content="reference")
     installed.with_content = lambda: configure("full")
     return installed
 

@@ -25,11 +25,12 @@ def report(
 ) -> str:
     """Return everything that was measured; `other_load` is the load average before anything began."""
     parts = [_machine(versions, results.rounds, other_load)]
-    for framework in FRAMEWORKS:
-        parts += _framework(results, looks, framework)
     if any(BEFORE in by for by in results.turns.values()):
-        head = ["whole run, ragtrace / ragtrace of --against", "wall", "CPU with OTLP"]
+        head = ["added CPU a run with OTLP, ms", "before", "now", "now / before"]
         parts += ["", *_table(head, _against(results))]
+    else:
+        for framework in FRAMEWORKS:
+            parts += _framework(results, looks, framework)
     if memory:
         parts += _table(["memory", "bytes a run, slope", "95 % interval", "objects kept a run"], _memory(memory))
     parts += ["", *_table(["promise", "bound", "measured", "holds?"], _promises(results, looks, memory))]
@@ -99,18 +100,15 @@ def _spread(values: list[float], scale: float, digits: int = 2) -> str:
 
 
 def _against(results: Results) -> Iterator[list[str]]:
-    """Yield the ratio of whole runs for each scenario, paired within rounds."""
+    """Yield what both commits add in each scenario, and the ratio within rounds."""
     for framework in FRAMEWORKS:
         for scenario in scenarios_of(framework):
-            keys = ((framework, scenario, "null", "wall_ns"), (framework, scenario, "otlp", "cpu_ns"))
-            cells = [_ratio(results.turns.get(key, {})) for key in keys]
-            if any(cells):
+            key = (framework, scenario, "otlp", "cpu_ns")
+            before, now = results.added(key, BEFORE), results.added(key, "ours")
+            if before and now:
+                ratio = [ours / theirs for ours, theirs in zip(now, before, strict=False)]
+                cells = [_spread(before, 1e6), _spread(now, 1e6), _spread(ratio, 1.0)]
                 yield [f"{framework}: {scenario}", *cells]
-
-
-def _ratio(by: Mapping[str, list[float]]) -> str:
-    pairs = list(zip(by.get("ours", ()), by.get(BEFORE, ()), strict=False))
-    return _spread([now / then for now, then in pairs], 1.0, digits=3) if pairs else ""
 
 
 def _left(looks: Looks, framework: str) -> Iterator[list[str]]:
@@ -119,12 +117,8 @@ def _left(looks: Looks, framework: str) -> Iterator[list[str]]:
         if look is None or candidate in {"bare", "empty"}:
             continue
         size = f"{look['bytes'] / 1e3:.0f}"
-        # An earlier commit knows fewer forms of content.
-        forms = {"with_references": "with references", "without_content": "without text"}
-        known = [
-            f"{words} {look[key] / 1e3:.1f}" for name, words in forms.items() if (key := f"bytes_{name}") in look
-        ]
-        size += f" ({', '.join(known)})" if known else ""
+        if "bytes_without_content" in look:
+            size += f" (without text {look['bytes_without_content'] / 1e3:.1f})"
         yield [
             TITLES[candidate],
             f"{look['spans']:g}",

@@ -59,17 +59,26 @@ def scenarios_of(framework: str) -> list[str]:
     return ["query", "aquery x64", LONG]
 
 
-def run(hands: list[Hand], results: Results, *, rounds: int, said: Callable[[str], None]) -> None:
-    """Run the rounds; what is in `results` is whole at any time, so that an interrupt loses one round at most."""
+def run(
+    hands: list[Hand],
+    results: Results,
+    *,
+    rounds: int,
+    said: Callable[[str], None],
+    is_short: bool = False,
+) -> None:
+    """Run the rounds; what is in `results` is whole at any time, so that an interrupt loses one round at most.
+
+    Short rounds have the first scenario with OTLP, and nothing else.
+    """
     rng = random.Random(7)
     cells = [
         (framework, scenario, measure)
         for framework in dict.fromkeys(hand.framework for hand in hands)
         for scenario in scenarios_of(framework)
-        for measure in MEASURES
-    ]
-    cells += [
-        (framework, scenarios_of(framework)[0], PACED) for framework in dict.fromkeys(key for key, _, _ in cells)
+        for measure in (*MEASURES, PACED)
+        if (measure != PACED and not is_short) or scenario == scenarios_of(framework)[0]
+        if measure == "otlp" or not is_short
     ]
     for number in range(-WARM_UP, rounds):
         said(f"round {number + 1}/{rounds}" if number >= 0 else "warming up")

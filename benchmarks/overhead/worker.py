@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, TextIO
 
+from benchmarks.overhead.compared import as_values
 from benchmarks.overhead.installing import Installed, install
 from benchmarks.overhead.pipeline import Switch, tracer_provider, wire_bytes, written_in
 from benchmarks.overhead.texts import found_in
@@ -75,15 +76,19 @@ class Worker:
     def do_look(self, scenario: str) -> dict[str, Any]:
         """Say what a run leaves: spans, bytes on the wire, documents; with less content too, where that can be."""
         looked = self._look(scenario)
-        for name, switch in (
-            ("bytes_without_content", self.installed.without_content),
-            ("bytes_with_references", self.installed.with_references),
-        ):
-            if switch is not None and self.installed.with_content is not None:
-                switch()
-                looked[name] = self._look(scenario)["bytes"]
-                self.installed.with_content()
-        return looked
+        if self.installed.without_content is not None and self.installed.with_content is not None:
+            self.installed.without_content()
+            looked["bytes_without_content"] = self._look(scenario)["bytes"]
+            self.installed.with_content()
+        return {**looked, "dropped": self.installed.dropped}
+
+    def do_spans(self, scenario: str) -> dict[str, Any]:
+        """Return the spans of one call; of two workers with the same orders the questions are the same."""
+        keeper = self.switch.keep()
+        self.app.scenarios[scenario]()
+        self.provider.force_flush()
+        self.switch.use("null")
+        return {"traces": as_values(keeper.spans)}
 
     def _look(self, scenario: str) -> dict[str, Any]:
         call = self.app.scenarios[scenario]

@@ -135,7 +135,9 @@ class RunDisplay:
     def __repr__(self) -> str:
         run = self.view
         claims = [f"  {claim.number}. {claim.verdict}: {_cut(claim.text)}" for claim in run.claims]
-        scores = [f"  {score.metric}  {_value(score)}  {score.judge or ''}".rstrip() for score in run.scores]
+        scores = [
+            f"  {score.key.metric}  {_value(score)}  {score.key.judge or ''}".rstrip() for score in run.scores
+        ]
         texts = [run.answer, *_verdict(run), *claims] if run.has_texts else [_NOT_KEPT, *_verdict(run)]
         return _text([run.query or run.id, *texts, *scores])
 
@@ -191,7 +193,7 @@ def _metric_cells(it: MetricView) -> Cells:
     counts += [(f"na {reason}", n) for reason, n in it.na.items()]
     better = {"up": "higher", "down": "lower", None: ""}[it.direction]
     missing = ", ".join(f"{reason} ({n})" for reason, n in counts)
-    return it.label, _number(it.mean.mean), _bounds(it.mean), it.n, it.judge or "", better, missing
+    return it.label, _number(it.mean.mean), _bounds(it.mean), it.n, it.key.judge or "", better, missing
 
 
 def _line_cells(it: RunLine) -> Cells:
@@ -205,7 +207,7 @@ def _passage_cells(it: PassageRow) -> Cells:
 
 
 def _score_cells(it: ScoreRow) -> Cells:
-    return it.metric, _value(it), _limit(it), it.judge or "", _number(it.weight)
+    return it.key.metric, _value(it), _limit(it), it.key.judge or "", _number(it.weight)
 
 
 def _limit(it: ScoreRow) -> str:

@@ -13,6 +13,7 @@ from ragtrace.batch.files import open_file
 from ragtrace.batch.rows import with_lists
 from ragtrace.batch.table import arrow
 from ragtrace.errors import InputError
+from ragtrace.model.codec import json_value
 from ragtrace.model.printable import count_text
 
 if TYPE_CHECKING:
@@ -122,17 +123,22 @@ def _lines(stream: IO[bytes], part: Part) -> Iterator[tuple[str, Callable[[], di
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
+    found = json_value(line, _unusual)
+    if not isinstance(found, dict):
+        raise InputError("a line must be a JSON object")
+    return found
+
+
+def _unusual(line: bytes) -> Any:
+    """Return the JSON of a line that is not plain, or say where it is none."""
     try:
-        found = json.loads(line.decode("utf-8-sig"), parse_constant=_refuse)
+        return json.loads(line.decode("utf-8-sig"), parse_constant=_refuse)
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 (byte {error.start + 1} of the line)") from None
     except json.JSONDecodeError as error:
         raise InputError(f"not JSON: {error.msg} at column {error.colno}") from None
     except RecursionError:
         raise InputError("nested too deeply") from None
-    if not isinstance(found, dict):
-        raise InputError("a line must be a JSON object")
-    return found
 
 
 def _refuse(constant: str) -> NoReturn:

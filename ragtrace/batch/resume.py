@@ -11,6 +11,7 @@ from ragtrace.batch.readers import reader_of
 from ragtrace.batch.rows import fallback_id, json_text, with_lists, without_nulls
 from ragtrace.batch.table import ERROR, SCORE_COLUMNS, SCORES, arrow
 from ragtrace.errors import ConfigError
+from ragtrace.settings import TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 _MANIFEST = "_ragtrace.json"
 _OPTIONS = {
     "metrics": "--metrics", "judge": "--judge", "judge_repeats": "--judge-repeats", "consensus": "--consensus",
-    "judge_base_url": "--base-url", "grading": "--grading", "batch_metrics": "--unfused",
-    "grade_cache": "--grade-cache", "embedder": "--embedder", "pairs": "--pairs", "k_values": "--k-values",
+    "judge_base_url": "--base-url", "metric_options_grading": "--grading", "grade_cache": "--grade-cache",
+    "embedder": "--embedder", "pairs": "--pairs", "metric_options_k_values": "--k-values",
 }  # fmt: skip
 
 
@@ -126,6 +127,8 @@ def _score(one: dict[str, Any]) -> ScoreJson:
 
 def _agreed(before: dict[str, Any], now: dict[str, Any], out: str) -> dict[str, int]:
     """Return the sizes that an earlier run noted."""
+    if not before["settings"].keys() <= TABLE.keys():
+        raise ConfigError(f"--out {out}: an earlier version began it, with other settings; choose another --out")
     for name in sorted({*before["settings"], *now["settings"]}):
         was, wanted = before["settings"].get(name), now["settings"].get(name)
         if was != wanted:
@@ -146,8 +149,6 @@ def _given(option: str, value: object) -> str:
     """Return an option with its value as it is typed."""
     if value is None:
         return f"no {option}"
-    if option == "--unfused":
-        return option
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
     return f"{option} {text}" if option.startswith("--") else f"{option}={text}"
 

@@ -15,6 +15,7 @@ from ragtrace.batch.rows import json_text
 from ragtrace.ingest.base import RawSpan
 from ragtrace.ingest.reading import read_trace
 from ragtrace.model.codec import record_to_json
+from ragtrace.text import valid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -116,4 +117,4 @@ def _any(value: object) -> AnyValue:
     if isinstance(value, float):
         return AnyValue(double_value=value)
     text = value if isinstance(value, str) else json_text(value)
-    return AnyValue(string_value=text.encode("utf-8", "replace").decode())
+    return AnyValue(string_value=valid(text))

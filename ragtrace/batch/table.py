@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.batch.readers import reader_of
 from ragtrace.batch.rows import json_text, score_rows
 from ragtrace.errors import ConfigError, MissingExtra
-from ragtrace.settings import Settings
+from ragtrace.settings import TABLE, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,13 +29,12 @@ SCORE_COLUMNS: dict[str, str] = {
 _MOST_SHOWN = 30
 SCORES, ERROR = "scores", "score_error"
 _OF_SCORER = (
-    "judge", "judge_base_url", "judge_timeout_s", "judge_repeats", "consensus", "grade_batch", "grading",
-    "batch_metrics", "grade_cache", "grade_cache_bytes", "label_freeze", "embedder", "pairs", "metrics", "k_values",
-    "length_debias", "threshold_1to5", "hallucination_threshold",
+    "judge", "judge_base_url", "judge_timeout_s", "judge_repeats", "consensus", "grade_cache", "label_freeze",
+    "embedder", "pairs", "metrics", *(name for name in TABLE if name.startswith("metric_options_")),
 )  # fmt: skip
 
 _OF_LIMITS = (
-    "budget_usd_per_day", "budget_tokens_per_day", "budget_share", "price_input_usd_per_million",
+    "budget_usd_per_day", "budget_tokens_per_day", "price_input_usd_per_million",
     "price_output_usd_per_million",
 )  # fmt: skip
 
@@ -117,8 +116,8 @@ def scorer_settings(settings: Settings) -> dict[str, Any]:
     """Return the settings that change scores and differ from their defaults; without secrets.
 
     Example:
-        >>> scorer_settings(Settings.resolve({"k_values": (3,), "grade_cache": "off"}, environ={}))
-        {'grade_cache': 'off', 'k_values': (3,)}
+        >>> scorer_settings(Settings.resolve({"metric_options_k_values": (3,), "grade_cache": "off"}, environ={}))
+        {'grade_cache': 'off', 'metric_options_k_values': (3,)}
     """
     return _changed(settings, _OF_SCORER)
 
@@ -134,9 +133,8 @@ def limit_settings(settings: Settings) -> dict[str, Any]:
 
 
 def _changed(settings: Settings, names: Sequence[str]) -> dict[str, Any]:
-    default = Settings()
-    found = {name: getattr(settings, name) for name in names}
-    return {name: value for name, value in found.items() if value != getattr(default, name)}
+    found = {name: TABLE[name].of(settings) for name in names}
+    return {name: value for name, value in found.items() if value != TABLE[name].field.default}
 
 
 def output_schema(schema: pa.Schema) -> pa.Schema:

@@ -1,8 +1,10 @@
 """The recorder that integrations call, and what keeps it safe: clamps, redaction, the guard.
 
 Owns: turning what an application reports into a `RagRecord` and its steps, without ever raising.
-Imports: model and errors alone, and of third parties nothing.
+Imports: model, text and errors only, and of third parties nothing.
 """
+
+from typing import TYPE_CHECKING
 
 from ragtrace.capture.assembly import finished_run
 from ragtrace.capture.guard import (
@@ -10,6 +12,7 @@ from ragtrace.capture.guard import (
     guarded_call,
     guarded_constructor,
     internal_errors,
+    is_equal,
     kind_of,
     record_internal_error,
     record_wrong_call,
@@ -32,15 +35,13 @@ from ragtrace.capture.passages import (
     number_of,
     ranked,
     read_mapping,
-    reranked_passage,
     score_in,
     text_key,
 )
 from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.capture.recorder import Recorder
 from ragtrace.capture.run import Run, entered_run, outcome_of
-from ragtrace.capture.run_context import Defaults, describe
-from ragtrace.capture.sanitize import is_equal, shown, tags_of
+from ragtrace.capture.run_context import Defaults, describe, tags_of
 from ragtrace.capture.types import (
     EndedRun,
     Failure,
@@ -55,6 +56,26 @@ from ragtrace.capture.types import (
     TraceRef,
     WaitingRun,
 )
+from ragtrace.lazy_names import lazy_names
+from ragtrace.text import shown
+
+if TYPE_CHECKING:
+    from ragtrace.capture.attribution import PassageFinder, found_in, place_of
+    from ragtrace.capture.citations import cited_parts, parts_of_run
+    from ragtrace.capture.integration_run import MAX_LATER
+    from ragtrace.capture.off_loop import is_on_loop, served_by
+    from ragtrace.capture.suppression import own_work
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "attribution": "PassageFinder found_in place_of",
+            "citations": "cited_parts parts_of_run",
+            "integration_run": "MAX_LATER",
+            "off_loop": "is_on_loop served_by",
+            "suppression": "own_work",
+        },
+    )
 
 __all__ = [
     "ID_KEYS",
@@ -107,7 +128,6 @@ __all__ = [
     "read_usage",
     "record_internal_error",
     "record_wrong_call",
-    "reranked_passage",
     "score_in",
     "shown",
     "spoken",

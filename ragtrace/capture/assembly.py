@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.structs import replace
+
 from ragtrace.capture.attribution import PassageFinder, count_unread, found_in, prompt_set, shown_texts
-from ragtrace.capture.fitting import fitted
 from ragtrace.capture.guard import record_internal_error
 from ragtrace.capture.model_calls import is_refusal_reason
-from ragtrace.capture.passages import MOST_PASSAGES, ReadPassages, distinct, ranked, sourced_passage
+from ragtrace.capture.passages import MOST_PASSAGES, ReadPassages, distinct, ranked
 from ragtrace.capture.types import FinishedRun, Generation, Retrieval, WaitingRun
 from ragtrace.model import Pool, RagRecord
 from ragtrace.model.record import ANSWER_LOST, CONTEXTS_TRUNCATED
+from ragtrace.text import MAX_METADATA_CHARS, MAX_NAME_CHARS, fit
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from ragtrace.capture.types import EndedRun, Step
-    from ragtrace.model import AnswerPart, Passage
+    from ragtrace.model import AnswerPart, Feedback, Passage
 
 _NO_ANSWER = (
     "ragtrace: a run ended without an answer, and earlier runs of its workflow have one: its answer is missing. "
     "Call run.answered(text) inside the block, also where the text is empty"
 )
+_ENVELOPE_CHARS = 64  # of an item without its texts: names, numbers and brackets in JSON
+_MOST_NAMES_CHARS = 2 * MAX_NAME_CHARS + _ENVELOPE_CHARS  # id and source of a passage
+_MOST_FACT_CHARS = 2 * MAX_METADATA_CHARS + 256  # of a fact: key, value, and commas of a list
 # What capture lost of a run before anybody looked for the contexts among it.
 _LOST_BEFORE = ("prompts", "step_passages", "texts")
 
@@ -239,7 +243,7 @@ def _sourced(chosen: tuple[Passage, ...], pool: tuple[Passage, ...]) -> tuple[Pa
     if all(p.source is not None for p in chosen) or all(p.source is None for p in pool):
         return chosen
     sources = {p.id: p.source for p in pool}
-    return ReadPassages(p if p.source is not None else sourced_passage(p, sources.get(p.id)) for p in chosen)
+    return ReadPassages(p if p.source is not None else replace(p, source=sources.get(p.id)) for p in chosen)
 
 
 def _implied_source(retrieved: tuple[Passage, ...], used: tuple[Passage, ...] | None) -> str:
@@ -292,3 +296,123 @@ def _pools(run: EndedRun, seen: _Stages) -> tuple[Pool, ...]:
     if seen.used is not None:
         pools.append(Pool(stage="used", passages=ranked(seen.used)))
     return tuple(pools)
+
+
+def fitted(record: RagRecord, *, text_chars: int, passage_chars: int, fact_chars: int) -> RagRecord:
+    """Return a record within its limits; `lossy` says how much of each kind was cut.
+
+    Passages lose their texts from the lowest rank up: those that were only retrieved first, those that were
+    delivered to the model last. Ids, scores and ranks stay as long as `fact_chars` lasts. Half of the labels would
+    be other numbers, so that labels are kept whole or not at all.
+
+    Args:
+        record: a finished run's.
+        text_chars: characters kept of all turns of the history, all answer parts, and all feedback, each.
+        passage_chars: characters kept of all passages' texts; the same text counts once.
+        fact_chars: characters kept of all passages' ids, sources and metadata, and of the labels.
+
+    Example:
+        >>> from ragtrace.model import Passage, Pool, RagRecord
+        >>> found = [Passage(id=str(rank), text=text, rank=rank) for rank, text in enumerate(("Oslo.", "Rome."), 1)]
+        >>> record = RagRecord(id="1", pools=(Pool(stage="retrieved", passages=tuple(found)),))
+        >>> cut = fitted(record, text_chars=99, passage_chars=9, fact_chars=9_999)
+        >>> [p.text for p in cut.contexts], dict(cut.lossy)
+        (['Oslo.', ''], {'passage_texts': 1})
+    """
+    lossy: dict[str, int] = {}
+    changed: dict[str, Any] = {}
+    pools = _within_texts(_within_facts(record.pools, fact_chars, lossy), passage_chars, lossy)
+    if pools is not record.pools:
+        changed["pools"] = pools
+    parts: list[tuple[str, Sequence[Any], Callable[[Any], int], int]] = [
+        ("history", record.history[::-1], lambda turn: _ENVELOPE_CHARS + len(turn.content), text_chars),
+        ("answer_parts", record.answer_parts, _part_chars, 2 * text_chars),
+        ("feedback", record.feedback, _feedback_chars, 2 * text_chars),
+    ]
+    for name, items, size, room in parts:
+        kept = fit(items, size, room)
+        if gone := len(items) - len(kept):
+            changed[name], lossy[name] = kept[::-1] if name == "history" else kept, gone
+    if record.labels is not None:
+        grades = record.labels.grades
+        if sum(map(len, grades)) + _ENVELOPE_CHARS * len(grades) > fact_chars:
+            changed["labels"], lossy["labels"] = None, len(grades)
+    if not changed:
+        return record
+    counted = {name: record.lossy.get(name, 0) + gone for name, gone in lossy.items()}
+    return replace(record, **changed, lossy={**record.lossy, **counted})
+
+
+def fact_chars_of(passage: Passage) -> int:
+    """Return the characters of a passage beside its text: id, source and metadata.
+
+    Example:
+        >>> from ragtrace.model import Passage
+        >>> fact_chars_of(Passage(id="a", text="Oslo.", rank=1, metadata={"page": 3}))
+        70
+    """
+    return _names_chars(passage) + (_metadata_chars(passage) if passage.metadata else 0)
+
+
+def _part_chars(part: AnswerPart) -> int:
+    return _ENVELOPE_CHARS + len(part.text) + sum(len(name) + 4 for name in part.citations)
+
+
+def _feedback_chars(feedback: Feedback) -> int:
+    return _ENVELOPE_CHARS + len(feedback.comment or "") + len(feedback.source)
+
+
+def _names_chars(passage: Passage) -> int:
+    return _ENVELOPE_CHARS + len(passage.id) + len(passage.source or "")
+
+
+def _metadata_chars(passage: Passage) -> int:
+    return sum(
+        len(name) + (sum(len(str(item)) + 4 for item in value) if isinstance(value, list) else len(str(value)))
+        for name, value in passage.metadata.items()
+    )
+
+
+def _within_texts(pools: tuple[Pool, ...], limit: int, lossy: dict[str, int]) -> tuple[Pool, ...]:
+    """Return pools whose lowest ranks have no text; what was delivered goes last, since the judge reads it."""
+    if sum([len(p.text) for pool in pools for p in pool.passages]) <= limit:  # each stage counted
+        return pools
+    texts = dict.fromkeys(p.text for pool in reversed(pools) for p in pool.passages)
+    kept = {*fit(list(texts), len, limit), ""}
+    gone = len(texts.keys() - kept)
+    if not gone:
+        return pools
+    lossy["passage_texts"] = gone
+    return _each(pools, lambda p: p if p.text in kept else _emptied(p))
+
+
+def _within_facts(pools: tuple[Pool, ...], limit: int, lossy: dict[str, int]) -> tuple[Pool, ...]:
+    """Return pools whose lowest ranks have no metadata; where ids alone are too much, the lowest ranks go."""
+    passages = [p for pool in pools for p in pool.passages]
+    # Nearly every run is far below that, which is quick to see.
+    if len(passages) * _MOST_NAMES_CHARS + sum([len(p.metadata) for p in passages]) * _MOST_FACT_CHARS <= limit:
+        return pools
+    kept: list[Pool] = []
+    for pool in reversed(pools):
+        first = fit(pool.passages, _names_chars, limit)
+        limit -= sum(map(_names_chars, first))
+        kept.insert(0, replace(pool, passages=first))
+    gone = len(passages) - sum(len(pool.passages) for pool in kept)
+    if gone:
+        lossy["passages"] = gone
+    if delivered := len(pools[-1].passages) - len(kept[-1].passages):
+        lossy[CONTEXTS_TRUNCATED] = delivered
+    described = [p for pool in reversed(kept) for p in pool.passages if p.metadata]
+    whole = set(map(id, fit(described, _metadata_chars, limit)))
+    if len(whole) < len(set(map(id, described))):
+        lossy["passage_metadata"] = len(described) - sum(id(p) in whole for p in described)
+        return _each(kept, lambda p: p if not p.metadata or id(p) in whole else replace(p, metadata={}))
+    return tuple(kept) if gone else pools
+
+
+def _emptied(passage: Passage) -> Passage:
+    return replace(passage, text="", truncated=passage.truncated or len(passage.text))
+
+
+def _each(pools: Iterable[Pool], change: Callable[[Passage], Passage]) -> tuple[Pool, ...]:
+    return tuple(replace(pool, passages=tuple(map(change, pool.passages))) for pool in pools)

@@ -10,6 +10,8 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
+from ragtrace.text import MAX_GROWTH, MAX_MARK_CHARS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -178,6 +180,57 @@ def guarded_constructor(function: Callable[P, R]) -> Callable[P, R]:
         return None
 
     return cast("Callable[P, R]", wrapper)
+
+
+def is_equal(one: object, other: object) -> bool:
+    """Tell whether two values of an application are equal; what cannot be compared is not.
+
+    Metadata may hold arrays, and a copied array has no truth value when it is compared.
+
+    Example:
+        >>> is_equal({"page": 1}, {"page": 1})
+        True
+    """
+    try:
+        return bool(one == other)
+    except Exception:  # an application's object may raise anything here
+        return False
+
+
+def safe_redact(redact: Callable[[str], str] | None) -> Callable[[str], str] | None:
+    """Return `redact` so that a failure drops the text and is counted; None stays None.
+
+    It fails where it raises, returns anything but text, or ten times as much: the original never gets through.
+
+    Example:
+        >>> safe_redact(lambda text: text.replace("Ada", "[name]"))("Ada asked")
+        '[name] asked'
+        >>> safe_redact(lambda text: 1 / 0)("Ada asked")
+        ''
+    """
+    if redact is None:
+        return None
+
+    def redacted(text: str) -> str:
+        if not text:
+            return text
+        failed: Exception | None = None
+        try:
+            made = redact(text)
+        except Exception as error:
+            failed, why = error, f"raised {kind_of(error)}"
+        else:
+            if type(made) is not str:
+                why = f"returned a {type(made).__name__}, not a text"
+            elif len(made) > max(MAX_GROWTH * len(text), MAX_MARK_CHARS):
+                why = f"returned more than {MAX_GROWTH} times its text"
+            else:
+                return made
+        said = f"ragtrace: the setting redact {why}, so the text is left out; the application is not affected"
+        record_internal_error("ragtrace.capture.redact", failed, line=said)
+        return ""
+
+    return redacted
 
 
 def renew_lock() -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, get_args
+
+from msgspec.structs import replace
 
 from ragtrace.capture.attribution import found_in
 from ragtrace.capture.guard import guarded, record_wrong_call
 from ragtrace.capture.passages import ranked, renamed
-from ragtrace.capture.run import MAX_NAME_CHARS, MAX_STEPS, Run, entered_run
-from ragtrace.capture.sanitize import clean_text, shown
+from ragtrace.capture.run import MAX_STEPS, Run, entered_run
 from ragtrace.capture.types import Failure, Generation, Rerank, Retrieval
 from ragtrace.model import LabelScale, LabelScope
+from ragtrace.text import MAX_NAME_CHARS, cut, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -270,6 +271,10 @@ class IntegrationRun(Run):
         """Return the type and message of an error as they are now; None for None."""
         return self._failure_of(error)
 
+    def failure_named(self, kind: str, message: str) -> Failure:
+        """Return an error of which another process tells type and message."""
+        return self._failure_named(kind, message)
+
     def begin(self, workflow: str | None, *, is_kept: bool) -> None:
         """Name the workflow, and start the root span of a run that is kept.
 
@@ -277,7 +282,7 @@ class IntegrationRun(Run):
             workflow: default that of the configuration.
             is_kept: whether the processor takes the run.
         """
-        name = clean_text(shown(workflow) or self._config.workflow, MAX_NAME_CHARS)[0]
+        name = cut(shown(workflow) or self._config.workflow, MAX_NAME_CHARS)[0]
         self._attributes["workflow"] = name
         self._attributes["environment"] = self._config.environment
         self.set_attributes(corpus=self._config.corpus)

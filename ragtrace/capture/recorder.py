@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ragtrace.capture.guard import guarded, record_internal_error
+from ragtrace.capture.guard import guarded, record_internal_error, safe_redact
 from ragtrace.capture.integration_run import IntegrationRun
 from ragtrace.capture.recent_ids import RecentIds
-from ragtrace.capture.sanitize import safe_redact
 from ragtrace.capture.suppression import is_own_work
 from ragtrace.capture.types import Limits, RunConfig
 

@@ -13,20 +13,22 @@ from typing import TYPE_CHECKING, Any, cast
 from ragtrace.capture.assembly import candidate_pool
 from ragtrace.capture.guard import guarded, guarded_call, record_internal_error, record_wrong_call
 from ragtrace.capture.model_calls import clean_usage, read_usage, said_in
-from ragtrace.capture.passages import MAX_ID_CHARS, PassageReader
+from ragtrace.capture.passages import PassageReader
 from ragtrace.capture.recent_ids import RecentIds
-from ragtrace.capture.sanitize import (
-    MAX_METADATA_ITEMS,
-    clean_count,
-    clean_metadata,
-    clean_score,
-    clean_text,
-    shown,
-    tags_of,
-)
+from ragtrace.capture.run_context import tags_of
 from ragtrace.capture.types import EndedRun, Failure, Generation, Rerank, Retrieval, ToolCall, WaitingRun
 from ragtrace.model import AnswerPart, Feedback, Labels, Message, Usage
 from ragtrace.model.record import ANSWER_LOST
+from ragtrace.text import (
+    MAX_MESSAGE_CHARS,
+    MAX_NAME_CHARS,
+    MAX_ROLE_CHARS,
+    clean_count,
+    clean_metadata,
+    clean_score,
+    cut,
+    kept,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, MutableMapping
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from ragtrace.model import LabelScale, LabelScope, Outcome, Passage
 
 MAX_STEPS = 256  # of an agent that loops; what comes behind is counted in `truncated`
-MAX_NAME_CHARS = 256
 MAX_TURNS = 256
 MAX_ITEMS = 10_000  # of any other list; an application's iterator may have no end
 MAX_REASONS = 64  # why a call ended, one for each of its outputs
@@ -164,8 +165,8 @@ class Run:
             return
         allowed = {name: metadata[name] for name in names if name in metadata}
         if allowed:
-            kept = {name: self._metadata_value(value) for name, value in allowed.items()}
-            self._attributes["metadata"] = {**self._attributes.get("metadata", {}), **clean_metadata(kept)}
+            facts = clean_metadata(allowed, self._config.redact, are_names_known=True)
+            self._attributes["metadata"] = {**self._attributes.get("metadata", {}), **facts}
 
     @guarded_call("run.set_history")
     def set_history(self, history: Iterable[Message]) -> None:
@@ -292,7 +293,7 @@ class Run:
     def label_passages(self, labels: Mapping[str, str]) -> None:
         """Say which passage each label means that the answer may cite: ids of passages by label, such as ``3``."""
         self._passage_labels.update(
-            (shown(label)[:MAX_ID_CHARS], clean_text(name, MAX_ID_CHARS)[0])
+            (cut(label, MAX_NAME_CHARS)[0], cut(name, MAX_NAME_CHARS)[0])
             for label, name in islice(labels.items(), MAX_ITEMS)
         )
 
@@ -429,10 +430,10 @@ class Run:
             ToolCall(
                 started_ns=started_ns or now,
                 ended_ns=ended_ns or now,
-                name=clean_text(name, MAX_NAME_CHARS)[0],
+                name=cut(name, MAX_NAME_CHARS)[0],
                 arguments="" if arguments is None else self._text(arguments),
                 result="" if result is None else self._text(result),
-                call_id=None if call_id is None else clean_text(call_id, MAX_ID_CHARS)[0],
+                call_id=None if call_id is None else cut(call_id, MAX_NAME_CHARS)[0],
                 description=None if description is None else self._text(description),
                 key=key,
                 parent_key=parent_key,
@@ -466,7 +467,7 @@ class Run:
                 why = "a grade is a whole number of 0 or more, and one is none"
                 record_wrong_call("run.labels()", why, site="ragtrace.capture.run.labels")
                 return
-            cleaned[clean_text(name, MAX_ID_CHARS)[0]] = grade
+            cleaned[cut(name, MAX_NAME_CHARS)[0]] = grade
         self._attributes["labels"] = Labels(grades=cleaned, label_scope=label_scope, scale=scale, version=version)
 
     @guarded_call("run.set_k")
@@ -624,7 +625,7 @@ class Run:
 
     def _put(self, name: str, value: object, limit: int) -> None:
         self.last_activity = time.monotonic()
-        text, original = clean_text(self._redacted(value), limit)
+        text, original = kept(value, limit, self._config.redact)
         self._attributes[name] = text
         if original:
             self._truncated[f"{name}_chars"] = original
@@ -639,42 +640,29 @@ class Run:
 
     def _prompt(self, value: object) -> str:
         """Return a prompt as it is kept; passages that stand behind its end are not found in it."""
-        text, original = clean_text(self._redacted(value), self._limits.record_chars)
+        text, original = kept(value, self._limits.record_chars, self._config.redact)
         if original:
             self._truncated["prompt_chars"] = max(original, self._truncated.get("prompt_chars", 0))
         return text
 
-    def _redacted(self, value: object) -> str:
-        text = value if type(value) is str else clean_text(value, self._limits.record_chars)[0]
-        redact = self._config.redact
-        return text if redact is None else redact(text)
-
     def _text(self, value: object, limit: int | None = None) -> str:
-        return clean_text(self._redacted(value), self._limits.text_chars if limit is None else limit)[0]
-
-    def _metadata_value(self, value: object) -> object:
-        if isinstance(value, str):
-            return self._redacted(value)
-        if isinstance(value, list | tuple):
-            items = value[:MAX_METADATA_ITEMS]
-            return [self._redacted(item) if isinstance(item, str) else item for item in items]
-        return value
+        return kept(value, self._limits.text_chars if limit is None else limit, self._config.redact)[0]
 
     def _message(self, role: str, content: object) -> Message:
-        return Message(role=clean_text(role, 32)[0], content=self._text(content))
+        return Message(role=cut(role, MAX_ROLE_CHARS)[0], content=self._text(content))
 
     def _part(self, part: object) -> AnswerPart:
         text, cites = (part.text, part.citations) if isinstance(part, AnswerPart) else _mapped(part)
-        cited = tuple(clean_text(name, MAX_ID_CHARS)[0] for name in islice(cites, MAX_ITEMS))
+        cited = tuple(cut(name, MAX_NAME_CHARS)[0] for name in islice(cites, MAX_ITEMS))
         return AnswerPart(text=self._text(text), citations=cited)
 
     def _failure_of(self, error: BaseException | Failure | None) -> Failure | None:
         if error is None or isinstance(error, Failure):
             return error
-        return Failure(
-            kind=clean_text(type(error).__name__, MAX_NAME_CHARS)[0],
-            message=self._text(error, 1024),
-        )
+        return self._failure_named(type(error).__name__, error)
+
+    def _failure_named(self, kind: str, message: object) -> Failure:
+        return Failure(kind=cut(kind, MAX_NAME_CHARS)[0], message=self._text(message, MAX_MESSAGE_CHARS))
 
 
 _TOO_LATE = (
@@ -716,7 +704,7 @@ def outcome_of(error: BaseException) -> Outcome:
 
 
 def _name(value: object) -> str | None:
-    return None if value is None else clean_text(value, MAX_NAME_CHARS)[0]
+    return None if value is None else cut(value, MAX_NAME_CHARS)[0]
 
 
 def _mapped(part: object) -> tuple[object, Iterable[object]]:

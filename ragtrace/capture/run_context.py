@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, cast
 
-from ragtrace.capture.guard import guarded
-from ragtrace.capture.sanitize import shown, tags_of
+from ragtrace.capture.guard import guarded, kind_of, record_wrong_call
+from ragtrace.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ragtrace.capture.recorder import Recorder
 
 _FACTS = ("session", "user", "corpus", "corpus_version")
+_MOST_TAGS = 256  # that are read; an iterator may have no end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,29 @@ class Defaults:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tags", tags_of(self.tags))
+
+
+def tags_of(given: object) -> tuple[str, ...]:
+    """Return the tags of anything as texts, at most 256; never raises. A text or a number is one tag.
+
+    An iterator that raises gives the tags before that, and is counted as a loss.
+
+    Example:
+        >>> tags_of("vip"), tags_of(["vip", "beta"]), tags_of(7), tags_of(None)
+        (('vip',), ('vip', 'beta'), ('7',), ())
+    """
+    if given is None:
+        return ()
+    if isinstance(given, str | bytes) or not hasattr(type(given), "__iter__"):
+        return (shown(given),)
+    found: list[str] = []
+    try:
+        for tag in islice(cast("Iterable[object]", given), _MOST_TAGS):
+            found.append(shown(tag))  # noqa: PERF401 - what came before an error stays
+    except Exception as error:  # the application's iterator may raise anything
+        why = f"they cannot be read ({kind_of(error)})"
+        record_wrong_call("with tags", why, site="ragtrace.capture.run_context.tags_of")
+    return tuple(found)
 
 
 @guarded

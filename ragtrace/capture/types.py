@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from msgspec import Struct
 
-    from ragtrace.capture.recent_ids import RecentIds
-    from ragtrace.model import Feedback, Message, Outcome, Passage, RagRecord, Usage
+from ragtrace.capture.recent_ids import RecentIds
+from ragtrace.model import Feedback, Message, Outcome, Passage, RagRecord, Usage
+from ragtrace.text import MAX_RECORD_CHARS, MAX_TEXT_CHARS
 
 Operation = Literal["chat", "text_completion", "embeddings"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(Struct, frozen=True, kw_only=True):
     """How a step failed: the exception's type and its clamped, redacted message."""
 
     kind: str
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retrieval:
+class Retrieval(Struct, frozen=True, kw_only=True):
     """One retriever call. `key` and `parent_key` link a leaf to its composite retriever. Times are Unix ns."""
 
     started_ns: int
@@ -37,8 +35,7 @@ class Retrieval:
     failure: Failure | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rerank:
+class Rerank(Struct, frozen=True, kw_only=True):
     """One reranker call: what came in, what came out in its new order, with the reranker's own scores."""
 
     started_ns: int
@@ -52,8 +49,7 @@ class Rerank:
     failure: Failure | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Generation:
+class Generation(Struct, frozen=True, kw_only=True):
     """One model call. `first_chunk_s`: seconds from its start to the first streamed chunk."""
 
     started_ns: int
@@ -74,8 +70,7 @@ class Generation:
     failure: Failure | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True, kw_only=True):
     """One call of a tool by the application or its agent; arguments and result are text, "" when unknown."""
 
     started_ns: int
@@ -93,23 +88,21 @@ class ToolCall:
 Step = Retrieval | Rerank | Generation | ToolCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """Limits of one run and one process; the record's `lossy` counts what they cut.
 
     Sizes are in characters, so that a text in any language is cut at the same length.
     """
 
-    passage_chars: int = 1_048_576
-    record_chars: int = 1_048_576  # of all passages' texts, and of a prompt
-    fact_chars: int = 1_048_576  # of all passages' ids, sources and metadata
-    text_chars: int = 262_144  # of an answer, a query, a reference, a message, and of the whole history
+    passage_chars: int = MAX_RECORD_CHARS
+    record_chars: int = MAX_RECORD_CHARS  # of all passages' texts, and of a prompt
+    fact_chars: int = MAX_RECORD_CHARS  # of all passages' ids, sources and metadata
+    text_chars: int = MAX_TEXT_CHARS  # of an answer, a query, a reference, a message, and of the whole history
     open_runs: int = 4_096
     run_idle_s: float = 600.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndedRun:
+class EndedRun(Struct, frozen=True, kw_only=True):
     """Everything that was reported of a run, as it stood when the run ended.
 
     Texts are redacted and clean. The containers are copies: a step that is reported late changes none of them.
@@ -147,8 +140,7 @@ class EndedRun:
         return sum(map(len, self.prompts)) + sum(len(p.text) for passages in lists for p in passages)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingRun:
+class WaitingRun(Struct, frozen=True, kw_only=True):
     """An ended run of which calls of `IntegrationRun.later` wait for the pipeline's thread.
 
     Attributes:
@@ -162,8 +154,7 @@ class WaitingRun:
     complete: Callable[[], EndedRun | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinishedRun:
+class FinishedRun(Struct, frozen=True, kw_only=True):
     """A finished run: its record, its steps in the order in which they ended, and what made it fail."""
 
     record: RagRecord
@@ -193,8 +184,7 @@ class RunProcessor(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfig:
+class RunConfig(Struct, frozen=True, kw_only=True):
     """Immutable run configuration, replaced atomically by `configure()`.
 
     Attributes:

@@ -5,3 +5,5 @@ Owns: words on a terminal. Imports: everything below it, lazily, so that ``ragtr
 Exit statuses: 0 fine, 1 broken lines in the input, 2 usage (one line says what to do), 3 a threshold was missed or
 had nothing to measure (or the judge failed throughout), 130 interrupted.
 """
+
+from ragtrace.cli.main import COMMANDS, build_app, main

@@ -88,13 +88,11 @@ def command(
         if opened is not None:
             stored = StoreSource(opened, workflow=workflow)
             found = _investigated(stored, time.time(), (since, until, before), metric, last_day="24h")
-            if found.has_verdicts:
-                label_ids.add_stored(opened, found.period, workflow)
         else:
             scored = ScoredSource(_read(name, workflow, label_ids), workflow=workflow)
             last = _last(scored.times(), name)
             found = _investigated(scored, last, (since, until, before), metric)
-        warnings = [*filter(None, [label_ids.warning(found.period)])]
+        warnings = [*filter(None, [label_ids.warning()])]
         if as_json:
             figures = {**found.to_json(), "warnings": warnings}
             say(json.dumps(figures, ensure_ascii=False, indent=2).translate(JSON_ESCAPES))

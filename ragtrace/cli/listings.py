@@ -156,7 +156,7 @@ def _scorer_of(judge: str) -> Scorer:
     from ragtrace.settings import Settings
 
     settings = Settings.resolve({}).with_changes(judge=judge, grade_cache="off", label_freeze=None)
-    if "openai" in kinds(judge) and not (settings.judge_api_key or settings.judge_base_url):
+    if "openai" in kinds(judge) and not (settings.judge.api_key or settings.judge.base_url):
         settings = settings.with_changes(judge_api_key="none")
     return build_scorer(settings)
 
@@ -226,12 +226,12 @@ def _row(spec: MetricSpec, output: Output, *, is_first: bool) -> tuple[str, ...]
 def settings() -> int:
     """Print every setting, its variable and its present value."""
     from ragtrace.cli.io.console import Shown
-    from ragtrace.settings import Settings, shown, variables
+    from ragtrace.settings import TABLE, Settings, shown
 
     now = shown(Settings.resolve({}))
     rows = [
-        (name, variable, ("set" if now[name] else "not set") if name.endswith("_key") else _value(now[name]), doc)
-        for name, variable, _, doc in variables()
+        (name, one.variable, ("set" if now[name] else "not set") if one.is_secret else _value(now[name]), one.doc)
+        for name, one in TABLE.items()
     ]
     console = Shown()
     (_as_table if console.width >= SETTINGS_WIDE else _as_blocks)(console, rows)

@@ -25,16 +25,26 @@ if TYPE_CHECKING:
 
 # Headings of `ragtrace --help`. A command is `command` of the module of its name, or a function of `listings`.
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Score files": ("score", "ui", "report", "worst", "show", "investigate", "compare", "calibrate", "plan"),
+    "Score files": ("score", "ui", "report", "worst", "show", "investigate", "compare", "calibrate"),
     "Run": ("demo", "serve", "worker", "mcp", "doctor"),
     "Work with a store": ("export", "feedback", "rescore", "forget", "baseline", "anchors"),
     "Look up": ("metrics", "settings", "schema", "version", "dashboards"),
 }
 COMMANDS = {name: heading for heading, names in GROUPS.items() for name in names}
 _MODULES = {
-    **{name: f"{name}.command" for name in ("calibrate", "compare", "doctor", "plan", "score")},
+    **{name: f"{name}.command" for name in ("calibrate", "compare", "doctor", "score")},
     **{name: f"store.{name}" for name in GROUPS["Work with a store"]},
     **dict.fromkeys(("metrics", "settings", "schema", "version"), "listings"),
+}
+# What to write instead of a command, an option or a value that is gone, by the beginning of typer's message.
+_GONE = {
+    "No such command 'plan'": (
+        "begin with RAGTRACE_FIRST_JUDGE=overlap RAGTRACE_JUDGE_RATES=0=0.40,0.8=0.15,none=0.40"
+    ),
+    "No such option: --unfused": "leave it out; RAGTRACE_METRIC_OPTIONS_GRADE_BATCH=1 grades one passage a call",
+    "No such option: --gate-pairs": "leave it out; RAGTRACE_METRIC_OPTIONS_GRADE_BATCH=1 grades one passage a call",
+    "No such option: --no-length-check": "leave it out: no line is judged again",
+    "Invalid value for '--format': 'parquet'": "write jsonl, and Parquet from it: docs/how-to/store.md",
 }
 EPILOG = """\
 Examples:
@@ -110,7 +120,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: list[str]) -> int:
-    group = build_app(next((arg for arg in args if not arg.startswith("-")), None))
+    default = "version" if args[:1] == ["--version"] else None  # which needs no other command
+    group = build_app(next((arg for arg in args if not arg.startswith("-")), default))
     try:
         with group.make_context("ragtrace", [*args] or ["--help"]) as context:  # a copy: typer empties it
             status: int = group.invoke(context)
@@ -122,6 +133,9 @@ def _run(args: list[str]) -> int:
 def _usage(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
     line = error.format_message().replace("Value error, ", "").rstrip(".")
+    for beginning, instead in _GONE.items():
+        if line.startswith(beginning):
+            return f"{beginning}; {instead}"
     return f"{line}; see {context.command_path} --help" if context is not None else line
 
 

@@ -16,7 +16,7 @@ import typer
 
 from ragtrace import semconv
 from ragtrace.cli.io.accounts import accounts, ends_of, sinks_text
-from ragtrace.cli.io.arguments import Judge, Metrics, Spool, Store, scorer_service_name
+from ragtrace.cli.io.arguments import Judge, Metrics, MetricsPort, SampleRate, Spool, Store, name_service
 from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError
 
@@ -66,16 +66,8 @@ def command(
     store: Store = None,
     judge: Judge = None,
     metrics: Metrics = None,
-    sample_rate: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, metavar="P", help="Share of traces to score, 0 to 1. Default: .05."),
-    ] = None,
-    metrics_port: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=65_535, metavar="P", help="Serve OpenMetrics on this port of loopback. 0 takes a free port."
-        ),
-    ] = None,
+    sample_rate: SampleRate = None,
+    metrics_port: MetricsPort = None,
     token_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File with the bearer token that senders must give.")
     ] = None,
@@ -105,6 +97,7 @@ def command(
     _check_free(places)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    name_service()
     runtime.configure(
         spool=spool,
         store=store,
@@ -112,7 +105,6 @@ def command(
         metrics=metrics or None,
         sample_rate=sample_rate,
         metrics_port=metrics_port,
-        service_name=scorer_service_name(),
     )
     is_done = True
     try:
@@ -167,9 +159,9 @@ def _say_where(
 ) -> None:
     settings, scheme = service.settings, "https" if is_tls else "http"
     who = (
-        f"judge {settings.judge}"
+        f"judge {settings.judge.name}"
         if settings.scorer == "thread"
-        else f"ragtrace worker scores from {settings.spool}"
+        else f"ragtrace worker scores from {settings.spool.path}"
     )
     sinks = sinks_text(service) if settings.scorer == "thread" else ""
     _say(f"{who}, {settings.sample_rate:.4%} of traces".replace(".0000%", "%") + sinks)

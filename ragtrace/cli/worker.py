@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragtrace.cli.io.accounts import UNREADABLE, accounts, ends_of, has_unscored, sinks_text
-from ragtrace.cli.io.arguments import Judge, Metrics, Spool, scorer_service_name
+from ragtrace.cli.io.arguments import Judge, Metrics, MetricsPort, SampleRate, Spool, name_service, option
 from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError
 
@@ -59,14 +59,7 @@ _STILL_S = 600.0  # a judge that asks for one short wait after another must not 
 def command(
     *,
     spool: Spool = None,
-    queue: Annotated[
-        str | None,
-        typer.Option(
-            "--queue",
-            metavar="ADDRESS",
-            help="Queue of many hosts, kafka://BROKERS/TOPIC. Default: RAGTRACE_QUEUE.",
-        ),
-    ] = None,
+    queue: Annotated[str | None, option("queue", "ADDRESS", "--queue")] = None,
     kafka: Annotated[
         str | None,
         typer.Option(
@@ -77,28 +70,15 @@ def command(
     group: Annotated[
         str | None, typer.Option(metavar="G", help="Consumer group. Default: ragtrace.T for the topic T.")
     ] = None,
-    kafka_config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Options of librdkafka as KEY=VALUE lines. Default: RAGTRACE_KAFKA_CONFIG."
-        ),
-    ] = None,
+    kafka_config: Annotated[Path | None, option("kafka_config", "FILE")] = None,
     settle: Annotated[
         float,
         typer.Option(min=0.1, max=300, metavar="S", help="Seconds without a span that end a trace on Kafka."),
     ] = 10.0,
-    sample_rate: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, metavar="P", help="Share of the traces on Kafka to score. Default: .05."),
-    ] = None,
+    sample_rate: SampleRate = None,
     judge: Judge = None,
     metrics: Metrics = None,
-    metrics_port: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=65_535, metavar="P", help="Serve OpenMetrics on this port of loopback. 0 takes a free port."
-        ),
-    ] = None,
+    metrics_port: MetricsPort = None,
     once: Annotated[
         bool,
         typer.Option(
@@ -127,24 +107,25 @@ def command(
         "judge": judge,
         "metrics": metrics or None,
         "metrics_port": metrics_port,
-        "service_name": scorer_service_name(),
+        "scorer": "thread",
     }
-    settings = Settings.resolve({**given, "scorer": "thread"})
-    path = settings.spool
+    name_service()
+    settings = Settings.resolve(given)
+    path = settings.spool.path
     if settings.units_at is None:
         raise ConfigError("worker: there is no spool: give --spool FILE or --queue ADDRESS, or set RAGTRACE_SPOOL")
     is_new = path is not None and not Path(path).exists()
-    runtime.configure_worker(**given)
+    runtime.configure_worker(settings)
     service = runtime.current()
     if service is None:
         raise ConfigError("worker: RAGTRACE_ENABLED turns ragtrace off; unset it where the worker runs")
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    is_kafka = (service.settings.queue or "").startswith("kafka-traces://")
+    is_kafka = (service.settings.queue.address or "").startswith("kafka-traces://")
     if is_kafka and not _read_kafka(service, settle_s=settle) and once:
         runtime.shutdown(deadline)
         return 1
-    _say(f"{service.settings.units_at}, judge {service.settings.judge}{sinks_text(service)}")
+    _say(f"{service.settings.units_at}, judge {service.settings.judge.name}{sinks_text(service)}")
     if is_new:
         _say(
             f"there was no file {path}: made an empty spool; the applications need the same path in RAGTRACE_SPOOL"
@@ -190,7 +171,7 @@ def _watch(service: Service, stop: threading.Event, *, is_once: bool, before: En
                     _say(backlog.described())
                     return False
             except UNREADABLE as error:
-                _say(f"the {'queue' if service.settings.queue else 'spool'} cannot be read: {error}")
+                _say(f"the {'queue' if service.settings.queue.address else 'spool'} cannot be read: {error}")
                 return False
         if time.monotonic() - told_at >= _REPORT_EVERY_S:
             told_at = time.monotonic()
@@ -229,7 +210,7 @@ class _Backlog:
         blocked = self._service.gauges.blocked()
         why = self._service.postponed_for or "they failed before"
         if blocked is not None:
-            why = str(error_of(blocked, self._service.settings.judge))
+            why = str(error_of(blocked, self._service.settings.judge.name))
         if due_s is None:
             until = f"no unit has ended for {_STILL_S / 60.0:.0f} min"
         else:

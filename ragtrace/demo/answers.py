@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from langchain_core.messages import AIMessage
 
+from ragtrace.address import shown_address
 from ragtrace.demo.handbook import coverage, questions
 from ragtrace.errors import ConfigError, MissingExtra
 from ragtrace.judges.offline.words import sentences
-from ragtrace.settings import shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ragtrace.demo.tally import question_number
 from ragtrace.errors import ConfigError

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from rich.live import Live
 
 import ragtrace
+from ragtrace.address import address_fault
 from ragtrace.demo.answers import OfflineWriter, ServerWriter
 from ragtrace.demo.chain import build_chain
 from ragtrace.demo.display import PlainLines, diagnose, own_command, print_closing
@@ -22,9 +23,9 @@ from ragtrace.demo.processes import find_programs, free_port
 from ragtrace.demo.stack import check_pace, run_beside
 from ragtrace.demo.tally import TAG, Tally
 from ragtrace.demo.view import DemoHeading, frame, save_picture
+from ragtrace.errors import ConfigError
 from ragtrace.judges.registry import costs
 from ragtrace.service import current
-from ragtrace.settings import check_address
 from ragtrace_langchain import RagtraceHandler
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ def run_demo(options: DemoOptions, console: Console) -> int:
         ConfigError: a wrong choice, in one line, before any work.
     """
     for flag, address in (("--otlp", options.otlp), ("--base-url", _base_url(options))):
-        if address:
-            check_address(flag, address)
+        if address and (fault := address_fault(address.strip())):
+            raise ConfigError(f"{flag} {fault}")
     if options.stack:
         check_pace(options)
     programs = find_programs() if options.stack else None
@@ -153,7 +154,6 @@ class _Session:
             concurrency=1 if is_offline else 8,
             drift_baseline=options.baseline,
             metrics_port=port,
-            service_name="ragtrace-demo",
             tracer_provider=_choose_exporters(options.otlp),
             sinks=(self._file, self._tally),
         )
@@ -256,6 +256,7 @@ def _choose_exporters(url: str | None) -> TracerProvider | None:
     Without a URL, and without one in the environment, nothing is exported: OpenTelemetry's default would be
     localhost, where often no collector listens. Spans are still made, so that exemplars carry real trace ids.
     """
+    os.environ["OTEL_SERVICE_NAME"] = "ragtrace-demo"
     if url is not None:
         os.environ[ENDPOINT] = url
         is_grpc = urlsplit(url).port == _GRPC_PORT

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from ragtrace.capture import record_internal_error
 from ragtrace.ingest.dialects.base import merged
@@ -13,7 +15,7 @@ from ragtrace.ingest.replay import replayed
 from ragtrace.ingest.spans import received_span
 from ragtrace.ingest.tree import Node, runs_of, walk
 from ragtrace.model.record import CONTEXTS_TRUNCATED
-from ragtrace.telemetry.wire import length_before_cut
+from ragtrace.text import length_before_cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -226,7 +228,7 @@ def _lost_contexts(record: RagRecord, facts: Sequence[SpanFacts], limit_chars: i
 
 def _changed(finished: FinishedRun, **changes: object) -> FinishedRun:
     """Return a run whose record has other fields."""
-    return replace(finished, record=replace(finished.record, **changes))  # type: ignore[arg-type]
+    return structs.replace(finished, record=structs.replace(finished.record, **changes))
 
 
 def _lacks(record: RagRecord, facts: Sequence[SpanFacts], dialects: Sequence[str]) -> dict[str, str]:

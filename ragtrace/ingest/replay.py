@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict, cast
 
+from msgspec import structs
+
 from ragtrace.capture import Failure, IntegrationRun, Limits, before_question, finished_run, prompt_text, ranked
-from ragtrace.capture.passages import sourced_passage
 from ragtrace.capture.types import RunConfig
 from ragtrace.ingest.dialects.base import SpanFacts, merged
 from ragtrace.ingest.dialects.values import last_of
@@ -62,13 +63,12 @@ class _Step:
     is_fused: bool = False
     has_search: bool = False
 
-    @property
-    def common(self) -> _CommonArguments:
+    def common(self, run: IntegrationRun) -> _CommonArguments:
         """Times, failure and keys."""
         return {
             "started_ns": self.span.started_ns,
             "ended_ns": self.span.ended_ns,
-            "error": _failure(self.span),
+            "error": _failure(run, self.span),
             "key": self.span.span_id,
             "parent_key": self.within,
         }
@@ -275,7 +275,7 @@ def _report_retrieval(run: IntegrationRun, step: _Step, texts: dict[str, str]) -
         source=facts.data_source,
         query=facts.query,
         top_k=facts.top_k,
-        **step.common,
+        **step.common(run),
         is_fused=step.is_fused,
     )
 
@@ -290,7 +290,7 @@ def _report_rerank(run: IntegrationRun, step: _Step, texts: dict[str, str]) -> N
         candidates=candidates,
         model=facts.request_model,
         top_n=facts.top_k,
-        **step.common,
+        **step.common(run),
     )
 
 
@@ -305,7 +305,7 @@ def _report_generation(run: IntegrationRun, step: _Step, texts: dict[str, str]) 
         outputs=() if facts.output is None else (Message(role="assistant", content=facts.output),),
         usage=facts.usage,
         finish_reasons=facts.finish_reasons,
-        **step.common,
+        **step.common(run),
     )
 
 
@@ -317,7 +317,7 @@ def _report_tool(run: IntegrationRun, step: _Step, texts: dict[str, str]) -> Non
     run.tool_called(
         facts.tool_name or step.span.name,
         result=facts.tool_output,
-        **step.common,
+        **step.common(run),
     )
 
 
@@ -342,7 +342,7 @@ def _report_summary(run: IntegrationRun, summary: RunSummary, texts: dict[str, s
         run.selected(_passages(run, summary.selected, texts), selection_source=source, is_final=True)
     if summary.used is not None:
         sources = {name: passage.source for name, passage in known.items()}
-        known |= {p.id: sourced_passage(p, p.source or sources.get(p.id)) for p in run.selection or ()}
+        known |= {p.id: structs.replace(p, source=p.source or sources.get(p.id)) for p in run.selection or ()}
         run.used(ranked([known.get(p.id, p) for p in _passages(run, summary.used, texts)]))
 
 
@@ -372,7 +372,7 @@ def _conclude(
         run.expects_no_answer()
     if last is not None and last.messages and summary is None and (turns := before_question(last.messages)):
         run.set_history(turns)
-    failure = _failure(root)
+    failure = _failure(run, root)
     if failure is not None and summary is None:
         run.failed(failure)
 
@@ -423,11 +423,11 @@ def _key(document: SpanDocument) -> str:
     return document.id or document.text or ""
 
 
-def _failure(span: ReceivedSpan) -> Failure | None:
+def _failure(run: IntegrationRun, span: ReceivedSpan) -> Failure | None:
     if not span.is_error:
         return None
     kind = span.attributes.get("error.type")
-    return Failure(kind=kind if isinstance(kind, str) else "_OTHER", message=span.status_message[:1024])
+    return run.failure_named(kind if isinstance(kind, str) else "_OTHER", span.status_message)
 
 
 def _first(texts: Iterable[str | None]) -> str | None:

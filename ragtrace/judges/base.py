@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.llm.session import JudgeSession
     from ragtrace.model import RagRecord
-    from ragtrace.settings import Consensus
+    from ragtrace.modes import Consensus
 
 # A task is named like the judge prompt behind it; "citations", "contradictions" and "sufficiency" are parts of
 # "audit" that not every judge can do.

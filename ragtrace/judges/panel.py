@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ragtrace.judges.base import Task
-    from ragtrace.settings import Consensus
+    from ragtrace.modes import Consensus
 
 MAX_REPEATS = 20
 

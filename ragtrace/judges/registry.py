@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.base import Embedder, Judge, PairModel
     from ragtrace.judges.cache.grade_cache import GradeCache
-    from ragtrace.settings import Consensus
+    from ragtrace.modes import Consensus
 
 _DEFAULTS = JudgeParameters()
 
@@ -81,9 +81,7 @@ def make_judge(spec: str, parameters: JudgeParameters = _DEFAULTS) -> Judge:
     )
 
 
-def make_grade_cache(
-    spec: str, *, max_bytes: int = 268_435_456, frozen: int | None = None
-) -> GradeCache | Literal["off"]:
+def make_grade_cache(spec: str, *, frozen: int | None = None) -> GradeCache | Literal["off"]:
     """Make a cache of grades: ``memory``, ``off``, or a file's path.
 
     Raises:
@@ -103,7 +101,7 @@ def make_grade_cache(
         raise ConfigError("grade_cache is memory, off, or the path of a file")
     from ragtrace.judges.cache.grade_file import GradeFile  # noqa: PLC0415 -- sqlite3 is loaded for a file alone
 
-    return GradeFile(spec, max_bytes=max_bytes, frozen=frozen)
+    return GradeFile(spec, frozen=frozen)
 
 
 def make_judges(

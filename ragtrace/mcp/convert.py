@@ -241,13 +241,13 @@ def reason(text: str | None) -> str | None:
 
 def _metric(it: types.MetricView) -> results.Metric:
     return results.Metric(
-        metric=it.metric,
+        metric=it.key.metric,
         label=it.label,
-        judge=it.judge,
-        version=it.version,
-        k=it.k,
-        universe=_one_of(it.universe, LabelScope),
-        label_scale=_one_of(it.label_scale, LabelScale),
+        judge=it.key.judge,
+        version=it.key.version or "",
+        k=it.key.k,
+        universe=_one_of(it.key.universe, LabelScope),
+        label_scale=_one_of(it.key.label_scale, LabelScale),
         direction=it.direction,
         threshold=it.threshold,
         mean=mean(it.mean, it.n),
@@ -265,17 +265,17 @@ def _metric(it: types.MetricView) -> results.Metric:
 
 def _score(it: types.ScoreRow) -> results.Score:
     return results.Score(
-        metric=it.metric,
+        metric=it.key.metric,
         state=it.state,
         value=it.value,
         reason=reason(it.reason),
         passed=it.passed,
         threshold=it.threshold,
-        judge=it.judge,
-        version=it.version,
-        k=it.k,
-        universe=_one_of(it.universe, LabelScope),
-        label_scale=_one_of(it.label_scale, LabelScale),
+        judge=it.key.judge,
+        version=it.key.version,
+        k=it.key.k,
+        universe=_one_of(it.key.universe, LabelScope),
+        label_scale=_one_of(it.key.label_scale, LabelScale),
         weight=it.weight,
         stratum=it.stratum,
     )

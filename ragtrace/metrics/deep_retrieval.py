@@ -15,6 +15,7 @@ from ragtrace.capture import PassageReader
 from ragtrace.capture.suppression import own_work, uninstrumented
 from ragtrace.errors import ConfigError, JudgeError, JudgeTimeout, JudgeUnavailable
 from ragtrace.sampling import uniform
+from ragtrace.text import MAX_RECORD_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 LEAST_DEPTH = 100
 MAX_CALLS = 8  # under way at once; calls that hang keep their place, so that they cannot pile up
-_PASSAGE_CHARS = 65_536  # as the recorder clamps, so that a passage of the pool is known again by its text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class DeepRetriever:
                 items = await self._called(record.query, depth)
         except TimeoutError:
             raise JudgeTimeout(f"the shadow retriever took longer than {self._timeout_s:g} s") from None
-        read = PassageReader(self._redact, _PASSAGE_CHARS).read(items, "shadow")
+        read = PassageReader(self._redact, MAX_RECORD_CHARS).read(items, "shadow")
         return DeepPool(depth=depth, passages=tuple(read))
 
     async def _called(self, query: str, depth: int) -> list[object]:

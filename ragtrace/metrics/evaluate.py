@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ragtrace.capture.citations import with_cited_parts
 from ragtrace.judges.base import JudgePanel, PromptJudge
@@ -145,7 +147,9 @@ def _signed(spec: MetricSpec, results: Sequence[MetricResult], ctx: EvalContext)
         passed = None
         if output is not None and result.value is not None:
             asked = ctx.judge if own is None and ctx.tasks_used else None
-            passed = replace(output, threshold=threshold_of(output, ctx.options, asked)).passes(result.value)
+            passed = dataclasses.replace(output, threshold=threshold_of(output, ctx.options, asked)).passes(
+                result.value
+            )
         signed.append(
             replace(
                 result, judge=own or judge, version=content_hash(series)[:8] if series else version, passed=passed

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ragtrace.judges.cache.grade_cache import normal_form
 from ragtrace.judges.scales import are_grades, is_whole
@@ -103,8 +105,6 @@ class Graded:
         }
         if self.version is not None:
             facts["labels_version"] = self.version
-        if self.judge.model != LABELS:
-            facts["batch_gate"] = "unverified"  # until `ragtrace calibrate` compared batches with single passages
         if self.cached is not None:
             facts["grades_cached"] = self.cached
         return facts | dict(self.label_facts)

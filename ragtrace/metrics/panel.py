@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import statistics
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ragtrace.metrics.base import compute_safely
 from ragtrace.model.diagnosis import verdict_of
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from ragtrace.model import MetricResult
     from ragtrace.model.diagnosis import Verdict
     from ragtrace.model.score import State
-    from ragtrace.settings import Consensus
+    from ragtrace.modes import Consensus
 
     # The results of one run by key (`MetricResult.key`).
     Run = Mapping[str, MetricResult]

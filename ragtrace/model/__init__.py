@@ -1,8 +1,11 @@
 """Pure values: passages, pools, records and scores.
 
-Owns: the shapes that every other room passes around. Imports: the standard library alone.
+Owns: the shapes that every other room passes around. Imports: the standard library and msgspec.
 """
 
+from typing import TYPE_CHECKING
+
+from ragtrace.lazy_names import lazy_names
 from ragtrace.model.claims import BadClaim, bad_claims
 from ragtrace.model.ends import ENDS, LOST, SERVED, End, is_drawn
 from ragtrace.model.passage import Passage, Pool, Stage, content_id
@@ -28,11 +31,38 @@ from ragtrace.model.score import (
     Scale,
     Score,
     ScoreKey,
+    SeriesKey,
     State,
     Stratum,
 )
 from ragtrace.model.trace_id import as_trace_id, is_trace_id
 from ragtrace.usage import JudgeUsage, Usage, added_usage
+
+if TYPE_CHECKING:
+    from ragtrace.model.claims import INVENTED
+    from ragtrace.model.cluster import cluster_of
+    from ragtrace.model.codec import record_from_json, record_to_json, score_to_json
+    from ragtrace.model.diagnosis import DIAGNOSIS, FAILURES, STAGES, VERDICTS, Verdict, verdict_of
+    from ragtrace.model.line import SCHEMA_ID
+    from ragtrace.model.printable import is_printable
+    from ragtrace.model.schema import SCHEMA
+    from ragtrace.model.score import NOT_APPLICABLE
+    from ragtrace.model.standing import standing_by, standing_of
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "claims": "INVENTED",
+            "cluster": "cluster_of",
+            "codec": "record_from_json record_to_json score_to_json",
+            "diagnosis": "DIAGNOSIS FAILURES STAGES VERDICTS Verdict verdict_of",
+            "line": "SCHEMA_ID",
+            "printable": "is_printable",
+            "schema": "SCHEMA",
+            "score": "NOT_APPLICABLE",
+            "standing": "standing_by standing_of",
+        },
+    )
 
 __all__ = [
     "ENDS",
@@ -62,6 +92,7 @@ __all__ = [
     "Scale",
     "Score",
     "ScoreKey",
+    "SeriesKey",
     "Stage",
     "State",
     "Stratum",

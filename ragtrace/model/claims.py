@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,8 +15,7 @@ INVENTED = "invented"
 """Verdict on a number, date, name or quote that no context has, and the name of the list of such."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BadClaim:
+class BadClaim(Struct, frozen=True, kw_only=True):
     """A claim that is not supported.
 
     Attributes:

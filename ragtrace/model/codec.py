@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypedDict, cast, get_args
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypedDict, get_args
+
+import msgspec
+from msgspec import UNSET
 
 from ragtrace.errors import InputError
+from ragtrace.model.line import (
+    SCHEMA_ID,
+    FeedbackLine,
+    LabelsLine,
+    PartLine,
+    PassageLine,
+    Passages,
+    RecordLine,
+    StratumLine,
+    TurnLine,
+    UsageLine,
+)
 from ragtrace.model.passage import Passage, Pool, Stage, content_id
 from ragtrace.model.record import (
     AnswerPart,
@@ -20,18 +37,15 @@ from ragtrace.model.record import (
     RagRecord,
 )
 from ragtrace.model.trace_id import as_trace_id
+from ragtrace.text import clean, clean_score, valid
 from ragtrace.usage import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ragtrace.model.score import MetricResult
 
-SCHEMA_ID = "ragtrace.record/1"
-_TOKENS = ("input_tokens", "output_tokens")
-_TOKEN_DETAILS = ("cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 UNPACK = "jq -c '.[]' FILE (of a page of an API with \"data\": jq -c '.data[]' FILE)"  # to one object a line
 _STAGES: dict[str, Stage] = {"pool": "retrieved", "selection": "reranked", "contexts": "used"}
+_NAMES = {stage: name for name, stage in _STAGES.items()}
 # Names of other tools, each read where the field itself is missing: ragas, DeepEval, earlier ragas.
 ALIASES: dict[str, tuple[str, ...]] = {
     "query": ("user_input", "input", "question"),
@@ -39,53 +53,91 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "contexts": ("retrieved_contexts", "retrieval_context", "context"),
     "reference": ("expected_output", "ground_truth"),
 }
-_TEXTS = ("trace_id", "span_id", "workflow", "session", "user", "environment", "corpus", "corpus_version", "model")
+_TEXTS = ("span_id", "workflow", "session", "user", "environment", "corpus", "corpus_version", "model")
+_WORDS = {"outcome": get_args(Outcome), "universe": get_args(LabelScope), "scale": get_args(LabelScale)}
+_PLAIN = frozenset({str, int, bool, type(None)})
+_TEXT = frozenset({str})
 
 
-def record_to_json(record: RagRecord) -> dict[str, object]:
+def json_value(raw: bytes, otherwise: Callable[[bytes], Any] = json.loads) -> Any:
+    r"""Return the value of some JSON; what msgspec refuses is read once more by `otherwise`, whose result counts.
+
+    These are a byte order mark, half of a surrogate pair, NaN, numbers beyond a float's, and what is no JSON.
+
+    Raises:
+        ValueError: it is not JSON.
+
+    Example:
+        >>> json_value(b'{"score": NaN}'), json_value(b'"\\ud800"')
+        ({'score': nan}, '\ud800')
+    """
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return otherwise(raw)
+
+
+def json_bytes(value: object) -> bytes:
+    r"""Return a line as JSON in UTF-8; what JSON has no form for is cleaned.
+
+    Example:
+        >>> json_bytes({"share": float("inf"), "title": "a\ud800"}).decode()
+        '{"share":null,"title":"a�"}'
+    """
+    try:
+        return msgspec.json.encode(value, enc_hook=clean)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(clean(msgspec.to_builtins(value, enc_hook=clean)))
+
+
+def record_to_line(record: RagRecord) -> RecordLine:
+    """Return the line that says a record, without what is empty.
+
+    Example:
+        >>> record_to_line(RagRecord(id="1", query="Where?")).query
+        'Where?'
+    """
+    chance = record.head_probability
+    pools: dict[str, Any] = {_NAMES[pool.stage]: list(map(_passage_line, pool.passages)) for pool in record.pools}
+    texts: dict[str, Any] = {name: getattr(record, name) or None for name in _TEXTS}
+    return RecordLine(
+        schema=SCHEMA_ID,
+        id=record.id,
+        trace_id=record.trace_id or None,
+        **texts,
+        query=record.query,
+        answer=record.answer if record.is_answer_given else None,
+        is_answer_expected=None if record.is_answer_expected else False,
+        is_refused=record.is_refused or None,
+        **pools,
+        history=[TurnLine(role=turn.role, content=turn.content) for turn in record.history] or None,
+        answer_parts=[PartLine(text=p.text, citations=list(p.citations)) for p in record.answer_parts] or None,
+        labels=None if record.labels is None else _labels_line(record.labels),
+        usage=None if record.usage is None else UsageLine(**msgspec.structs.asdict(record.usage)),
+        feedback=list(map(_feedback_line, record.feedback)) or None,
+        reference=record.reference,
+        interrupt=record.interrupt,
+        k=record.k,
+        selection_source=record.selection_source,
+        started=clean_score(record.started) or None,
+        ended=clean_score(record.ended) or None,
+        tags=list(record.tags) or None,
+        metadata=_facts(record.metadata),
+        lossy=dict(record.lossy) or None,
+        revision=record.revision or None,
+        outcome=record.outcome,
+        head_probability=UNSET if chance == 1.0 else clean_score(chance),
+    )
+
+
+def record_to_json(record: RagRecord) -> dict[str, Any]:
     """Return a record as JSON-ready values, without what is empty; `record_from_json` reads it back.
 
     Example:
         >>> record_to_json(RagRecord(id="1", query="Where?", answer="Oslo."))["query"]
         'Where?'
     """
-    names = {stage: name for name, stage in _STAGES.items()}
-    shown: dict[str, object] = {"schema": SCHEMA_ID, "id": record.id}
-    shown |= {name: value for name in _TEXTS if (value := getattr(record, name))}
-    shown["query"] = record.query
-    if record.is_answer_given:
-        shown["answer"] = record.answer
-    if not record.is_answer_expected:
-        shown["is_answer_expected"] = False
-    if record.is_refused:
-        shown["is_refused"] = True
-    shown |= {names[pool.stage]: [_passage_to_json(p) for p in pool.passages] for pool in record.pools}
-    if record.history:
-        shown["history"] = [{"role": turn.role, "content": turn.content} for turn in record.history]
-    if record.answer_parts:
-        shown["answer_parts"] = [{"text": p.text, "citations": list(p.citations)} for p in record.answer_parts]
-    if record.labels is not None:
-        shown["labels"] = _labels_to_json(record.labels)
-    if record.usage is not None:
-        shown["usage"] = _usage_to_json(record.usage)
-    if record.feedback:
-        shown["feedback"] = [{"value": f.value, "comment": f.comment, "source": f.source} for f in record.feedback]
-    optional = {
-        "reference": record.reference,
-        "interrupt": record.interrupt,
-        "k": record.k,
-        "selection_source": record.selection_source,
-        "started": record.started or None,
-        "ended": record.ended or None,
-        "tags": list(record.tags) or None,
-        "metadata": dict(record.metadata) or None,
-        "lossy": dict(record.lossy) or None,
-        "revision": record.revision or None,
-    }
-    shown |= {name: value for name, value in optional.items() if value is not None}
-    shown["outcome"] = record.outcome
-    if record.head_probability != 1.0:
-        shown["head_probability"] = record.head_probability
+    shown: dict[str, Any] = msgspec.to_builtins(record_to_line(record), enc_hook=clean)
     return shown
 
 
@@ -114,36 +166,71 @@ def record_from_json(value: object, *, fallback_id: str) -> RagRecord:
     schema = value.get("schema", SCHEMA_ID)
     if schema != SCHEMA_ID:
         raise InputError(f"schema {schema!r} is not {SCHEMA_ID!r}; `ragtrace schema` prints the one that is read")
-    record = RagRecord(
-        id=_identity(value.get("id"), fallback_id),
-        query=_text(value, "query") or "",
-        answer=_text(value, "answer") or "",
-        is_answer_given=value.get(_given_name(value, "answer")) is not None,
-        is_answer_expected=_flag(value, "is_answer_expected", default=True),
-        is_refused=_flag(value, "is_refused", default=False),
-        reference=_text(value, "reference"),
-        pools=_pools(value),
-        history=tuple(_turn(turn) for turn in _list(value, "history")),
-        answer_parts=tuple(_part(part) for part in _list(value, "answer_parts")),
-        labels=_labels(value.get("labels")),
-        usage=_usage(value.get("usage")),
-        feedback=tuple(_feedback(item) for item in _list(value, "feedback")),
-        k=_whole(value, "k"),
-        selection_source=_text(value, "selection_source"),
-        started=_number(value, "started") or 0.0,
-        ended=_number(value, "ended") or 0.0,
-        outcome=_one_of(value, "outcome", get_args(Outcome), "answered"),
-        interrupt=_text(value, "interrupt"),
-        tags=tuple(str(tag) for tag in _list(value, "tags")),
-        metadata=_object(value, "metadata"),
-        revision=_whole(value, "revision") or 0,
-        lossy=_losses(value),
-        head_probability=_number(value, "head_probability") if "head_probability" in value else 1.0,
+    given = _in_own_names(value)
+    try:
+        line = msgspec.convert(given, RecordLine)
+    except (msgspec.ValidationError, UnicodeEncodeError):
+        # Types of a table, not of JSON, or half of a surrogate pair in a name.
+        given = _exact_where_it_can(given)
+        try:
+            line = _checked(given, value)
+        except UnicodeEncodeError:  # msgspec shows what it refuses, and half of a surrogate pair cannot be shown
+            line = _checked(clean(given), value)
+    return record_from_line(line, fallback_id=fallback_id)
+
+
+def record_from_line(line: RecordLine, *, fallback_id: str) -> RagRecord:
+    """Return the record that a line says.
+
+    Raises:
+        InputError: an id or a stratum has a wrong value.
+
+    Example:
+        >>> record_from_line(RecordLine(query="Where?", contexts=["It is in Oslo."]), fallback_id="7").id
+        '7'
+    """
+    return RagRecord(
+        id=_identity(line.id, fallback_id),
+        trace_id=as_trace_id(line.trace_id or ""),
+        span_id=line.span_id or "",
+        workflow="rag" if line.workflow is None else line.workflow,
+        session=line.session,
+        user=line.user,
+        environment=line.environment,
+        corpus=line.corpus,
+        corpus_version=line.corpus_version,
+        query=line.query or "",
+        history=tuple(map(_turn, line.history or ())),
+        pools=tuple(
+            Pool(stage=stage, passages=_passages(passages))
+            for name, stage in _STAGES.items()
+            if (passages := getattr(line, name)) is not None
+        ),
+        selection_source=line.selection_source,
+        answer=line.answer or "",
+        is_answer_given=line.answer is not None,
+        is_answer_expected=line.is_answer_expected is not False,
+        is_refused=bool(line.is_refused),
+        answer_parts=tuple(map(_part, line.answer_parts or ())),
+        reference=line.reference,
+        labels=None if line.labels is None else _labels(line.labels),
+        k=line.k,
+        usage=None if line.usage is None else _usage(line.usage),
+        feedback=tuple(
+            Feedback(value=item.value, comment=item.comment, source=item.source or "human")
+            for item in line.feedback or ()
+        ),
+        started=line.started or 0.0,
+        ended=line.ended or 0.0,
+        outcome="answered" if line.outcome is UNSET else line.outcome,
+        interrupt=line.interrupt,
+        head_probability=1.0 if line.head_probability is UNSET else line.head_probability,
+        model=line.model,
+        tags=tuple(map(str, line.tags or ())),
+        metadata=line.metadata or {},
+        revision=line.revision or 0,
+        lossy={kind: n or 0 for kind, n in (line.lossy or {}).items()},
     )
-    given = {name: text for name in _TEXTS if (text := _text(value, name)) is not None}
-    if "trace_id" in given:
-        given["trace_id"] = as_trace_id(given["trace_id"])
-    return replace(record, **cast("Any", given))
 
 
 def read_aliases(value: Mapping[str, object]) -> set[str]:
@@ -194,46 +281,137 @@ def score_to_json(result: MetricResult) -> ScoreJson:
     }
 
 
-def _passage_to_json(passage: Passage) -> dict[str, object]:
-    shown: dict[str, object] = {"id": passage.id, "text": passage.text}
-    # A score that is not finite is none: JSON has no form for it.
-    score = passage.score if passage.score is not None and math.isfinite(passage.score) else None
-    optional = {"score": score, "source": passage.source, "metadata": dict(passage.metadata) or None}
-    shown |= {name: value for name, value in optional.items() if value is not None}
-    if passage.truncated:
-        shown["truncated"] = passage.truncated
-    return shown
+def _passage_line(passage: Passage) -> PassageLine:
+    return PassageLine(
+        id=passage.id,
+        text=passage.text,
+        score=clean_score(passage.score),
+        source=passage.source,
+        metadata=_facts(passage.metadata) if passage.metadata else None,
+        truncated=passage.truncated or None,
+    )
 
 
-def _usage_to_json(usage: Usage) -> dict[str, int | None]:
-    details = {name: n for name in _TOKEN_DETAILS if (n := getattr(usage, name)) is not None}
-    return {name: getattr(usage, name) for name in _TOKENS} | details
+def _labels_line(labels: Labels) -> LabelsLine:
+    return LabelsLine(
+        grades=dict(labels.grades),
+        universe=labels.label_scope,
+        scale=labels.scale,
+        version=labels.version,
+        query=labels.query,
+        strata=list(map(_stratum_line, labels.strata)) or None,
+    )
 
 
-def _labels_to_json(labels: Labels) -> dict[str, object]:
-    shown: dict[str, object] = {
-        "grades": dict(labels.grades),
-        "universe": labels.label_scope,
-        "scale": labels.scale,
-    }
-    if labels.version is not None:
-        shown["version"] = labels.version
-    if labels.query is not None:
-        shown["query"] = labels.query
-    if labels.strata:
-        shown["strata"] = [_stratum_to_json(stratum) for stratum in labels.strata]
-    return shown
+def _stratum_line(stratum: LabelStratum) -> StratumLine:
+    counts: dict[str, int | None] = {str(grade): n for grade, n in sorted(stratum.counts.items(), reverse=True)}
+    return StratumLine(size=stratum.size, labelled=stratum.labelled, counts=counts)
 
 
-def _stratum_to_json(stratum: LabelStratum) -> dict[str, object]:
-    counts = {str(grade): n for grade, n in sorted(stratum.counts.items(), reverse=True)}
-    return {"size": stratum.size, "labelled": stratum.labelled, "counts": counts}
+def _feedback_line(item: Feedback) -> FeedbackLine:
+    return FeedbackLine(value=item.value, comment=item.comment, source=item.source)
+
+
+def _facts(facts: Mapping[str, object]) -> dict[str, Any] | None:
+    """Return an application's facts of exact types; None without any."""
+    if not facts:
+        return None
+    is_exact = (
+        type(facts) is dict and _PLAIN.issuperset(map(type, facts.values())) and _TEXT.issuperset(map(type, facts))
+    )
+    return facts if is_exact else clean(facts)  # type: ignore[return-value] # looked at just now
+
+
+def _in_own_names(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a line under the names that `RecordLine` has for them."""
+    own = {name: value[name] for name in RecordLine.__struct_fields__ if name in value}
+    for name in ALIASES:
+        given = _given_name(value, name)
+        if given != name:
+            own[name] = value[given]
+        if given == "context" and isinstance(value[given], str):  # in many data sets a single text
+            own[name] = [value[given]]
+    for name in _STAGES:
+        if isinstance(items := own.get(name), list):
+            own[name] = [_passage_in_own_names(item) if isinstance(item, dict) else item for item in items]
+    if _are_plain(labels := own.get("labels")):
+        own["labels"] = {"grades": labels}
+    return own
+
+
+def _are_plain(labels: object) -> bool:
+    """Return whether labels are the object of the grades itself."""
+    return isinstance(labels, dict) and not isinstance(labels.get("grades"), dict)
+
+
+def _passage_in_own_names(item: dict[str, Any]) -> dict[str, Any]:
+    changed: dict[str, Any] = {}
+    if "content" in item and "text" not in item:
+        changed["text"] = item["content"]
+    if "doc_id" in item and "id" not in item:
+        changed["id"] = item["doc_id"]
+    if "metadata" in item and not item["metadata"]:  # an empty list or text is none
+        changed["metadata"] = None
+    return {**item, **changed} if changed else item
 
 
 def _given_name(value: Mapping[str, object], name: str) -> str:
     """Return the name under which a line gives a field: its own, else the first alias that is there."""
     names = (name, *ALIASES.get(name, ()))
     return next((each for each in names if value.get(each) is not None), name)
+
+
+def _exact_where_it_can(value: Any) -> Any:
+    """Return a value with exact types in place of their subclasses, and names in UTF-8; others stay as they are."""
+    if isinstance(value, Mapping):
+        return {valid(str(name)): _exact_where_it_can(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_exact_where_it_can(item) for item in value]
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    return int.__int__(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _checked(given: dict[str, Any], value: Mapping[str, Any]) -> RecordLine:
+    """Return the line that says `given`, or name the field of `value` that is wrong."""
+    try:
+        return msgspec.convert(given, RecordLine)
+    except msgspec.ValidationError as error:
+        raise InputError(_refusal(str(error), given, value)) from None
+
+
+def _refusal(said: str, given: Any, value: Mapping[str, Any]) -> str:
+    """Return why msgspec refuses a line, with the field's own name and the key of an object's item.
+
+    Example:
+        >>> said = "Expected `int`, got `str` - at `$.labels.grades[...]`"
+        >>> grades = {"a": 4, "b": "good"}
+        >>> _refusal(said, {"labels": {"grades": grades}}, {"labels": grades})
+        "field 'labels.b': expected `int`, got `str`"
+    """
+    reason, _, place = said.rpartition(" - at ")
+    steps = re.findall(r"\w+|\.\.\.", place.rpartition("$")[2])
+    shown = _given_name(value, steps[0])
+    found = given.get(steps[0])
+    for step in steps[1:]:
+        if step == "...":
+            key = next(key for key, item in found.items() if not _is_of(item, reason))
+        else:
+            key = int(step) if isinstance(found, list | tuple) else step
+        found = found.get(key) if isinstance(found, dict) else found[key]
+        shown += f"[{key}]" if isinstance(key, int) else f".{key}"
+    if steps[:2] == ["labels", "grades"] and _are_plain(value["labels"]):
+        shown = shown.replace(".grades", "", 1)
+    if (words := _WORDS.get(steps[-1])) is not None:
+        reason = f"expected one of {', '.join(words)}, got {found!r}"
+    return f"field {shown!r}: {reason[0].lower()}{reason[1:]}"
+
+
+def _is_of(item: object, reason: str) -> bool:
+    """Return whether an item of an object of numbers is one, as the reason says that it has to be."""
+    return type(item) is int or (item is None and "null" in reason.partition(",")[0])
 
 
 def _kind(value: object) -> str:
@@ -249,170 +427,61 @@ def _identity(value: object, fallback: str) -> str:
     return str(value)
 
 
-def _text(value: Mapping[str, object], name: str) -> str | None:
-    name = _given_name(value, name)
-    found = value.get(name)
-    if found is None or isinstance(found, str):
-        return found
-    raise InputError(f"field {name!r} must be a text, got {_kind(found)}")
+def _passages(items: Passages) -> tuple[Passage, ...]:
+    return tuple([_passage(item, rank) for rank, item in enumerate(items, start=1)])
 
 
-def _list(value: Mapping[str, object], name: str) -> list[object]:
-    found = value.get(name)
-    if name == "context" and isinstance(found, str):  # in many data sets a single text
-        return [found]
-    if found is None:
-        return []
-    if isinstance(found, list):
-        return found
-    raise InputError(f"field {name!r} must be a list, got {_kind(found)}")
-
-
-def _number(value: Mapping[str, object], name: str) -> float | None:
-    found = value.get(name)
-    if found is None:
-        return None
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        raise InputError(f"field {name!r} must be a number, got {_kind(found)}")
-    try:
-        return float(found)
-    except OverflowError:
-        raise InputError(f"field {name!r} is too large a number") from None
-
-
-def _whole(value: Mapping[str, object], name: str) -> int | None:
-    found = value.get(name)
-    if found is None:
-        return None
-    if isinstance(found, bool) or not isinstance(found, int):
-        raise InputError(f"field {name!r} must be a whole number, got {found!r}")
-    return found
-
-
-def _flag(value: Mapping[str, object], name: str, *, default: bool) -> bool:
-    found = value.get(name)
-    if found is not None and not isinstance(found, bool):
-        raise InputError(f"field {name!r} must be true or false, got {found!r}")
-    return default if found is None else found
-
-
-def _one_of(value: Mapping[str, object], name: str, valid: tuple[str, ...], default: str) -> Any:
-    found = value.get(name, default)
-    if found not in valid:
-        raise InputError(f"field {name!r} must be one of {', '.join(valid)}, got {found!r}")
-    return found
-
-
-def _pools(value: Mapping[str, object]) -> tuple[Pool, ...]:
-    pools = []
-    for field, stage in _STAGES.items():
-        name = _given_name(value, field)
-        if value.get(name) is not None:
-            items = enumerate(_list(value, name), start=1)
-            pools.append(Pool(stage=stage, passages=tuple(_passage(item, rank, name) for rank, item in items)))
-    return tuple(pools)
-
-
-def _passage(item: object, rank: int, name: str) -> Passage:
+def _passage(item: str | PassageLine, rank: int) -> Passage:
     if isinstance(item, str):
         return Passage(id=content_id(item), text=item, rank=rank)
-    if not isinstance(item, dict):
-        raise InputError(f"item {rank} of {name!r} must be a text or an object, got {_kind(item)}")
-    text = item.get("text", item.get("content"))
-    if text is not None and not isinstance(text, str):
-        raise InputError(f"item {rank} of {name!r}: 'text' must be a text, got {_kind(text)}")
-    metadata = item.get("metadata") or {}
-    if not isinstance(metadata, dict):
-        raise InputError(f"item {rank} of {name!r}: 'metadata' must be an object, got {_kind(metadata)}")
+    text, name = item.text or "", item.id
+    if type(name) is not str or not name:
+        name = _identity(name, "") or content_id(text)
     return Passage(
-        id=_identity(item.get("id", item.get("doc_id")), content_id(text or "")),
-        text=text or "",
+        id=name,
+        text=text,
         rank=rank,
-        score=_number(item, "score"),
-        source=_text(item, "source"),
-        metadata=metadata,
-        truncated=_whole(item, "truncated") or 0,
+        score=item.score,
+        source=item.source,
+        metadata=item.metadata or {},
+        truncated=item.truncated or 0,
     )
 
 
-def _turn(turn: object) -> Message:
+def _turn(turn: str | TurnLine) -> Message:
     if isinstance(turn, str):
         return Message(role="user", content=turn)
-    if not isinstance(turn, dict):
-        raise InputError(f"a turn of 'history' must be an object with role and content, got {_kind(turn)}")
-    role = turn.get("role") or turn.get("speaker") or "user"
-    return Message(role=str(role), content=str(turn.get("content") or turn.get("text") or ""))
+    return Message(role=str(turn.role or turn.speaker or "user"), content=str(turn.content or turn.text or ""))
 
 
-def _part(part: object) -> AnswerPart:
+def _part(part: str | PartLine) -> AnswerPart:
     if isinstance(part, str):
         return AnswerPart(text=part)
-    if not isinstance(part, dict):
-        raise InputError(f"a part of 'answer_parts' must be an object with text and citations, got {_kind(part)}")
-    return AnswerPart(text=_text(part, "text") or "", citations=tuple(str(c) for c in _list(part, "citations")))
+    return AnswerPart(text=part.text or "", citations=tuple(map(str, part.citations or ())))
 
 
-def _labels(value: object) -> Labels | None:
-    if value is None:
-        return None
-    if not isinstance(value, dict):
-        raise InputError(f"field 'labels' must be an object of passage id: grade, got {_kind(value)}")
-    is_full = isinstance(value.get("grades"), dict)
-    grades = value["grades"] if is_full else value
-    for name, grade in grades.items():
-        if isinstance(grade, bool) or not isinstance(grade, int):
-            raise InputError(f"the grade of {name!r} in 'labels' must be a whole number 1 to 5, got {grade!r}")
-    if not is_full:
-        return Labels(grades=grades)
+def _labels(line: LabelsLine) -> Labels:
     return Labels(
-        grades=grades,
-        label_scope=_one_of(value, "universe", get_args(LabelScope), "gold"),
-        scale=_one_of(value, "scale", get_args(LabelScale), "direct5"),
-        version=_text(value, "version"),
-        strata=tuple(_stratum(item) for item in _list(value, "strata")),
-        query=_text(value, "query"),
+        grades=line.grades,
+        label_scope="gold" if line.universe is UNSET else line.universe,
+        scale="direct5" if line.scale is UNSET else line.scale,
+        version=line.version,
+        strata=tuple(_stratum(item, place) for place, item in enumerate(line.strata or ())),
+        query=line.query,
     )
 
 
-def _stratum(item: object) -> LabelStratum:
-    if not isinstance(item, dict) or not isinstance(counts := item.get("counts"), dict):
-        raise InputError(f"an item of 'strata' must be an object with size, labelled and counts, got {_kind(item)}")
+def _stratum(item: StratumLine, place: int) -> LabelStratum:
     try:
         return LabelStratum(
-            size=_whole(item, "size") or 0,
-            labelled=_whole(item, "labelled") or 0,
-            counts={int(grade): _whole(counts, grade) or 0 for grade in counts},
+            size=item.size or 0,
+            labelled=item.labelled or 0,
+            counts={int(grade): n or 0 for grade, n in item.counts.items()},
         )
     except ValueError as error:
-        raise InputError(f"an item of 'strata': {error}") from None
+        raise InputError(f"field 'labels.strata[{place}]': {error}") from None
 
 
-def _usage(value: object) -> Usage | None:
-    if value is None:
-        return None
-    if not isinstance(value, dict):
-        raise InputError(f"field 'usage' must be an object, got {_kind(value)}")
-    return Usage(**{name: _whole(value, name) for name in (*_TOKENS, *_TOKEN_DETAILS)})
-
-
-def _object(value: Mapping[str, object], name: str) -> dict[str, object]:
-    found = value.get(name)
-    if found is None:
-        return {}
-    if not isinstance(found, dict):
-        raise InputError(f"field {name!r} must be an object, got {_kind(found)}")
-    return found
-
-
-def _losses(value: Mapping[str, object]) -> dict[str, int]:
-    found = _object(value, "lossy")
-    return {kind: _whole(found, kind) or 0 for kind in found}
-
-
-def _feedback(item: object) -> Feedback:
-    if not isinstance(item, dict):
-        raise InputError(f"an item of 'feedback' must be an object with value, got {_kind(item)}")
-    number = _number(item, "value")
-    if number is None or not 0.0 <= number <= 1.0:
-        raise InputError(f"the value of 'feedback' must lie between 0 and 1, got {number}")
-    return Feedback(value=number, comment=_text(item, "comment"), source=_text(item, "source") or "human")
+def _usage(line: UsageLine) -> Usage:
+    given = msgspec.structs.asdict(line)
+    return Usage(**{name: None if n is UNSET else n for name, n in given.items()})

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from msgspec import Struct
 
 Stage = Literal["retrieved", "reranked", "used"]
 
@@ -34,8 +33,7 @@ def content_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class Passage(Struct, frozen=True, kw_only=True):
     """One retrieved piece of text.
 
     Attributes:
@@ -58,12 +56,11 @@ class Passage:
     rank: int
     score: float | None = None
     source: str | None = None
-    metadata: Mapping[str, object] = field(default_factory=dict)
+    metadata: Mapping[str, object] = {}
     truncated: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
+class Pool(Struct, frozen=True, kw_only=True):
     """The ranked passages of one stage, best first.
 
     Attributes:

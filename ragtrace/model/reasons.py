@@ -60,7 +60,7 @@ NA: Mapping[str, NaReason] = {
         "no passage of the pool is relevant, so no selection could gain anything",
         "look whether the index holds what was asked",
     ),
-    "k_not_positive": NaReason("K is 0 or below", "set `k_values` to 1 or more"),
+    "k_not_positive": NaReason("K is 0 or below", "set `metric_options_k_values` to 1 or more"),
     "insufficient_runs": NaReason(
         "consistency needs several answers to one question", "give several, or leave the metric out"
     ),

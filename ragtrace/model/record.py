@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from msgspec import Struct
 
-    from ragtrace.model.passage import Passage, Pool, Stage
-    from ragtrace.usage import Usage
+from ragtrace.model.passage import Passage, Pool, Stage
+from ragtrace.usage import Usage
 
 Outcome = Literal["answered", "partial", "cancelled", "interrupted", "error"]
 LabelScope = Literal["gold", "cache", "pool", "shadow", "stratified", "sample"]
@@ -21,24 +20,21 @@ ANSWER_LOST = "answer"
 """What `RagRecord.lossy` calls an answer that was never reported, came too late, or could not be read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """One turn of the conversation before this query."""
 
     role: str
     content: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerPart:
+class AnswerPart(Struct, frozen=True, kw_only=True):
     """A sentence of the answer with the passage ids it cites."""
 
     text: str
     citations: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelStratum:
+class LabelStratum(Struct, frozen=True, kw_only=True):
     """A part of a corpus, for example a band of ranks, of which some passages drawn at random were graded.
 
     Attributes:
@@ -70,8 +66,7 @@ class LabelStratum:
             raise ValueError(f"a stratum of {self.size} passages needs at least one that was graded")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Labels:
+class Labels(Struct, frozen=True, kw_only=True):
     """Relevance grades of passages for this query.
 
     Attributes:
@@ -92,8 +87,7 @@ class Labels:
     query: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feedback:
+class Feedback(Struct, frozen=True, kw_only=True):
     """A person's rating of the answer: a value in [0, 1] (1 = good), with an optional comment."""
 
     value: float
@@ -101,8 +95,7 @@ class Feedback:
     source: str = "human"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RagRecord:
+class RagRecord(Struct, frozen=True, kw_only=True):
     """One RAG run, complete in itself: what was asked, retrieved, chosen, shown to the model and answered.
 
     Times are Unix seconds. Text is already clamped and redacted. Every field but `id` may be missing:
@@ -166,9 +159,9 @@ class RagRecord:
     head_probability: float | None = 1.0
     model: str | None = None
     tags: tuple[str, ...] = ()
-    metadata: Mapping[str, object] = field(default_factory=dict)
+    metadata: Mapping[str, object] = {}
     revision: int = 0
-    lossy: Mapping[str, int] = field(default_factory=dict)
+    lossy: Mapping[str, int] = {}
 
     def pool(self, stage: Stage) -> tuple[Passage, ...]:
         """Return the passages of one stage, best first; empty when that stage was not seen."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
 
 from ragtrace.model.diagnosis import DIAGNOSIS, WORDS
 from ragtrace.model.reasons import MISSING_INPUT, NA
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 State = Literal["ok", "na", "error", "skipped"]
 Stratum = Literal["random", "forced"]
@@ -84,8 +84,7 @@ class Scale:
         return shown >= self.threshold if self.direction == "up" else shown <= self.threshold
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeInfo:
+class JudgeInfo(Struct, frozen=True, kw_only=True):
     """Identity of the judge behind a verdict, so that no mean mixes two of them.
 
     Attributes:
@@ -99,8 +98,7 @@ class JudgeInfo:
     label_scale: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricResult:
+class MetricResult(Struct, frozen=True, kw_only=True):
     """One number of a metric for one record, or the reason for which there is none.
 
     The constructor refuses NaN and infinity, a value without state ``ok``, ``ok`` without a value, and a
@@ -130,7 +128,7 @@ class MetricResult:
     state: State
     value: float | None = None
     reason: str | None = None
-    details: Mapping[str, object] = field(default_factory=dict)
+    details: Mapping[str, object] = {}
     llm_calls: int = 0
     embed_calls: int = 0
     input_tokens: int = 0
@@ -214,6 +212,49 @@ def is_of_set_up(reason: str) -> bool:
     return reason in NOT_APPLICABLE or reason.startswith(MISSING_INPUT)
 
 
+class SeriesKey(Struct, frozen=True):
+    """Name of a series of scores: scores of two keys are never averaged.
+
+    Attributes:
+        metric: the exported name; of a scored file the key of the score, such as ``p_at_k@10``.
+        workflow: of the scored runs; "" = of any.
+        judge: the judge's name; None where nothing was judged, and where the version is enough.
+        version: of metric and judge; None where unknown.
+        k: the cut-off of an @K metric.
+        label_scale: the scale of the labels behind it; the version does not tell it.
+        universe: the labelled passages; the version does not tell them.
+
+    Example:
+        >>> SeriesKey("mrr", version="v") == SeriesKey("mrr", version="v", universe="pool")
+        False
+    """
+
+    metric: str
+    workflow: str = ""
+    judge: str | None = None
+    version: str | None = None
+    k: int | None = None
+    label_scale: str | None = None
+    universe: str | None = None
+
+    @classmethod
+    def of(cls, result: MetricResult) -> SeriesKey:
+        """Return the key of a result, in any workflow."""
+        judge = result.judge
+        return cls(
+            metric=result.name,
+            judge=judge.model if judge else None,
+            version=result.version or None,
+            k=result.k,
+            label_scale=(judge.label_scale or None) if judge else None,
+            universe=result.label_scope or None,
+        )
+
+    def maker(self) -> dict[str, str | int | None]:
+        """Return what tells it from another series of its metric and workflow, as in JSON files."""
+        return {name: getattr(self, name) for name in ("judge", "version", "k", "label_scale", "universe")}
+
+
 class Missed(NamedTuple):
     """A counted missing score of a waiting run; the score takes back the same weight with the same words."""
 
@@ -222,8 +263,7 @@ class Missed(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreKey:
+class ScoreKey(Struct, frozen=True, kw_only=True):
     """Identity of a score: a repeat of the same key replaces, never adds."""
 
     trace_id: str
@@ -232,8 +272,7 @@ class ScoreKey:
     version: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
+class Score(Struct, frozen=True, kw_only=True):
     """A metric's result for one trace, with the stratum and weight that an honest mean needs.
 
     Attributes:

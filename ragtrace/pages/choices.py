@@ -24,7 +24,7 @@ PERIODS = {
 
 def worst_of(metric: MetricView, base: RunFilter) -> RunFilter:
     """Return the runs of a page's choice, the worst by one metric first."""
-    return replace(base, metric=metric.metric, order="worst")
+    return replace(base, metric=metric.key.metric, order="worst")
 
 
 def failed_with(share: VerdictShare, base: RunFilter) -> RunFilter:
@@ -55,14 +55,16 @@ def is_listed(culprit: Culprit) -> bool:
 
 def missed_by(metric: MetricView, base: RunFilter) -> RunFilter:
     """Return the runs whose value misses the metric's threshold."""
-    return replace(base, metric=metric.metric, state="missed", order="worst")
+    return replace(base, metric=metric.key.metric, state="missed", order="worst")
 
 
 def shown_metric(overview: Overview, key: str | None, found: InvestigationView | None) -> MetricView | None:
     """Return the metric of the large chart: asked for, else of the headline, else a worse one, else the first."""
     metrics = overview.metrics
-    asked = [metric for metric in metrics if metric.metric == key]
-    told = [metric for metric in metrics if found is not None and found.is_fallen and metric.metric == found.metric]
+    asked = [metric for metric in metrics if metric.key.metric == key]
+    told = [
+        metric for metric in metrics if found is not None and found.is_fallen and metric.key.metric == found.metric
+    ]
     fallen = [metric for metric in metrics if is_worse(metric)]
     return next(iter([*asked, *told, *fallen, *metrics]), None)
 
@@ -76,7 +78,7 @@ def agreed(overview: Overview, found: InvestigationView | None) -> Overview:
         overview,
         metrics=tuple(
             replace(it, drift=replace(it.drift, since=since, before=before, after=after))
-            if it.metric == found.metric and is_worse(it)
+            if it.key.metric == found.metric and is_worse(it)
             else it
             for it in overview.metrics
         ),
@@ -104,7 +106,7 @@ def worse_sentence(overview: Overview) -> str | None:
     It stands where no investigation explains them.
     """
     worse = [
-        f"{it.metric} {it.drift.state} from {it.drift.before:.2f} to {it.drift.after:.2f}"
+        f"{it.key.metric} {it.drift.state} from {it.drift.before:.2f} to {it.drift.after:.2f}"
         for it in overview.metrics
         if is_worse(it)
     ]

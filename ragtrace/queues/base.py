@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
-from ragtrace.capture.fitting import fact_chars_of
+from ragtrace.capture.assembly import fact_chars_of
 
 if TYPE_CHECKING:
     import sqlite3

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import uuid
-from typing import TYPE_CHECKING
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
 
 from ragtrace.model import Missed
-from ragtrace.model.codec import record_from_json, record_to_json
+from ragtrace.model.codec import json_bytes, record_from_line, record_to_line
+from ragtrace.model.line import RecordLine
 from ragtrace.queues.base import Unit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # A record that capture made stays below it in every script: control characters take six bytes each in JSON, and a
 # text stands in each of three pools.
@@ -34,19 +34,36 @@ def key_of(unit: Unit) -> str:
     return str(uuid.uuid5(_NAMESPACE, name))
 
 
+class _UnitLine(Struct, kw_only=True):
+    """A unit as it stands in a queue."""
+
+    record: RecordLine
+    decision: Literal["random", "forced"]
+    reason: str | None = None
+    probability: float
+    kept: float = 1.0
+    rates: dict[str, float] = {}
+    missed: dict[str, Missed] = {}
+    is_recorded: bool = True
+
+
+_READER = msgspec.json.Decoder(_UnitLine)
+_MISSED_READER = msgspec.json.Decoder(dict[str, Missed])
+
+
 def to_bytes(unit: Unit) -> bytes:
     """Return a unit as JSON, without its handle of the root span."""
-    facts = {
-        "record": record_to_json(unit.record),
-        "decision": unit.decision,
-        "reason": unit.reason,
-        "probability": unit.probability,
-        "kept": unit.kept,
-        "rates": dict(unit.rates),
-        "missed": dict(unit.missed),
-        "is_recorded": unit.is_recorded,
-    }
-    return json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    line = _UnitLine(
+        record=record_to_line(unit.record),
+        decision=unit.decision,
+        reason=unit.reason,
+        probability=unit.probability,
+        kept=unit.kept,
+        rates=dict(unit.rates),
+        missed=dict(unit.missed),
+        is_recorded=unit.is_recorded,
+    )
+    return json_bytes(line)
 
 
 def from_bytes(payload: bytes, *, key: str, age_s: float, now: float, kept: float = 1.0) -> Unit:
@@ -61,18 +78,19 @@ def from_bytes(payload: bytes, *, key: str, age_s: float, now: float, kept: floa
         >>> from_bytes(to_bytes(unit), key="k", age_s=0.0, now=0.0).record.query
         'Where?'
     """
-    facts = json.loads(payload)
-    if not isinstance(facts, dict) or facts.get("decision") not in PRIORITIES:
-        raise ValueError("the payload is not a unit of this version")
+    try:
+        line = _READER.decode(payload)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"the payload is not a unit of this version: {error}") from None
     return Unit(
-        record=record_from_json(facts["record"], fallback_id=key),
-        decision=facts["decision"],
-        reason=facts.get("reason"),  # of an older ragtrace it is not there
-        probability=float(facts["probability"]),
-        kept=kept * float(facts.get("kept", 1.0)),
-        rates={str(name): float(rate) for name, rate in facts.get("rates", {}).items()},
-        missed=_missed(facts.get("missed", {})),
-        is_recorded=bool(facts.get("is_recorded", True)),
+        record=record_from_line(line.record, fallback_id=key),
+        decision=line.decision,
+        reason=line.reason,
+        probability=line.probability,
+        kept=kept * line.kept,
+        rates=line.rates,
+        missed=line.missed,
+        is_recorded=line.is_recorded,
         offered_at=now - age_s,
     )
 
@@ -86,16 +104,9 @@ def missed_to_text(unit: Unit) -> str:
         >>> missed_from_text(missed_to_text(unit)) == unit.missed
         True
     """
-    return json.dumps(dict(unit.missed), separators=(",", ":")) if unit.missed else ""
+    return json_bytes(dict(unit.missed)).decode() if unit.missed else ""
 
 
 def missed_from_text(text: str) -> dict[str, Missed]:
     """Return what `missed_to_text` wrote."""
-    return _missed(json.loads(text)) if text else {}
-
-
-def _missed(facts: Mapping[str, tuple[float, str, str]]) -> dict[str, Missed]:
-    return {
-        str(name): Missed(float(weight), str(outcome), str(reason))
-        for name, (weight, outcome, reason) in facts.items()
-    }
+    return _MISSED_READER.decode(text) if text else {}

@@ -45,7 +45,7 @@ def draw(found: Comparison, path: Path) -> None:
     lines = [
         line
         for line in found.lines
-        if not line.is_over_runs and line.metric != ANSWERED and any(side.values for side in line.sides)
+        if not line.is_over_runs and line.key.metric != ANSWERED and any(side.values for side in line.sides)
     ]
     panels = len(lines) + 1
     columns = min(MOST_COLUMNS, panels)
@@ -150,7 +150,7 @@ def _limits(line: Compared) -> tuple[float, float]:
 
 def _declared(line: Compared) -> tuple[float, float]:
     try:
-        found = output(line.metric)
+        found = output(line.key.metric)
     except ConfigError:  # a metric that is not installed here
         return 0.0, 1.0
     return found.low, found.high

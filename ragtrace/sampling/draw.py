@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from msgspec import Struct
 
 _SALT = b"ragtrace:v1\0"
 _BITS = 53  # what a float64 holds exactly
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draw:
+class Draw(Struct, frozen=True, kw_only=True):
     """Whether a trace is scored, and the probability with which it had to be.
 
     Attributes:
@@ -32,9 +30,9 @@ class Draw:
     decision: Literal["random", "forced", "none", "dropped"]
     probability: float
     reason: str | None = None
-    rates: Mapping[str, float] = field(default_factory=dict)
+    rates: Mapping[str, float] = {}
     factor: float = 1.0
-    undrawn: Mapping[str, float] = field(default_factory=dict)
+    undrawn: Mapping[str, float] = {}
     undrawn_for: str = ""
 
 

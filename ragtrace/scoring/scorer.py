@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ragtrace.capture.suppression import own_work, uninstrumented
 from ragtrace.metrics.eval_context import EvalContext, MetricOptions

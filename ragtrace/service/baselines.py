@@ -7,10 +7,11 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ragtrace.model import SeriesKey
 from ragtrace.model.cluster import digest_of_party
 from ragtrace.service.drift import turned, watched
 from ragtrace.stats.clusters import Clustered
-from ragtrace.stats.drift import Learner, Series
+from ragtrace.stats.drift import Learner
 from ragtrace.stores.baselines import FrozenBaseline
 from ragtrace.telemetry.metrics.series import bounded_text
 
@@ -37,7 +38,7 @@ def watched_outputs() -> dict[str, Output]:
 
 def gathered(
     store: SqliteStore, *, since: float, until: float | None, metric: str | None, workflow: str | None
-) -> dict[Series, list[Weighed]]:
+) -> dict[SeriesKey, list[Weighed]]:
     """Return the scores that a detector would take, by series, each in the order in which they were scored.
 
     Of a session's or a user's turns within an hour it is their mean, of the other runs of a trace the first. Taken
@@ -48,17 +49,22 @@ def gathered(
         sqlite3.Error: the file cannot be read.
     """
     outputs = watched_outputs()
-    found: dict[Series, list[tuple[float, float, float, str, str]]] = defaultdict(list)
+    found: dict[SeriesKey, list[tuple[float, float, float, str, str]]] = defaultdict(list)
     for row in store.rows(since=since, until=until, metric=metric, workflow=workflow):
         is_taken = row["source"] != "human" and row["stratum"] == "random" and row["name"] in outputs
         if is_taken and row["value"] is not None and row["weight"] is not None:
             workflow = bounded_text(row["workflow"] or "")  # as detectors have it
             party = digest_of_party(workflow, row["session"], row["user"]) or ""
-            series = Series(
-                row["name"], workflow, row["version"], row["k"], row["label_scale"] or None, row["universe"] or None
+            key = SeriesKey(
+                metric=row["name"],
+                workflow=workflow,
+                version=row["version"] or None,
+                k=row["k"],
+                label_scale=row["label_scale"] or None,
+                universe=row["universe"] or None,
             )
-            found[series].append((row["scored_at"], row["value"], row["weight"], party, row["trace_id"]))
-    return {series: _clustered(sorted(found[series])) for series in sorted(found, key=str)}
+            found[key].append((row["scored_at"], row["value"], row["weight"], party, row["trace_id"]))
+    return {key: _clustered(sorted(found[key])) for key in sorted(found, key=str)}
 
 
 def _clustered(scores: Sequence[tuple[float, float, float, str, str]]) -> list[Weighed]:
@@ -68,11 +74,11 @@ def _clustered(scores: Sequence[tuple[float, float, float, str, str]]) -> list[W
     return sorted((mean.at, mean.x, mean.weight) for mean in [*taken, *clustered.closed(math.inf)])
 
 
-def frozen_baseline(series: Series, scores: Sequence[Weighed], *, at: float, note: str = "") -> FrozenBaseline:
+def frozen_baseline(key: SeriesKey, scores: Sequence[Weighed], *, at: float, note: str = "") -> FrozenBaseline:
     """Return the baseline of a series' scores.
 
     Args:
-        series: the series of the scores.
+        key: of the scores.
         scores: (time, score, weight).
         at: Unix seconds of now.
         note: a person's remark.
@@ -82,15 +88,16 @@ def frozen_baseline(series: Series, scores: Sequence[Weighed], *, at: float, not
         ValueError: there is no score.
 
     Example:
-        >>> found = frozen_baseline(Series("faithfulness", "rag", "v"), [(0.0, 0.8, 1.0), (1.0, 1.0, 3.0)], at=2.0)
+        >>> key = SeriesKey("faithfulness", "rag", version="v")
+        >>> found = frozen_baseline(key, [(0.0, 0.8, 1.0), (1.0, 1.0, 3.0)], at=2.0)
         >>> round(found.baseline.mean, 3), found.baseline.n, found.baseline.n_eff
         (0.95, 2, 1.6)
     """
-    output = watched_outputs()[series.metric]
+    output = watched_outputs()[key.metric]
     learner, baseline = Learner(len(scores)), None
     for _, value, weight in scores:
         baseline = learner.add(turned(output, value), weight)
     if baseline is None:
         raise ValueError("a baseline needs a score")
     baseline = replace(baseline, mean=turned(output, baseline.mean))
-    return FrozenBaseline(**series._asdict(), baseline=baseline, frozen_at=at, note=note)
+    return FrozenBaseline(key=key, baseline=baseline, frozen_at=at, note=note)

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from ragtrace.capture.off_loop import off_loop
 from ragtrace.errors import ConfigError
-from ragtrace.plugins import load_plugin
 from ragtrace.service.judges import build_scorer, is_limited, left_out_text, with_first_judge
 from ragtrace.service.service import Service
 from ragtrace.telemetry.setup.exporters import scrape_address, wants_scrape
 from ragtrace.telemetry.setup.providers import has_own_meters, providers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from opentelemetry._logs import LoggerProvider
     from opentelemetry.metrics import MeterProvider
@@ -72,7 +71,6 @@ def build(
             tracer_provider,
             meter_provider,
             logger_provider,
-            service_name=settings.service_name,
             readers=[endpoint.reader] if endpoint else [],
         )
         undone.callback(chosen.discard, _UNDO_S)
@@ -92,6 +90,8 @@ def build(
         except ConfigError as error:
             _refuse_port(error, needs_ports=needs_ports)
         service.refresh_baselines()
+        # Here, as a sink of the service before is told nothing where this one fails.
+        _tell(sinks, "take_content", settings.content)
         service.instruments.take_gauges()  # nothing fails behind it: until now the gauges are another's
         undone.pop_all()
     return service
@@ -160,7 +160,7 @@ def _limiter(settings: Settings) -> JudgeLimiter | None:
 
 
 def _storing(settings: Settings) -> Storing | None:
-    if settings.store is None:
+    if settings.store.path is None:
         return None
     from ragtrace.service.storing import Storing  # noqa: PLC0415 - imports sqlite3
 
@@ -174,7 +174,7 @@ def _shown(output: Output, threshold: float) -> float:
 
 
 def _all_sinks(settings: Settings, given: Sequence[Sink], scorer: Scorer) -> tuple[Sink, ...]:
-    """Return the given sinks and those that settings ask for, each once."""
+    """Return the given sinks, told of the metrics, and the console where settings ask for it."""
     outputs = [output for metric in scorer.metrics for output in metric.spec.outputs]
     lower_is_better = {output.name for output in outputs if output.direction == "down"}
     limits = {output: scorer.threshold_of(output) for output in outputs}
@@ -191,20 +191,14 @@ def _all_sinks(settings: Settings, given: Sequence[Sink], scorer: Scorer) -> tup
             return _shown(output, limit) if output is not None and limit is not None else None
 
         sinks.append(ConsoleSink(lower_is_better, threshold_of))
-    addresses = {
-        "phoenix": settings.phoenix_endpoint,
-        "langfuse": settings.langfuse_endpoint,
-        "mlflow": settings.mlflow_endpoint,
-        "webhook": settings.webhook_url,
-    }
-    for name, address in addresses.items():
-        if address is not None:
-            kind = load_plugin("ragtrace.sinks", name)
-            if not any(isinstance(sink, kind) for sink in given):
-                sinks.append(kind.of(settings))
-    for sink in sinks:
-        for name, facts in (("take_directions", lower_is_better), ("take_thresholds", thresholds)):
-            take = getattr(sink, name, None)
-            if callable(take):
-                take(facts)
+    _tell(sinks, "take_directions", lower_is_better)
+    _tell(sinks, "take_thresholds", thresholds)
     return tuple(sinks)
+
+
+def _tell(sinks: Iterable[Sink], name: str, fact: object) -> None:
+    """Call a method that a sink may have."""
+    for sink in sinks:
+        take = getattr(sink, name, None)
+        if callable(take):
+            take(fact)

@@ -28,9 +28,9 @@ def canary_period_s(settings: Settings) -> float | None:
         >>> canary_period_s(Settings.resolve({"judge": "openai:m"}, environ={}))
         21600.0
     """
-    if settings.canary_every_s is not None:
-        return settings.canary_every_s or None
-    return DEFAULT_EVERY_S if costs(settings.judge) else None
+    if settings.canary.every_s is not None:
+        return settings.canary.every_s or None
+    return DEFAULT_EVERY_S if costs(settings.judge.name) else None
 
 
 def canary_settings(settings: Settings) -> Settings:
@@ -38,13 +38,13 @@ def canary_settings(settings: Settings) -> Settings:
 
     Example:
         >>> from ragtrace.settings import Settings
-        >>> canary_settings(Settings.resolve({}, environ={})).budget_usd_per_day
+        >>> canary_settings(Settings.resolve({}, environ={})).budget.usd_per_day
         0.5
     """
     return settings.with_changes(
-        budget_usd_per_day=settings.canary_usd_per_day,
-        budget_tokens_per_day=settings.canary_tokens_per_day,
-        judge_calls=1,
+        budget_usd_per_day=settings.canary.usd_per_day,
+        budget_tokens_per_day=settings.canary.tokens_per_day,
+        concurrency=1,
         judge_repeats=1,
         metrics=(METRIC,),
         # A round needs none of these, and some are files or models that would be loaded twice.

@@ -9,12 +9,15 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from ragtrace import semconv
 from ragtrace.capture import guarded, record_internal_error
+from ragtrace.model import SeriesKey
 from ragtrace.model.cluster import party_of, repeats_of
 from ragtrace.stats.clusters import Clustered
-from ragtrace.stats.drift import STATE_NUMBERS, EDetector, Series
-from ragtrace.telemetry.metrics.series import judge_version
+from ragtrace.stats.drift import STATE_NUMBERS, EDetector
+from ragtrace.telemetry.metrics.series import judge_version, key_attributes
 from ragtrace.telemetry.wire import clean_attributes
 
 if TYPE_CHECKING:
@@ -62,12 +65,7 @@ class DriftState:
     """The detector of one series at one moment; fields are None while unknown.
 
     Attributes:
-        metric: the metric.
-        workflow: the workflow.
-        judge_version: version of the judge; None where nothing is judged.
-        k: the cut-off of an @K metric.
-        label_scale: the scale of the labels behind it; None where there are none.
-        universe: the labelled passages; None where there are none.
+        key: of the scores.
         state: learning, ok, warning or alarm.
         seen: scores taken, those of the baseline among them.
         statistic: the detector's value.
@@ -82,12 +80,7 @@ class DriftState:
         attributes: the point attributes, as the score counters have them.
     """
 
-    metric: str
-    workflow: str
-    judge_version: str | None
-    k: int | None
-    label_scale: str | None
-    universe: str | None
+    key: SeriesKey
     state: State
     seen: int
     statistic: float | None
@@ -116,27 +109,23 @@ class _Watch:
     """
 
     def __init__(
-        self, output: Output, series: Series, detector: EDetector, *, begun: int, frozen: FrozenBaseline | None
+        self, output: Output, key: SeriesKey, detector: EDetector, *, begun: int, frozen: FrozenBaseline | None
     ) -> None:
         self.output = output
-        self.series = series
+        self.key = key
         self.detector = detector
         self.frozen = frozen
         self.clustered = Clustered()
-        self.begin(begun, series.version)
+        self.begin(begun, key.version)
 
     def begin(self, number: int, judge_version: str | None) -> None:
         """Note the first score: a baseline alone does not tell whether a judge gave its scores."""
         self.begun = number
-        self.judge_version = judge_version
         self.attributes = clean_attributes(
             {
-                semconv.GEN_AI_EVALUATION_NAME: self.output.name,
-                semconv.GEN_AI_WORKFLOW_NAME: self.series.workflow,
+                **key_attributes(self.key),
+                semconv.GEN_AI_WORKFLOW_NAME: self.key.workflow,
                 semconv.JUDGE_VERSION: judge_version,
-                semconv.K: self.series.k,
-                semconv.LABEL_SCALE: self.series.label_scale,
-                semconv.UNIVERSE: self.series.universe,
                 semconv.DETECTOR: DETECTOR,
             }
         )
@@ -151,12 +140,7 @@ class _Watch:
     def _state(self) -> DriftState:
         detector, baseline = self.detector, self.detector.baseline
         return DriftState(
-            metric=self.output.name,
-            workflow=self.series.workflow,
-            judge_version=self.judge_version,
-            k=self.series.k,
-            label_scale=self.series.label_scale,
-            universe=self.series.universe,
+            key=self.key,
             state=detector.state,
             seen=detector.n,
             statistic=detector.statistic if baseline else None,
@@ -188,7 +172,8 @@ class DriftMonitor:
         baseline: scores that each series learns its baseline from, where it has no frozen one.
         tolerance: the drop that is not worth an alarm, in score units.
         count_alarms: called with attributes and 0 at a series' first score, with 1 at each new alarm.
-        on_alarm: called with the state of the series at each new alarm, in the scorer's thread.
+        on_alarm: called at each new alarm with the key of the series, the time of the change and the point
+            attributes, in the scorer's thread.
         frozen: reads the frozen baselines; None = there are none.
         culprits: names who caused a drop; None where no anchors are scored.
     """
@@ -200,7 +185,7 @@ class DriftMonitor:
         baseline: int,
         tolerance: float = 0.02,
         count_alarms: Callable[[Mapping[str, AttributeValue], int], None] = lambda _attributes, _count: None,
-        on_alarm: Callable[[DriftState], None] = lambda _state: None,
+        on_alarm: Callable[[SeriesKey, float | None, Mapping[str, AttributeValue]], None] | None = None,
         frozen: Callable[[], Sequence[FrozenBaseline]] | None = None,
         culprits: Culprits | None = None,
     ) -> None:
@@ -212,8 +197,8 @@ class DriftMonitor:
         self._on_alarm = on_alarm
         self._frozen = frozen
         self._numbers = itertools.count(1)
-        self._watches: dict[Series, _Watch] = {}
-        self._refused: set[Series] = set()
+        self._watches: dict[SeriesKey, _Watch] = {}
+        self._refused: set[SeriesKey] = set()
         self._read_at = float("-inf")
 
     @guarded
@@ -232,11 +217,8 @@ class DriftMonitor:
             output = self._outputs.get(result.name)
             if output is None or result.value is None or score.weight is None or score.stratum != "random":
                 continue
-            scale = result.judge.label_scale if result.judge else None
-            series = Series(
-                result.name, workflow, result.version, result.k, scale or None, result.label_scope or None
-            )
-            watch = self._watch(series, output, judge_version(result))
+            key = structs.replace(SeriesKey.of(result), workflow=workflow, judge=None)
+            watch = self._watch(key, output, judge_version(result))
             if watch is None:
                 continue
             taken = watch.clustered.add(result.value, score.weight, score.scored_at, party=party, repeats=repeats)
@@ -269,7 +251,7 @@ class DriftMonitor:
         """
         if self._culprits is not None:
             self._culprits.look(
-                (watch.series, baseline, watch.output.direction == "down", watch.state.state == "alarm")
+                (watch.key, baseline, watch.output.direction == "down", watch.state.state == "alarm")
                 for watch in list(self._watches.values())
                 if (baseline := watch.detector.baseline) is not None
             )
@@ -277,7 +259,7 @@ class DriftMonitor:
     def states(self) -> list[DriftState]:
         """Return every detector for the gauges; of versions that differ in nothing else the last begun."""
         watches = sorted(self._watches.copy().values(), key=attrgetter("begun"))
-        return list({(watch.series[:2], watch.series[3:]): watch.state for watch in watches}.values())
+        return list({structs.replace(watch.key, version=None): watch.state for watch in watches}.values())
 
     def points(self, field: str) -> list[tuple[float, Mapping[str, AttributeValue]]]:
         """Return the points of a gauge: a field of every detector, where it is known, with its attributes."""
@@ -285,23 +267,23 @@ class DriftMonitor:
         return [(value, state.attributes) for state in states if (value := getattr(state, field)) is not None]
 
     def _adopt(self, frozen: FrozenBaseline) -> None:
-        output = self._outputs.get(frozen.metric)
+        output = self._outputs.get(frozen.key.metric)
         if output is None:
             return
-        watch = self._watches.get(frozen.series)
-        if not self._has_room(frozen.series) or (watch and watch.frozen == frozen):
+        watch = self._watches.get(frozen.key)
+        if not self._has_room(frozen.key) or (watch and watch.frozen == frozen):
             return
         # Without a score it counts as begun before all others: a version of long ago must not hide today's.
         begun = watch.begun if watch is not None else 0
-        new = self._new_watch(output, frozen.series, begun=begun, frozen=frozen)
+        new = self._new_watch(output, frozen.key, begun=begun, frozen=frozen)
         if watch is not None:
             new.clustered = watch.clustered
-        self._watches[frozen.series] = new
+        self._watches[frozen.key] = new
         if watch is not None and watch.state.state == "alarm":
             _log_over(watch.state, "there is a new baseline")
 
     def _new_watch(
-        self, output: Output, series: Series, *, begun: int = 0, frozen: FrozenBaseline | None = None
+        self, output: Output, key: SeriesKey, *, begun: int = 0, frozen: FrozenBaseline | None = None
     ) -> _Watch:
         baseline = frozen.baseline if frozen else None
         detector = EDetector(
@@ -309,22 +291,22 @@ class DriftMonitor:
             tolerance=self._tolerance,
             baseline=replace(baseline, mean=turned(output, baseline.mean)) if baseline else None,
         )
-        return _Watch(output, series, detector, begun=begun, frozen=frozen)
+        return _Watch(output, key, detector, begun=begun, frozen=frozen)
 
-    def _watch(self, series: Series, output: Output, version: str | None) -> _Watch | None:
-        watch = self._watches.get(series)
-        if watch is None and self._has_room(series):
-            watch = self._watches[series] = self._new_watch(output, series)
+    def _watch(self, key: SeriesKey, output: Output, version: str | None) -> _Watch | None:
+        watch = self._watches.get(key)
+        if watch is None and self._has_room(key):
+            watch = self._watches[key] = self._new_watch(output, key)
         if watch is not None and not watch.begun:
             watch.begin(next(self._numbers), version)
             self._count_alarms(watch.attributes, 0)
         return watch
 
-    def _has_room(self, series: Series) -> bool:
-        if series in self._watches or len(self._watches) < MAX_SERIES:
+    def _has_room(self, key: SeriesKey) -> bool:
+        if key in self._watches or len(self._watches) < MAX_SERIES:
             return True
-        if series not in self._refused and len(self._refused) < _MOST_REFUSED:
-            self._refused.add(series)
+        if key not in self._refused and len(self._refused) < _MOST_REFUSED:
+            self._refused.add(key)
             record_internal_error("ragtrace.service.drift.series", reason="too many series")
         return False
 
@@ -337,7 +319,7 @@ class DriftMonitor:
         state = watch.add(mean.x, mean.weight, mean.at)
         if self._culprits is not None:
             turned_x = min(max(turned(watch.output, mean.x), 0.0), 1.0)
-            self._culprits.add(watch.series, turned_x, mean.weight, mean.at)
+            self._culprits.add(watch.key, turned_x, mean.weight, mean.at)
         if (state.state == "alarm") == was_alarm:
             return
         if state.state != "alarm":
@@ -345,8 +327,8 @@ class DriftMonitor:
             return
         _log.warning(
             "drift alarm: %s of %s fell; baseline mean %.3f over %d scores, %s %.1f over threshold %.1f%s",
-            state.metric,
-            state.workflow,
+            state.key.metric,
+            state.key.workflow,
             state.baseline_mean,
             state.baseline_n,
             DETECTOR,
@@ -355,14 +337,15 @@ class DriftMonitor:
             self._culprit_text(watch),
         )
         self._count_alarms(state.attributes, 1)
-        self._on_alarm(state)
+        if self._on_alarm is not None:
+            self._on_alarm(state.key, state.changed_time, state.attributes)
 
     def _culprit_text(self, watch: _Watch) -> str:
         if self._culprits is None:
             return ""
         is_down = watch.output.direction == "down"
-        return f"; culprit: {self._culprits.of(watch.series, watch.detector.baseline, is_down=is_down)}"
+        return f"; culprit: {self._culprits.of(watch.key, watch.detector.baseline, is_down=is_down)}"
 
 
 def _log_over(state: DriftState, reason: str) -> None:
-    _log.warning("drift over: %s of %s, %s; %s", state.metric, state.workflow, DETECTOR, reason)
+    _log.warning("drift over: %s of %s, %s; %s", state.key.metric, state.key.workflow, DETECTOR, reason)

@@ -124,7 +124,7 @@ class Flusher:
         self._pipeline.refuse()
         ended["the scorer"] = self._worker.stop((deadline - time.monotonic()) * 0.6)
         # To a broker that comes back in time units are still written; a file is there or not.
-        queue_s = (deadline - time.monotonic()) * 0.8 if self._settings.queue else timeout_s * 0.2
+        queue_s = (deadline - time.monotonic()) * 0.8 if self._settings.queue.address else timeout_s * 0.2
         ended[f"the {self._keeper}" if self._keeper else _MEMORY] = self._queue.close(queue_s)
         unscored_by = [name for name, is_ended in ended.items() if not is_ended]
         for server in servers:
@@ -196,7 +196,7 @@ class Flusher:
     @property
     def _keeper(self) -> str:
         """Name of what keeps units after this process; "" where they wait in its memory."""
-        return "" if self._settings.units_at is None else "queue" if self._settings.queue else "spool"
+        return "" if self._settings.units_at is None else "queue" if self._settings.queue.address else "spool"
 
     def _report(
         self, unscored_by: list[str], late: list[str], undelivered: Sequence[str], open_before: int
@@ -228,7 +228,7 @@ class Flusher:
             undelivered=undelivered,
             keeper=self._keeper,
             waiting=self._waiting() if self._keeper and self._settings.scorer == "thread" else 0,
-            unwritten=lost if self._settings.queue else 0,
+            unwritten=lost if self._settings.queue.address else 0,
             has_store=self._storing is not None,
         )
 

@@ -98,7 +98,7 @@ class ServiceGauges:
             read = self._anchors.points
             points |= {name: partial(read, field) for name, field in ANCHOR_GAUGES.items()}
         if self._limiter is not None:
-            about = {semconv.JUDGE_MODEL: self._settings.judge}
+            about = {semconv.JUDGE_MODEL: self._settings.judge.name}
             points[semconv.BUDGET_REMAINING] = partial(_budget_points, self._limiter, about)
             points[semconv.BREAKER_STATE] = partial(_breaker_points, self._limiter, about)
         return points
@@ -153,9 +153,9 @@ class ServiceGauges:
         return found
 
     def _spool(self) -> str | None:
-        if self._settings.queue is not None:
-            return sha256(self._settings.queue.partition("?")[0].encode()).hexdigest()[:8]
-        path = self._settings.spool
+        if self._settings.queue.address is not None:
+            return sha256(self._settings.queue.address.partition("?")[0].encode()).hexdigest()[:8]
+        path = self._settings.spool.path
         return None if path is None else file_identity(Path(path))
 
     def _queue_points(self, field: str) -> Points:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ragtrace.capture.guard import safe_redact
 from ragtrace.capture.off_loop import off_loop
-from ragtrace.capture.sanitize import safe_redact
 from ragtrace.errors import ConfigError
 from ragtrace.judges.kinds import JudgeParameters
 from ragtrace.judges.registry import costs, make_embedder, make_grade_cache, make_judges, make_pairs
@@ -17,6 +17,7 @@ from ragtrace.metrics.registry import select
 from ragtrace.scoring import Scorer
 from ragtrace.scoring.first_judge import FirstJudge, asks_judge
 from ragtrace.service.rates import second_rates_of
+from ragtrace.settings import secret
 
 if TYPE_CHECKING:
     from ragtrace.judges.base import Embedder, Judge, PairScorer
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 def is_limited(settings: Settings) -> bool:
     """Return whether judge or embedder cost something; the offline ones have no limits."""
-    return costs(settings.judge) or costs(settings.embedder)
+    return costs(settings.judge.name) or costs(settings.embedder)
 
 
 def build_scorer(
@@ -45,26 +46,25 @@ def build_scorer(
         MissingExtra: a package that one of them needs is not installed.
     """
     parameters = JudgeParameters(
-        base_url=settings.judge_base_url,
-        api_key=settings.judge_api_key,
-        timeout_s=settings.judge_timeout_s,
-        grade_batch=settings.grade_batch,
-        grading=settings.grading,
-        batch_metrics=settings.batch_metrics,
-        grade_cache=off_loop(make_grade_cache)(
-            settings.grade_cache, max_bytes=settings.grade_cache_bytes, frozen=settings.label_freeze
-        ),
+        base_url=settings.judge.base_url,
+        api_key=secret(settings.judge.api_key),
+        timeout_s=settings.judge.timeout_s,
+        grade_batch=settings.metric_options.grade_batch,
+        grading=settings.metric_options.grading,
+        grade_cache=off_loop(make_grade_cache)(settings.grade_cache, frozen=settings.label_freeze),
         limiter=limiter,
     )
-    judge = make_judges(settings.judge, parameters, repeats=settings.judge_repeats, consensus=settings.consensus)
+    judge = make_judges(
+        settings.judge.name, parameters, repeats=settings.judge.repeats, consensus=settings.consensus
+    )
     embedder = off_loop(make_embedder)(settings.embedder, parameters)
     if pairs is None:
         pairs = off_loop(make_pairs)(settings.pairs) if isinstance(settings.pairs, str) else settings.pairs
     options = MetricOptions(
-        k_values=settings.k_values,
-        length_debias=settings.length_debias,
-        threshold_1to5=settings.threshold_1to5,
-        hallucination_threshold=settings.hallucination_threshold,
+        k_values=settings.metric_options.k_values,
+        length_debias=settings.metric_options.length_debias,
+        threshold_1to5=settings.metric_options.threshold_1to5,
+        hallucination_threshold=settings.metric_options.hallucination_threshold,
     )
     metrics, left_out = _metrics(settings, judge, embedder, pairs)
     return Scorer(
@@ -138,11 +138,11 @@ def _metrics(
 
 
 def _deep_retriever(settings: Settings) -> DeepRetriever | None:
-    if settings.shadow is None:
+    if settings.shadow.retrieve is None:
         return None
     return DeepRetriever(
-        settings.shadow,
-        rate=settings.shadow_rate,
-        timeout_s=settings.shadow_timeout_s,
+        settings.shadow.retrieve,
+        rate=settings.shadow.rate,
+        timeout_s=settings.shadow.timeout_s,
         redact=safe_redact(settings.redact),
     )

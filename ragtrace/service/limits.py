@@ -29,7 +29,6 @@ def build_limiter(settings: Settings, *, account: str = SCORING) -> JudgeLimiter
 
     With a spool its books are the file beside it, ``<spool>.limits``, which every process of the host shares. With
     a queue on the network it is ``<store>.limits``. Without a file they are this process's own, and end with it.
-    Each limit is multiplied by `budget_share`, see decision 0026.
 
     Args:
         settings: limits, prices, spool and base URL.
@@ -49,7 +48,7 @@ def build_limiter(settings: Settings, *, account: str = SCORING) -> JudgeLimiter
         path=_path(settings),
         prices=build_prices(settings),
         account=account,
-        calls=settings.judge_calls,
+        calls=settings.concurrency,
         patience_s=BACKFILL_PATIENCE_S if account == BACKFILL else PATIENCE_S,
         trouble=Trouble(
             is_logged=account in {SCORING, BACKFILL},  # canaries and anchors ask the same server
@@ -105,28 +104,22 @@ def build_asking_limiter(settings: Settings) -> JudgeLimiter:
 
 
 def _host(settings: Settings) -> str:
-    return urlsplit(settings.judge_base_url or DEFAULT_BASE_URL).netloc.rpartition("@")[2]
+    return urlsplit(settings.judge.base_url or DEFAULT_BASE_URL).netloc.rpartition("@")[2]
 
 
 def _caps(settings: Settings) -> Caps:
-    share = settings.budget_share
     return Caps(
-        usd_per_day=settings.budget_usd_per_day * share,
-        tokens_per_day=_part(settings.budget_tokens_per_day, share),
-        requests_per_minute=settings.judge_rpm * share,
-        tokens_per_minute=settings.judge_tpm * share,
+        usd_per_day=settings.budget.usd_per_day,
+        tokens_per_day=settings.budget.tokens_per_day,
+        requests_per_minute=settings.judge.rpm,
+        tokens_per_minute=settings.judge.tpm,
     )
 
 
 def _path(settings: Settings) -> Path | None:
     # Beside a queue on the network the store's file is the one that outlives this process.
-    kept = settings.spool or (settings.store if settings.queue else None)
+    kept = settings.spool.path or (settings.store.path if settings.queue.address else None)
     return Path(f"{kept}.limits") if kept else None
-
-
-def _part(tokens: int, share: float) -> int:
-    """Return a share of a budget, rounded down; at least 1, as 0 would turn the limit off."""
-    return max(int(tokens * share), 1) if tokens else 0
 
 
 def build_prices(settings: Settings) -> Prices:
@@ -136,7 +129,7 @@ def build_prices(settings: Settings) -> Prices:
         ConfigError: one of the two prices without the other.
     """
     return Prices(
-        input_usd_per_million=settings.price_input_usd_per_million,
-        output_usd_per_million=settings.price_output_usd_per_million,
-        base_url=settings.judge_base_url,
+        input_usd_per_million=settings.price.input_usd_per_million,
+        output_usd_per_million=settings.price.output_usd_per_million,
+        base_url=settings.judge.base_url,
     )

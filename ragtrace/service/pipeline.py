@@ -11,9 +11,10 @@ import threading
 import time
 from collections import Counter
 from contextlib import suppress
-from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from ragtrace.capture import finished_run, guarded, record_internal_error
 from ragtrace.queues import Unit

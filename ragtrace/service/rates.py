@@ -25,7 +25,8 @@ def rates_of(settings: Settings) -> Rates:
 
     Example:
         >>> from ragtrace.settings import Settings
-        >>> rates = rates_of(Settings(metric_rates=("nuggets=0.01",), sampling_rules=("rate=1 tag=vip",)))
+        >>> given = {"metric_rates": "nuggets=0.01", "sampling_rules": "rate=1 tag=vip"}
+        >>> rates = rates_of(Settings.resolve(given, {}))
         >>> rates.metrics, rates.rules[0].tag
         ({'nuggets': 0.01}, 'vip')
     """
@@ -48,12 +49,12 @@ def second_rates_of(settings: Settings) -> SecondRates:
 
     Example:
         >>> from ragtrace.settings import Settings
-        >>> second_rates_of(Settings(judge_rates=("0=0.4", "0.8=0.1", "none=0.2"))).of(0.9)
+        >>> second_rates_of(Settings.resolve({"judge_rates": "0=0.4,0.8=0.1,none=0.2"}, {})).of(0.9)
         0.1
         >>> second_rates_of(Settings()).of(None)
         0.1
     """
-    given = [str(item) for item in settings.judge_rates]
+    given = [str(item) for item in settings.judge.rates]
     if len(given) == 1 and "=" not in given[0]:
         rate = _second_rate(given[0], f"judge_rates: {given[0]}")
         return SecondRates(lows=(0.0,), rates=(rate,), without=rate)

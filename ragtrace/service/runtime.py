@@ -8,40 +8,29 @@ import os
 import sys
 import threading
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Unpack
 
+from msgspec.structs import replace
+
 from ragtrace.capture import Recorder, guarded, record_internal_error
 from ragtrace.capture.fork import after_fork_in_child
-from ragtrace.capture.guard import renew_lock
+from ragtrace.capture.guard import renew_lock, safe_redact
 from ragtrace.capture.off_loop import off_loop
-from ragtrace.capture.sanitize import safe_redact
 from ragtrace.capture.types import RunConfig
 from ragtrace.errors import ConfigError
-from ragtrace.options import flat
-from ragtrace.settings import Settings
 from ragtrace.sinks.base import sinks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from opentelemetry._logs import LoggerProvider
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
     from ragtrace.capture import EndedRun, Run, RunProcessor, TraceRef, WaitingRun
-    from ragtrace.options import (
-        BudgetOptions,
-        DriftOptions,
-        FlatSettings,
-        JudgeOptions,
-        ServerOptions,
-        StoreOptions,
-    )
     from ragtrace.service.service import Service
-    from ragtrace.settings import AttachMode, ContentMode, Dialect
-    from ragtrace.sinks.base import Sink
+    from ragtrace.settings import Arguments, Settings
 
 _log = logging.getLogger("ragtrace")
 _DEFAULT_S = 30.0
@@ -87,23 +76,10 @@ _state = _State()
 
 def configure(
     *,
-    judge: str | JudgeOptions | None = None,
-    budget: BudgetOptions | None = None,
-    store: str | os.PathLike[str] | StoreOptions | None = None,
-    drift: DriftOptions | None = None,
-    server: ServerOptions | None = None,
-    metrics: Iterable[str] | str | None = None,
-    sample_rate: float | None = None,
-    content: ContentMode | None = None,
-    redact: Callable[[str], str] | None = None,
-    attach: AttachMode | None = None,
-    dialect: Dialect | None = None,
     tracer_provider: TracerProvider | None = None,
     meter_provider: MeterProvider | None = None,
     logger_provider: LoggerProvider | None = None,
-    sinks: Iterable[Sink | str] | Sink | str | None = None,
-    console: bool | None = None,
-    **settings: Unpack[FlatSettings],
+    **settings: Unpack[Arguments],
 ) -> None:
     """Set ragtrace up, or up anew: a second call replaces every setting of the first.
 
@@ -111,24 +87,12 @@ def configure(
     that are open keep what they began with.
 
     Args:
-        judge: ``overlap`` (offline, the default), ``openai:MODEL``, or options of the judge.
-        budget: limits of the judge's cost.
-        store: the file of the SQLite store, or options of store and spool.
-        drift: options of the drift detectors.
-        server: endpoints of this process.
-        metrics: names as ``ragtrace metrics`` lists them, in a list or in a text with commas.
-        sample_rate: share of traces to score, 0 to 1; default .05.
-        content: ``none`` (default) keeps texts off spans, ``full`` writes them.
-        redact: applied to every text before it is kept; if it raises, the text is dropped and counted.
-        attach: ``child`` (default) or ``link``: where the scores of a trace go.
-        dialect: ``genai``, ``openinference`` or ``both`` (default).
         tracer_provider: default the global one if the application set one, else our own from ``OTEL_*``.
         meter_provider: likewise.
         logger_provider: likewise.
-        sinks: objects with ``emit(record, scores)``, called in the scorer's thread, or names of sinks; see
-            `ragtrace.sinks.base`.
-        console: True prints one line a scored run to standard error, and its worst claim under it.
-        **settings: every other setting of `ragtrace.settings.Settings` by name.
+        **settings: `ragtrace.settings.Settings` by name, such as ``judge="openai:MODEL"``, ``sample_rate=0.1`` and
+            ``content="full"``. Those of a group are written flat or as a dict: ``judge_rpm=60``, or
+            ``judge={"name": "openai:MODEL", "rpm": 60}``.
 
     Raises:
         ConfigError: an unknown or wrong setting, or a port that is taken, in one line; what ran before goes on
@@ -141,32 +105,22 @@ def configure(
         ...
         ragtrace.errors.ConfigError: sample_rate=2.0 must lie between 0.0 and 1.0
     """
-    given = {
-        **settings,
-        "judge": judge,
-        "budget": budget,
-        "store": store,
-        "drift": drift,
-        "server": server,
-        "metrics": metrics,
-        "sample_rate": sample_rate,
-        "content": content,
-        "redact": redact,
-        "attach": attach,
-        "dialect": dialect,
-        "console": console,
-        "sinks": sinks,
-    }
-    resolved = off_loop(Settings.resolve)(flat(given))
+    resolved = _resolved(settings)
     with _state.lock:
         _install(resolved, tracer_provider, meter_provider, logger_provider)
 
 
-def configure_worker(**settings: object) -> None:
-    """Set up a process that scores what others captured; arguments and errors are those of `configure`."""
-    resolved = Settings.resolve({**settings, "scorer": "thread"})
+@off_loop
+def _resolved(given: Mapping[str, object]) -> Settings:
+    from ragtrace.settings import Settings  # noqa: PLC0415 - brings pydantic in; only when it is wanted
+
+    return Settings.resolve(given)
+
+
+def configure_worker(settings: Settings) -> None:
+    """Set up a process that scores what others captured; errors are those of `configure`."""
     with _state.lock:
-        _install(resolved, captures=False)
+        _install(settings, captures=False)
 
 
 def recorder() -> Recorder:
@@ -358,7 +312,7 @@ def _install(
     off_loop(import_module)("ragtrace.service.build")
     from ragtrace.service.build import build  # noqa: PLC0415 - brings the SDK in; only when it is wanted
 
-    service, sinks = None, sinks_of(settings.sinks, settings)
+    service, sinks = None, sinks_of(settings.sinks)
     if settings.enabled:
         service = build(
             settings,
@@ -394,7 +348,7 @@ def _configure_from_environment() -> None:
         if _state.is_configured:
             return
         try:
-            _install(Settings.resolve({}), needs_ports=False)  # the host's other processes have the same variables
+            _install(_resolved({}), needs_ports=False)  # the host's other processes have the same variables
         except ConfigError as error:
             _log.error("ragtrace is off: %s", error)
         except Exception:

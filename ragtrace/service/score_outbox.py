@@ -60,12 +60,14 @@ class ScoreOutbox:
         """Return a callback that writes scores in the transaction of a job's end; None where `write` does."""
         if not self._is_joined:
             return None
+        # Made before the transaction: it reads the store, which feedback holds while it waits for that to end.
+        write = self._store.writer(scores, record, owner=self._owner, entry=entry)
 
-        def write(connection: sqlite3.Connection) -> None:
+        def placed(connection: sqlite3.Connection) -> None:
             self._place(entry)
-            self._store.writer(scores, record, owner=self._owner, entry=entry)(connection)
+            write(connection)
 
-        return write
+        return placed
 
     def write(self, scores: Sequence[Score], record: RagRecord, entry: OutboxEntry) -> Callable[[], None] | None:
         """Return a callback that writes scores before the end of their job; None where `also` does."""

@@ -24,6 +24,7 @@ from ragtrace.service.means.mix import MixMonitor
 from ragtrace.service.pipeline import Pipeline
 from ragtrace.service.rates import rates_of
 from ragtrace.service.score_handler import ScoreHandler
+from ragtrace.settings import secret
 from ragtrace.telemetry.metrics.instruments import Instruments
 from ragtrace.telemetry.setup.flushing import drain_with
 from ragtrace.telemetry.spans.evaluation import EvaluationWriter
@@ -116,12 +117,12 @@ class Service:
             )
         self.queue = open_queue(
             settings.units_at,
-            capacity=settings.queue_units,
-            capacity_bytes=settings.queue_bytes,
-            spool_bytes=settings.spool_bytes,
+            capacity=settings.queue.units,
+            capacity_bytes=settings.queue.bytes,
+            spool_bytes=settings.spool.bytes,
             is_producer=settings.scorer == "worker",
             ended=self.ledger.end,
-            config=settings.kafka_config,
+            config=secret(settings.kafka_config),
         )
 
         # A process that hands its units to a worker has no scores to publish or to compare, and asks no judge.
@@ -137,16 +138,16 @@ class Service:
             own_storing.store.kind_of = self._kind_of
         self.drift = DriftMonitor(
             outputs,
-            baseline=settings.drift_baseline,
-            tolerance=settings.drift_tolerance,
+            baseline=settings.drift.baseline,
+            tolerance=settings.drift.tolerance,
             count_alarms=self.instruments.count_drift_alarms,
-            on_alarm=self.investigations.take if self.investigations is not None else lambda _state: None,
+            on_alarm=self.investigations.take if self.investigations is not None else None,
             frozen=own_storing.store.baselines if own_storing is not None else None,
             culprits=culprits,
         )
         self.mix = MixMonitor(
             outputs,
-            learn=settings.drift_baseline,
+            learn=settings.drift.baseline,
             store=own_storing.store if own_storing is not None else None,
         )
         self.canaries: Canaries | None = None
@@ -170,7 +171,6 @@ class Service:
             providers.logger(),
             content=settings.content,
             attach=settings.attach,
-            max_span_bytes=settings.max_span_bytes,
         )
         self.feedback = FeedbackReport(
             self.instruments,
@@ -208,8 +208,6 @@ class Service:
                 providers.tracer(),
                 content=settings.content,
                 dialect=settings.dialect,
-                prompt_content=settings.prompt_content,
-                max_span_bytes=settings.max_span_bytes,
             ),
             instruments=self.instruments,
             sampler=self.sampler,
@@ -255,7 +253,7 @@ class Service:
             ConfigError: the port is taken.
         """
         settings = self.settings
-        if settings.health_port is None:
+        if settings.health.port is None:
             return
         from ragtrace.service.health import HealthChecks, HealthEndpoint, longest_quiet_s  # noqa: PLC0415
 
@@ -263,10 +261,10 @@ class Service:
             self._worker,
             self.queue,
             limiter=self._limiter,
-            spool=Path(settings.spool) if settings.spool else None,
-            quiet_s=longest_quiet_s(settings.judge_timeout_s, has_pairs=settings.pairs is not None),
+            spool=Path(settings.spool.path) if settings.spool.path else None,
+            quiet_s=longest_quiet_s(settings.judge.timeout_s, has_pairs=settings.pairs is not None),
         )
-        host, port = settings.health_host, settings.health_port
+        host, port = settings.health.host, settings.health.port
         self.health = HealthEndpoint(checks.health, checks.ready, host=host, port=port, replaced=replaced)
 
     @property

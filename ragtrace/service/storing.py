@@ -70,14 +70,14 @@ class Storing:
         Raises:
             ConfigError: it cannot be opened.
         """
-        if settings.store is None:
+        if settings.store.path is None:
             return None
-        path, policy = os.path.realpath(settings.store), policy_of(settings)
-        is_joined = settings.spool is not None and os.path.realpath(settings.spool) == path
+        path, policy = os.path.realpath(settings.store.path), policy_of(settings)
+        is_joined = settings.spool.path is not None and os.path.realpath(settings.spool.path) == path
         found = _open.get(path)
         if found is None or (found.store.policy, found.is_joined) != (policy, is_joined):
             try:
-                store = SqliteStore(Path(settings.store), policy)
+                store = SqliteStore(Path(settings.store.path), policy)
             except StoreError as error:
                 raise ConfigError(f"store: {error}") from error
             found = _open[path] = cls(store, is_joined=is_joined)
@@ -153,8 +153,8 @@ def policy_of(settings: Settings) -> Policy:
     """
     return Policy(
         has_content=settings.content == "full",
-        scores_s=settings.store_scores_days * 86_400.0,
-        has_all_texts=settings.store_texts == "all",
-        payloads_s=settings.store_payload_hours * 3_600.0,
-        file_bytes=settings.store_bytes,
+        scores_s=settings.store.scores_days * 86_400.0,
+        has_all_texts=settings.store.texts == "all",
+        payloads_s=settings.store.payload_hours * 3_600.0,
+        file_bytes=settings.store.bytes,
     )

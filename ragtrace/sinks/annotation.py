@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
+    from ragtrace.modes import ContentMode
 
 # Reasons that concern the inputs or the judge, and say nothing of the trace.
 _NO_NEWS = frozenset(
@@ -33,16 +34,17 @@ class AnnotationSink:
 
     Args:
         endpoint: address of the server alone.
-        name: of the sink: settings begin with it, and losses are counted under ``ragtrace.sinks.<name>``.
+        name: of the sink; losses are counted under ``ragtrace.sinks.<name>``.
+        endpoint_name: what errors call the address.
         headers: of each request; they hold the key.
         not_ours: ends of an address that belong to a path of the server.
-        has_content: whether explanations are sent, which may quote the answer.
+        content: ``full`` sends explanations, which may quote the answer; None is the setting `content`.
         timeout_s: limit of each wait on the socket, in seconds.
         queue: most scores waiting; more are lost and counted.
         attempts: tries of one batch.
 
     Raises:
-        ConfigError: a wrong endpoint or number; one line that names the setting.
+        ConfigError: a wrong endpoint or number; one line that names it.
     """
 
     def __init__(
@@ -50,20 +52,22 @@ class AnnotationSink:
         endpoint: str,
         *,
         name: str,
+        endpoint_name: str,
         headers: Mapping[str, str],
         not_ours: tuple[str, ...],
-        has_content: bool,
+        content: ContentMode | None,
         timeout_s: float,
         queue: int,
         attempts: int,
     ) -> None:
-        self._address = Address.parse(endpoint, setting=f"{name}_endpoint")
+        self._address = Address.parse(endpoint, setting=endpoint_name)
         if self._address.path.endswith(not_ours):
             shown = ", ".join(not_ours)
-            raise ConfigError(f"{name}_endpoint is the server's address alone: leave its paths out ({shown})")
+            raise ConfigError(f"{endpoint_name} is the server's address alone: leave its paths out ({shown})")
         check_limits(type(self).__name__, timeout_s=timeout_s, queue=queue, attempts=attempts)
         self._headers = headers
-        self._has_content = has_content
+        self._content = content
+        self._has_content = content == "full"
         self._timeout_s = timeout_s
         self._outbox: Outbox[Any] = Outbox(
             self._deliver,
@@ -72,6 +76,10 @@ class AnnotationSink:
             capacity=queue,
             attempts=attempts,
         )
+
+    def take_content(self, content: ContentMode) -> None:
+        """Take the setting `content`, which counts where the constructor was given none."""
+        self._has_content = (self._content or content) == "full"
 
     def emit(self, record: RagRecord, scores: Sequence[Score]) -> None:
         """Queue each score; a record that never was a trace is left out. Never waits."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from ragtrace.errors import ConfigError
 from ragtrace.plugins import load_plugin
-from ragtrace.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,8 +23,8 @@ class Sink(Protocol):
     A sink gets a name in one of two ways: a module ``ragtrace/sinks/<name>.py`` with ``PLUGIN``, or an entry point
     of a package in the group ``ragtrace.sinks``. Both name a class or function that returns a sink. The setting
     ``sinks`` makes it: ``configure(sinks=["name"])`` or ``RAGTRACE_SINKS=name`` call it without an argument,
-    and ``name:text`` with the text, for example a path. A class with ``of(settings, text)`` is made by that, and
-    reads its keys from the settings. `ragtrace.testing.sink.SinkConformance` checks a sink.
+    and ``name:text`` with the text, for example a path. A class with ``from_environ(text)`` is made by that, and
+    reads its keys from the variables of its vendor. `ragtrace.testing.sink.SinkConformance` checks a sink.
 
     The whole of a sink that appends lines to a file, with ``sinks="lines:/var/log/scores.txt"``:
 
@@ -48,9 +47,10 @@ class Sink(Protocol):
     - Repeats: with a store, scores whose delivery was not noted before a kill come once more, from the next
       process. `score.key` tells them.
 
-    ``take_directions(lower_is_better)``, where it exists, gets the names of metrics whose high values are bad, and
-    ``take_thresholds(thresholds)`` the thresholds by metric. ``lost``, where it exists, says what was not
-    delivered, as "2 scores (refused)"; the log's line of a shutdown repeats it.
+    ``take_directions(lower_is_better)``, where it exists, gets the names of metrics whose high values are bad,
+    ``take_thresholds(thresholds)`` the thresholds by metric, and ``take_content(content)`` the setting ``content``:
+    a sink sends texts with ``full`` only, unless its constructor was told otherwise. ``lost``, where it exists,
+    says what was not delivered, as "2 scores (refused)"; the log's line of a shutdown repeats it.
 
     Two more methods are optional; both are given seconds, are not waited for beyond them, and return False
     when something was lost. ``flush(timeout_s)`` is called by `ragtrace.flush`; ``close(timeout_s)`` by
@@ -62,15 +62,14 @@ class Sink(Protocol):
         ...
 
 
-def sinks_of(given: Iterable[object], settings: Settings | None = None) -> tuple[Sink, ...]:
+def sinks_of(given: Iterable[object]) -> tuple[Sink, ...]:
     """Return the sinks of the setting ``sinks``, and make those that are given by name.
 
     Args:
         given: sinks, and names as ``NAME`` or ``NAME:TEXT``.
-        settings: of the process; default those of the environment.
 
     Raises:
-        ConfigError: an object has no ``emit``, or a name is unknown.
+        ConfigError: an object has no ``emit`` or is a class, a name is unknown, or its sink cannot be set up.
 
     Example:
         >>> sinks_of([5])
@@ -78,19 +77,24 @@ def sinks_of(given: Iterable[object], settings: Settings | None = None) -> tuple
         ...
         ragtrace.errors.ConfigError: sinks: an object with emit(record, scores) is wanted, got int
     """
-    sinks = tuple(_named(item, settings) if isinstance(item, str) else item for item in given)
+    sinks = tuple(_named(item) if isinstance(item, str) else item for item in given)
     for sink in sinks:
+        if isinstance(sink, type):
+            raise ConfigError(f"sinks: {sink.__name__} is a class, not a sink: write {sink.__name__}(...)")
         if not callable(getattr(sink, "emit", None)):
             raise ConfigError(f"sinks: an object with emit(record, scores) is wanted, got {type(sink).__name__}")
     return cast("tuple[Sink, ...]", sinks)
 
 
-def _named(text: str, settings: Settings | None) -> object:
+def _named(text: str) -> object:
     name, _, argument = text.partition(":")
-    made_by = load_plugin("ragtrace.sinks", name)
     try:
-        if hasattr(made_by, "of"):
-            return made_by.of(Settings.resolve({}) if settings is None else settings, argument)
+        made_by = load_plugin("ragtrace.sinks", name)
+    except ConfigError as error:
+        raise ConfigError(f"sinks (RAGTRACE_SINKS): {error}") from error
+    try:
+        if hasattr(made_by, "from_environ"):
+            return made_by.from_environ(argument)
         return made_by(argument) if argument else made_by()
     except (TypeError, ValueError, OSError) as error:
         raise ConfigError(f"sinks: {name!r} cannot be set up: {error}") from error

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ragtrace.model import RagRecord, Score
-    from ragtrace.settings import ContentMode, Settings
+    from ragtrace.modes import ContentMode
 
 SCORES = "/api/public/scores"
 INGESTION = "/api/public/ingestion"
 HEALTH = "/api/public/health"
 _FIRST_WITH_LISTS = (4, 59)  # the first server that takes a list of scores
+ENDPOINT = "endpoint (LANGFUSE_BASE_URL)"
+PUBLIC_KEY, SECRET_KEY = "public_key (LANGFUSE_PUBLIC_KEY)", "secret_key (LANGFUSE_SECRET_KEY)"
 _NOT_OURS = ("/api", "/api/public", SCORES, INGESTION, "/api/public/otel", "/v1/traces")
 
 
@@ -42,7 +44,8 @@ class LangfuseSink(AnnotationSink):
         endpoint: the server, for example ``https://cloud.langfuse.com``, without ``/api/...``.
         public_key: of the project.
         secret_key: of the project.
-        content: ``full`` sends explanations as comments, which may quote the answer; ``none`` sends none.
+        content: ``full`` sends explanations as comments, which may quote the answer; ``none`` sends none; default
+            the setting `content`.
         timeout_s: limit of each wait on the socket, in seconds.
         queue: most scores waiting; more are lost and counted.
         attempts: tries of one batch on 408, 425, 429, 5xx and broken connections, over about a minute.
@@ -64,24 +67,22 @@ class LangfuseSink(AnnotationSink):
         *,
         public_key: str | None,
         secret_key: str | None,
-        content: ContentMode = "none",
+        content: ContentMode | None = None,
         timeout_s: float = 10.0,
         queue: int = 4_096,
         attempts: int = 8,
     ) -> None:
         if not (public_key and secret_key):
-            raise ConfigError(
-                "Langfuse needs langfuse_public_key and langfuse_secret_key: set LANGFUSE_PUBLIC_KEY and "
-                "LANGFUSE_SECRET_KEY (or RAGTRACE_LANGFUSE_PUBLIC_KEY and RAGTRACE_LANGFUSE_SECRET_KEY)"
-            )
-        user = checked_key(public_key, setting="langfuse_public_key")
-        headers = basic(user, checked_key(secret_key, setting="langfuse_secret_key"))
+            raise ConfigError(f"Langfuse needs {PUBLIC_KEY} and {SECRET_KEY}")
+        user = checked_key(public_key, setting=PUBLIC_KEY)
+        headers = basic(user, checked_key(secret_key, setting=SECRET_KEY))
         super().__init__(
             endpoint,
             name="langfuse",
+            endpoint_name=ENDPOINT,
             headers=headers,
             not_ours=_NOT_OURS,
-            has_content=content == "full",
+            content=content,
             timeout_s=timeout_s,
             queue=queue,
             attempts=attempts,
@@ -89,24 +90,19 @@ class LangfuseSink(AnnotationSink):
         self._takes_lists: bool | None = None  # not asked yet
 
     @classmethod
-    def of(cls, settings: Settings, address: str = "") -> LangfuseSink:
-        """Return the sink that settings describe; by name alone at LANGFUSE_BASE_URL or LANGFUSE_HOST.
+    def from_environ(cls, address: str = "") -> LangfuseSink:
+        """Return the sink of Langfuse's own variables: LANGFUSE_BASE_URL or LANGFUSE_HOST, and its two keys.
 
         Raises:
             ConfigError: there is no address or no key, or a wrong one.
         """
-        named = os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST")
-        endpoint = address or settings.langfuse_endpoint or named
+        endpoint = address or os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST")
         if not endpoint:
-            raise ConfigError(
-                "it needs the server's address, langfuse_endpoint: set RAGTRACE_LANGFUSE_ENDPOINT or "
-                "LANGFUSE_BASE_URL"
-            )
+            raise ConfigError("it needs the server's address: set LANGFUSE_BASE_URL")
         return cls(
             endpoint,
-            public_key=settings.langfuse_public_key,
-            secret_key=settings.langfuse_secret_key,
-            content=settings.content,
+            public_key=os.environ.get("LANGFUSE_PUBLIC_KEY"),
+            secret_key=os.environ.get("LANGFUSE_SECRET_KEY"),
         )
 
     def _items(self, record: RagRecord, scores: Sequence[Score]) -> list[dict[str, object]]:
@@ -131,7 +127,7 @@ class LangfuseSink(AnnotationSink):
     def _attempt(self, reply: RestResponse, events: Mapping[str, Any] | None = None) -> Attempt:
         """Return the outcome of a request, of each event where the server tells it."""
         if not reply.is_taken:
-            said = reply.complaint(endpoint="langfuse_endpoint", key="langfuse_public_key and langfuse_secret_key")
+            said = reply.complaint(endpoint=ENDPOINT, key=f"{PUBLIC_KEY} and {SECRET_KEY}")
             return Attempt(
                 may_repeat=reply.may_repeat,
                 may_split=reply.status in {400, 413, 422},

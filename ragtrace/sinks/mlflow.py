@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ragtrace.model import MetricResult, RagRecord, Score
-    from ragtrace.settings import ContentMode, Settings
+    from ragtrace.modes import ContentMode
     from ragtrace.sinks.rest import RestResponse
 
+ENDPOINT, TOKEN = "endpoint (MLFLOW_TRACKING_URI)", "token (MLFLOW_TRACKING_TOKEN)"
+USERNAME, PASSWORD = "username (MLFLOW_TRACKING_USERNAME)", "password (MLFLOW_TRACKING_PASSWORD)"
 _NOT_OURS = ("/v1", "/v1/traces", "/api", "/api/2.0", "/api/3.0")
 _NO_TRACE = "RESOURCE_DOES_NOT_EXIST"
 _OF_ONE = frozenset({_NO_TRACE, "INTERNAL_ERROR"})  # of one assessment; the next one may succeed
@@ -55,7 +57,8 @@ class MlflowSink(AnnotationSink):
         username: of a server with MLflow's own authentication.
         password: of that user.
         token: sent as a bearer token, in their place.
-        content: ``full`` sends explanations as rationales, which may quote the answer; ``none`` sends none.
+        content: ``full`` sends explanations as rationales, which may quote the answer; ``none`` sends none; default
+            the setting `content`.
         timeout_s: limit of each wait on the socket, in seconds.
         queue: most assessments waiting; more are lost and counted.
         attempts: tries of one assessment, over about a minute.
@@ -78,50 +81,44 @@ class MlflowSink(AnnotationSink):
         username: str | None = None,
         password: str | None = None,
         token: str | None = None,
-        content: ContentMode = "none",
+        content: ContentMode | None = None,
         timeout_s: float = 10.0,
         queue: int = 4_096,
         attempts: int = 8,
     ) -> None:
-        headers = bearer(token, setting="mlflow_token")
+        headers = bearer(token, setting=TOKEN)
         if bool(username) != bool(password) and not token:
-            raise ConfigError(
-                "MLflow needs mlflow_username and mlflow_password, both or none: set MLFLOW_TRACKING_USERNAME and "
-                "MLFLOW_TRACKING_PASSWORD (or RAGTRACE_MLFLOW_USERNAME and RAGTRACE_MLFLOW_PASSWORD)"
-            )
+            raise ConfigError(f"MLflow needs {USERNAME} and {PASSWORD}, both or none")
         if username and password:
-            checked_key(username, setting="mlflow_username")
-            headers = basic(username, checked_key(password, setting="mlflow_password"))
+            checked_key(username, setting=USERNAME)
+            headers = basic(username, checked_key(password, setting=PASSWORD))
         super().__init__(
             endpoint,
             name="mlflow",
+            endpoint_name=ENDPOINT,
             headers=headers,
             not_ours=_NOT_OURS,
-            has_content=content == "full",
+            content=content,
             timeout_s=timeout_s,
             queue=queue,
             attempts=attempts,
         )
 
     @classmethod
-    def of(cls, settings: Settings, address: str = "") -> MlflowSink:
-        """Return the sink that settings describe; by name alone at MLFLOW_TRACKING_URI.
+    def from_environ(cls, address: str = "") -> MlflowSink:
+        """Return the sink of MLflow's own variables: MLFLOW_TRACKING_URI, _USERNAME, _PASSWORD and _TOKEN.
 
         Raises:
             ConfigError: there is no address, or a wrong one.
         """
-        endpoint = address or settings.mlflow_endpoint or os.environ.get("MLFLOW_TRACKING_URI")
+        endpoint = address or os.environ.get("MLFLOW_TRACKING_URI")
         if not endpoint:
-            raise ConfigError(
-                "it needs the server's address, mlflow_endpoint: set RAGTRACE_MLFLOW_ENDPOINT or "
-                "MLFLOW_TRACKING_URI"
-            )
+            raise ConfigError("it needs the server's address: set MLFLOW_TRACKING_URI")
         return cls(
             endpoint,
-            username=settings.mlflow_username,
-            password=settings.mlflow_password,
-            token=settings.mlflow_token,
-            content=settings.content,
+            username=os.environ.get("MLFLOW_TRACKING_USERNAME"),
+            password=os.environ.get("MLFLOW_TRACKING_PASSWORD"),
+            token=os.environ.get("MLFLOW_TRACKING_TOKEN"),
         )
 
     def _items(self, record: RagRecord, scores: Sequence[Score]) -> list[_Assessment]:
@@ -170,8 +167,8 @@ class MlflowSink(AnnotationSink):
     def _complaint(self, reply: RestResponse) -> str:
         if reply.json.get("error_code") == _NO_TRACE:
             return f"MLflow at {self._address} does not have the trace of a score; it waits a while for it"
-        key = "mlflow_username and mlflow_password, or mlflow_token"
-        return f"MLflow at {self._address} {reply.complaint(endpoint='mlflow_endpoint', key=key)}"
+        key = f"{USERNAME} and {PASSWORD}, or {TOKEN}"
+        return f"MLflow at {self._address} {reply.complaint(endpoint=ENDPOINT, key=key)}"
 
 
 def assessment(record: RagRecord, score: Score, *, has_content: bool) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import ConfigError
@@ -22,11 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ragtrace.model import MetricResult, RagRecord, Score
-    from ragtrace.settings import ContentMode, Settings
+    from ragtrace.modes import ContentMode
 
 # Phoenix takes annotations of spans that it does not have yet and looks for them every 10 s, 60 times (measured
 # with 20.26.1); with sync=true it answers 404 and takes none of the batch.
 PATH = "/v1/span_annotations?sync=false"
+ENDPOINT, API_KEY = "endpoint (PHOENIX_COLLECTOR_ENDPOINT)", "api_key (PHOENIX_API_KEY)"
 _NOT_OURS = ("/v1", "/v1/traces", "/v1/span_annotations", "/graphql")
 
 
@@ -44,13 +46,14 @@ class PhoenixSink(AnnotationSink):
     Args:
         endpoint: the server, for example ``http://127.0.0.1:6006``, without ``/v1/...``.
         api_key: sent as a bearer token; None for a server without authentication.
-        content: ``full`` sends explanations, which may quote the answer; ``none`` sends none.
+        content: ``full`` sends explanations, which may quote the answer; ``none`` sends none; default
+            the setting `content`.
         timeout_s: limit of each wait on the socket, in seconds.
         queue: most annotations waiting; more are lost and counted.
         attempts: tries of one batch on 408, 425, 429, 5xx and broken connections, over about a minute.
 
     Raises:
-        ConfigError: a wrong endpoint, key or number; one line that names the setting and never the key.
+        ConfigError: a wrong endpoint, key or number; one line that names the argument and never the key.
 
     Example:
         >>> from ragtrace.model import RagRecord
@@ -65,7 +68,7 @@ class PhoenixSink(AnnotationSink):
         endpoint: str,
         *,
         api_key: str | None = None,
-        content: ContentMode = "none",
+        content: ContentMode | None = None,
         timeout_s: float = 10.0,
         queue: int = 4_096,
         attempts: int = 8,
@@ -73,25 +76,26 @@ class PhoenixSink(AnnotationSink):
         super().__init__(
             endpoint,
             name="phoenix",
-            headers=bearer(api_key, setting="phoenix_api_key"),
+            endpoint_name=ENDPOINT,
+            headers=bearer(api_key, setting=API_KEY),
             not_ours=_NOT_OURS,
-            has_content=content == "full",
+            content=content,
             timeout_s=timeout_s,
             queue=queue,
             attempts=attempts,
         )
 
     @classmethod
-    def of(cls, settings: Settings, address: str = "") -> PhoenixSink:
-        """Return the sink that settings describe.
+    def from_environ(cls, address: str = "") -> PhoenixSink:
+        """Return the sink of Phoenix's own variables, PHOENIX_COLLECTOR_ENDPOINT and PHOENIX_API_KEY.
 
         Raises:
             ConfigError: there is no address, or a wrong one.
         """
-        endpoint = address or settings.phoenix_endpoint
+        endpoint = address or os.environ.get("PHOENIX_COLLECTOR_ENDPOINT", "").removesuffix("/v1/traces")
         if not endpoint:
-            raise ConfigError("it needs phoenix_endpoint, the server's address: set RAGTRACE_PHOENIX_ENDPOINT")
-        return cls(endpoint, api_key=settings.phoenix_api_key, content=settings.content)
+            raise ConfigError("it needs the server's address: set PHOENIX_COLLECTOR_ENDPOINT")
+        return cls(endpoint, api_key=os.environ.get("PHOENIX_API_KEY"))
 
     def _items(self, record: RagRecord, scores: Sequence[Score]) -> list[dict[str, object]]:
         return span_annotations(record, scores, has_content=self._has_content)
@@ -99,7 +103,7 @@ class PhoenixSink(AnnotationSink):
     def _deliver(self, batch: Sequence[Any]) -> Attempt:
         body = to_json({"data": batch}).encode()
         reply = self._address.post(PATH, body, self._headers, timeout_s=self._timeout_s)
-        said = reply.complaint(endpoint="phoenix_endpoint", key="phoenix_api_key", thing="an annotation")
+        said = reply.complaint(endpoint=ENDPOINT, key=API_KEY, thing="an annotation")
         return Attempt(
             is_delivered=reply.is_taken,
             may_repeat=reply.may_repeat,

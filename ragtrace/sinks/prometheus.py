@@ -20,9 +20,9 @@ from prometheus_client.core import Exemplar, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 from prometheus_client.utils import INF, floatToGoString
 
-from ragtrace.capture.sanitize import clean_text
 from ragtrace.http_server import HttpServer, text_page
 from ragtrace.semconv import prometheus_name
+from ragtrace.text import cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -212,4 +212,4 @@ def _label_value(value: object) -> str:
         value = "true" if value else "false"
     elif isinstance(value, list | tuple):
         value = json.dumps(value, ensure_ascii=False, default=str)
-    return clean_text(value, _MOST_LABEL_CHARS)[0]
+    return cut(value, _MOST_LABEL_CHARS)[0]

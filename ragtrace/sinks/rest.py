@@ -84,12 +84,12 @@ class Address:
     """A server's scheme, host, port and path prefix.
 
     Example:
-        >>> Address.parse("http://127.0.0.1:6006/", setting="phoenix_endpoint")
+        >>> Address.parse("http://127.0.0.1:6006/", setting="endpoint")
         Address(scheme='http', host='127.0.0.1', port=6006, path='')
-        >>> Address.parse("127.0.0.1:6006", setting="phoenix_endpoint")
+        >>> Address.parse("127.0.0.1:6006", setting="endpoint")
         Traceback (most recent call last):
         ...
-        ragtrace.errors.ConfigError: phoenix_endpoint must begin with http:// or https://, for example https://host.example
+        ragtrace.errors.ConfigError: endpoint must begin with http:// or https://, for example https://host.example
     """
 
     scheme: str
@@ -163,7 +163,7 @@ def bearer(key: object, *, setting: str) -> dict[str, str]:
         ConfigError: a character that no header may hold; the message does not repeat the key.
 
     Example:
-        >>> bearer("k", setting="phoenix_api_key"), bearer(None, setting="phoenix_api_key")
+        >>> bearer("k", setting="api_key"), bearer(None, setting="api_key")
         ({'Authorization': 'Bearer k'}, {})
     """
     return {"Authorization": f"Bearer {checked_key(key, setting=setting)}"} if key else {}

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import heapq
 import hmac
+import os
 import threading
 import time
 from collections import Counter
@@ -16,7 +17,7 @@ from ragtrace.capture.fork import after_fork_in_child
 from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.errors import ConfigError
 from ragtrace.model.standing import standing_by
-from ragtrace.settings import WebhookForm
+from ragtrace.modes import WebhookForm
 from ragtrace.sinks.annotation import check_limits, score_id
 from ragtrace.sinks.console import one_line
 from ragtrace.sinks.outbox import Attempt, Outbox
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from ragtrace.model import MetricResult, RagRecord, Score
-    from ragtrace.settings import ContentMode, Settings
+    from ragtrace.modes import ContentMode
 
+URL, SECRET = "url (RAGTRACE_WEBHOOK_URL)", "secret (RAGTRACE_WEBHOOK_SECRET)"
+SLACK = "hooks.slack.com"
 EVENT_TYPE = "ragtrace.runs.failed"
 MOST_LISTED = 100
 _MOST_IN_SLACK = 3
@@ -59,13 +62,15 @@ class WebhookSink:
 
     Args:
         url: takes the messages; it is a secret, so messages about it name the server alone.
-        form: ``json``, or ``slack`` for blocks as Slack's incoming webhooks take them.
+        form: ``json``, or ``slack`` for blocks as Slack's incoming webhooks take them; default what the address
+            takes.
         secret: signs messages by HMAC-SHA256; ``whsec_`` and base64, or any text.
         trace_url: link to a trace, with ``{trace_id}`` and ``{span_id}`` where the ids stand.
-        content: ``full`` sends questions and explanations, which may quote the answer; ``none`` sends none.
+        content: ``full`` sends questions and explanations, which may quote the answer; ``none`` sends none; default
+            the setting `content`.
         wait_s: seconds for which the first failed run waits for more.
         every_s: least seconds between two messages.
-        service: name of the service, told in messages.
+        service: name of the service, told in messages; default OTEL_SERVICE_NAME.
         timeout_s: limit of each wait on the socket, in seconds.
         attempts: tries of a message on 408, 425, 429, 5xx and broken connections.
 
@@ -84,10 +89,10 @@ class WebhookSink:
         self,
         url: str,
         *,
-        form: WebhookForm = "json",
+        form: WebhookForm | None = None,
         secret: str | None = None,
         trace_url: str | None = None,
-        content: ContentMode = "none",
+        content: ContentMode | None = None,
         wait_s: float = 30.0,
         every_s: float = 3_600.0,
         service: str | None = None,
@@ -95,16 +100,19 @@ class WebhookSink:
         attempts: int = 8,
     ) -> None:
         self._address, self._target = _address(url)
+        form = form or ("slack" if self._address.host == SLACK else "json")
         if form not in get_args(WebhookForm):
-            raise ConfigError("webhook_form must be json or slack")
+            raise ConfigError("form must be json or slack")
         check_limits(type(self).__name__, timeout_s=timeout_s, attempts=attempts)
         self._form = form
         self._secret = _signing_key(secret) if secret else None
         self._trace_url = _link(trace_url) if trace_url else None
+        self._content = content
         self._has_content = content == "full"
         self._timeout_s = timeout_s
         self._every_s = every_s
-        self._service = one_line(service or "", _MOST_NAME_CHARS)
+        named = os.environ.get("OTEL_SERVICE_NAME", "") if service is None else service
+        self._service = one_line(named, _MOST_NAME_CHARS)
         self._lower_is_better: Collection[str] = ()
         self._thresholds: Mapping[str, float] = {}
         self._outbox: Outbox[_Digest] = Outbox(
@@ -121,30 +129,26 @@ class WebhookSink:
         after_fork_in_child(self.reset_after_fork)
 
     @classmethod
-    def of(cls, settings: Settings, address: str = "") -> WebhookSink:
-        """Return the sink that settings describe.
+    def from_environ(cls, address: str = "") -> WebhookSink:
+        """Return the sink of RAGTRACE_WEBHOOK_URL and RAGTRACE_WEBHOOK_SECRET.
 
         Raises:
             ConfigError: there is no address, or a wrong one.
         """
-        url = address or settings.webhook_url
+        url = address or os.environ.get("RAGTRACE_WEBHOOK_URL")
         if not url:
-            raise ConfigError("it needs webhook_url, the address to post to: set RAGTRACE_WEBHOOK_URL")
-        return cls(
-            url,
-            form=settings.webhook_form,
-            secret=settings.webhook_secret,
-            trace_url=settings.webhook_trace_url,
-            content=settings.content,
-            every_s=settings.webhook_every_s,
-            service=settings.service_name,
-        )
+            raise ConfigError("it needs the address to post to: set RAGTRACE_WEBHOOK_URL")
+        return cls(url, secret=os.environ.get("RAGTRACE_WEBHOOK_SECRET"))
 
     def reset_after_fork(self) -> None:
         """Begin with no failed run, in a forked child."""
         self._lock = threading.Lock()
         self._open: _Digest | None = None
         self._known = RecentIds(_REMEMBERED)
+
+    def take_content(self, content: ContentMode) -> None:
+        """Take the setting `content`, which counts where the constructor was given none."""
+        self._has_content = (self._content or content) == "full"
 
     def take_directions(self, lower_is_better: Collection[str]) -> None:
         """Take the names of the metrics where a high value is the bad one."""
@@ -204,7 +208,7 @@ class WebhookSink:
         body = to_json(message).encode()
         headers = self._headers(digest.id, body)
         reply = self._address.post(self._target, body, headers, timeout_s=self._timeout_s)
-        said = reply.complaint(endpoint="webhook_url", key="webhook_url and webhook_secret", thing="a message")
+        said = reply.complaint(endpoint=URL, key=f"{URL} and {SECRET}", thing="a message")
         return Attempt(
             is_delivered=reply.is_taken,
             may_repeat=reply.may_repeat,
@@ -387,9 +391,9 @@ def _address(url: object) -> tuple[Address, str]:
     """Return a webhook's address and the rest of its path, which may hold a query."""
     text = url.strip() if isinstance(url, str) else ""
     base, mark, query = text.partition("?")
-    address = Address.parse(base, setting="webhook_url")
+    address = Address.parse(base, setting=URL)
     if not is_plain(text) or "#" in query:
-        raise ConfigError("webhook_url is no address of a webhook; was it copied whole?")
+        raise ConfigError(f"{URL} is no address of a webhook; was it copied whole?")
     slash = "/" if base.endswith("/") or not address.path else ""
     return address, slash + mark + query
 
@@ -397,9 +401,7 @@ def _address(url: object) -> tuple[Address, str]:
 def _link(template: str) -> str:
     is_link = template.startswith(("http://", "https://")) and is_plain(template) and not set("<>|") & set(template)
     if not is_link or "{trace_id}" not in template:
-        raise ConfigError(
-            "webhook_trace_url must be an address with {trace_id}, for example http://host/{trace_id}"
-        )
+        raise ConfigError("trace_url must be an address with {trace_id}, for example http://host/{trace_id}")
     return template
 
 
@@ -409,9 +411,7 @@ def _signing_key(secret: str) -> bytes:
     try:
         return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
     except ValueError:
-        raise ConfigError(
-            "webhook_secret begins with whsec_, but no base64 follows; was it copied whole?"
-        ) from None
+        raise ConfigError(f"{SECRET} begins with whsec_, but no base64 follows; was it copied whole?") from None
 
 
 PLUGIN = WebhookSink

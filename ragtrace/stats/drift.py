@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from ragtrace.semconv import SCORE_VARIANCE_FLOOR
 from ragtrace.stats.blocks import BLOCKS, Block, Dependence, design_effect
@@ -18,30 +18,6 @@ _SD_FLOOR = math.sqrt(SCORE_VARIANCE_FLOOR)  # with .1, two bad answers among fo
 _WARNING_SHARE = 0.5  # of the threshold
 _Z = 1.645  # one-sided 95 %
 _UNEVEN = 1.5  # clusters differ in size, and bets have to bear larger ones than the mean one
-
-
-class Series(NamedTuple):
-    """Identity of scores that share a baseline: their workflow, and all that forbids averaging.
-
-    Attributes:
-        metric: the exported name.
-        workflow: the workflow of the scores.
-        version: of the judge and its prompt; "" where unknown.
-        k: the cut-off of an @K metric.
-        label_scale: the scale of the labels behind it; the version does not tell it.
-        universe: the labelled passages; the version does not tell it.
-
-    Example:
-        >>> Series("mrr", "rag", "v") == Series("mrr", "rag", "v", universe="pool")
-        False
-    """
-
-    metric: str
-    workflow: str
-    version: str
-    k: int | None = None
-    label_scale: str | None = None
-    universe: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragtrace.stats.intervals import RESAMPLES, UNIT, clustered_interval, drawn, percentile_bounds
+from ragtrace.stats.intervals import RESAMPLES, clustered_interval, drawn, percentile_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -77,7 +77,7 @@ def bootstrapped(
     return Figure(value=value, low=low, high=high, n=n)
 
 
-def mean_figure(values: Sequence[float], undefined: str, *, ends: Ends | None = UNIT) -> Figure:
+def mean_figure(values: Sequence[float], undefined: str, *, ends: Ends) -> Figure:
     """Return the mean with its interval; `ends` are the lowest and highest value, `undefined` is the reason."""
     found = clustered_interval(values, ends=ends)
     if found.mean is None:

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from ragtrace.model import SeriesKey
 from ragtrace.stats.anchors import AnchorPair
-from ragtrace.stats.drift import Series
 from ragtrace.stores.payload_policy import from_payload, to_payload
-from ragtrace.stores.tables import clean, columns, has_tables
+from ragtrace.stores.tables import columns, has_tables
+from ragtrace.text import clean
 
 if TYPE_CHECKING:
     import sqlite3
@@ -84,13 +85,11 @@ class AnchorScore:
     """One score of an anchor by the judge.
 
     Attributes:
-        series: metric, version and labels; its workflow is "".
-        judge: the judge's name.
+        key: of the scores, in any workflow.
         value: the score.
     """
 
-    series: Series
-    judge: str
+    key: SeriesKey
     value: float
 
 
@@ -99,8 +98,7 @@ class AnchorSeries:
     """The scores of all anchors by one judge version.
 
     Attributes:
-        series: metric, version and labels; its workflow is "".
-        judge: the judge's name.
+        key: of the scores, in any workflow.
         pairs: reference and latest score of anchors that have both.
         n_reference: anchors whose reference is whole.
         repeats: scores that a whole reference has.
@@ -108,8 +106,7 @@ class AnchorSeries:
         labelled: (mean human label, mean of the reference, latest score or None) of labelled anchors.
     """
 
-    series: Series
-    judge: str
+    key: SeriesKey
     pairs: Sequence[AnchorPair]
     n_reference: int
     repeats: int
@@ -350,11 +347,18 @@ def anchor_series(connection: sqlite3.Connection, *, since: float) -> list[Ancho
         "SELECT s.metric, s.version, s.k, s.label_scale, s.universe, s.judge, s.reference, s.now, s.at,"
         " a.band, a.share, a.labels FROM anchor_scores s JOIN anchors a ON a.id = s.anchor ORDER BY s.anchor"
     )
-    rows: dict[tuple[Series, str], list[tuple[object, ...]]] = defaultdict(list)
+    rows: dict[SeriesKey, list[tuple[object, ...]]] = defaultdict(list)
     for metric, version, k, scale, universe, judge, *rest in connection.execute(sql):
-        series = Series(metric, "", version, None if k < 0 else k, scale or None, universe or None)
-        rows[series, judge].append(tuple(rest))
-    return [_series(key, found, _repeats_of(facts, (key[1], key[0].metric)), since) for key, found in rows.items()]
+        key = SeriesKey(
+            metric=metric,
+            judge=judge or None,
+            version=version or None,
+            k=None if k < 0 else k,
+            label_scale=scale or None,
+            universe=universe or None,
+        )
+        rows[key].append(tuple(rest))
+    return [_series(key, found, _repeats_of(facts, _owner(key)), since) for key, found in rows.items()]
 
 
 def erase_anchors(connection: sqlite3.Connection, column: str, identity: str) -> int:
@@ -403,11 +407,10 @@ def _note(
     if connection.execute("SELECT 1 FROM anchors WHERE id = ?", (anchor,)).fetchone() is None:
         return  # erased while it was scored
     for score in scores:
-        judge = clean(score.judge) or ""
-        key = (anchor, *_key(score.series), judge)
+        key = (anchor, *_columns_of(score.key))
         found = connection.execute(_REFERENCE.format(table), key).fetchone()
         reference = json.loads(found[0]) if found else []
-        is_whole = len(reference) >= (repeats or _repeats_of(facts, (judge, score.series.metric)))
+        is_whole = len(reference) >= (repeats or _repeats_of(facts, _owner(score.key)))
         if not is_whole:
             reference.append(score.value)
         latest = score.value if is_whole else None
@@ -462,9 +465,7 @@ def _drop_draft(connection: sqlite3.Connection) -> None:
     _unset(connection, _DRAFT_FACTS)
 
 
-def _series(
-    key: tuple[Series, str], rows: Sequence[tuple[object, ...]], repeats: int, since: float
-) -> AnchorSeries:
+def _series(key: SeriesKey, rows: Sequence[tuple[object, ...]], repeats: int, since: float) -> AnchorSeries:
     pairs: list[AnchorPair] = []
     labelled: list[tuple[float, float, float | None]] = []
     n_reference, latest_at = 0, 0.0
@@ -475,11 +476,10 @@ def _series(
         fresh = now if at >= since else None
         if fresh is not None:
             pairs.append(AnchorPair(band, share, tuple(reference), fresh))
-        if by_rater := labels.get(key[0].metric):
+        if by_rater := labels.get(key.metric):
             labelled.append((fmean(by_rater.values()), fmean(reference), fresh))
     return AnchorSeries(
-        series=key[0],
-        judge=key[1],
+        key=key,
         pairs=pairs,
         n_reference=n_reference,
         repeats=repeats,
@@ -502,9 +502,13 @@ def _typed(
     )
 
 
-def _key(series: Series) -> tuple[str, str, int, str, str]:
-    k = -1 if series.k is None else series.k
-    return series.metric, series.version, k, series.label_scale or "", series.universe or ""
+def _owner(key: SeriesKey) -> _Owner:
+    return clean(key.judge) or "", key.metric
+
+
+def _columns_of(key: SeriesKey) -> tuple[str | int, ...]:
+    k, (judge, metric) = -1 if key.k is None else key.k, _owner(key)
+    return metric, key.version or "", k, key.label_scale or "", key.universe or "", judge
 
 
 def _row(anchor: Anchor) -> tuple[object, ...]:

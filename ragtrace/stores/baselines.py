@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragtrace.stats.drift import Baseline, Series
+from ragtrace.model import SeriesKey
+from ragtrace.stats.drift import Baseline
 from ragtrace.stores.tables import columns, has_tables
 
 if TYPE_CHECKING:
@@ -15,9 +16,8 @@ if TYPE_CHECKING:
     from ragtrace.stores.tables import Row
 
 TABLE = "baselines"
-_SERIES = Series._fields
 _FIGURES = ("mean", "sd", "n", "mean_weight", "n_eff", "max_weight", "design_effect")
-_COLUMNS = (*_SERIES, *_FIGURES, "frozen_at", "note")
+_COLUMNS = ("metric", "workflow", "version", "k", "label_scale", "universe", *_FIGURES, "frozen_at", "note")
 _NO_K = 0  # a primary key with NULL in it holds the same series twice
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS {TABLE} (
@@ -34,31 +34,16 @@ class FrozenBaseline:
     """The normal of one series.
 
     Attributes:
-        metric: the exported name.
-        workflow: whose scores.
-        version: the judge version; another one is another series.
-        k: the cut-off of an @K metric.
-        label_scale: the scale of the labels behind it, None = no labels.
-        universe: which passages were labelled, None = no labels.
+        key: of the scores that it describes, without the judge's name; another version is another series.
         baseline: mean in score units, also where lower is better.
         frozen_at: Unix seconds.
         note: what a person wrote: a release, a reason.
     """
 
-    metric: str
-    workflow: str
-    version: str
-    k: int | None
+    key: SeriesKey
     baseline: Baseline
     frozen_at: float
     note: str = ""
-    label_scale: str | None = None
-    universe: str | None = None
-
-    @property
-    def series(self) -> Series:
-        """The series of the scores that it describes."""
-        return Series(self.metric, self.workflow, self.version, self.k, self.label_scale, self.universe)
 
 
 def write_baselines(connection: sqlite3.Connection, baselines: Iterable[FrozenBaseline]) -> int:
@@ -68,13 +53,11 @@ def write_baselines(connection: sqlite3.Connection, baselines: Iterable[FrozenBa
         >>> import sqlite3
         >>> connection = sqlite3.connect(":memory:", isolation_level=None)
         >>> normal = Baseline(mean=0.9, sd=0.2, n=500)
-        >>> write_baselines(
-        ...     connection,
-        ...     [FrozenBaseline(metric="mrr", workflow="rag", version="v", k=None, baseline=normal, frozen_at=1.0)],
-        ... )
+        >>> frozen = FrozenBaseline(key=SeriesKey("mrr", "rag", version="v"), baseline=normal, frozen_at=1.0)
+        >>> write_baselines(connection, [frozen])
         1
-        >>> [(it.metric, it.k, it.baseline == normal) for it in read_baselines(connection)]
-        [('mrr', None, True)]
+        >>> read_baselines(connection) == [frozen]
+        True
     """
     connection.execute(_SCHEMA)
     if "design_effect" not in _names(connection.execute(f"SELECT * FROM {TABLE} LIMIT 0")):  # noqa: S608
@@ -99,20 +82,22 @@ def _names(cursor: sqlite3.Cursor) -> list[str]:
 
 def _row(frozen: FrozenBaseline) -> tuple[object, ...]:
     figures = (getattr(frozen.baseline, name) for name in _FIGURES)
-    metric, workflow, version, k, label_scale, universe = frozen.series
-    series = (metric, workflow, version, k or _NO_K, label_scale or "", universe or "")
-    return (*series, *figures, frozen.frozen_at, frozen.note)
+    key = frozen.key
+    series = (key.version or "", key.k or _NO_K, key.label_scale or "", key.universe or "")
+    return (key.metric, key.workflow, *series, *figures, frozen.frozen_at, frozen.note)
 
 
 def _frozen(row: Row) -> FrozenBaseline:
     return FrozenBaseline(
-        metric=row["metric"],
-        workflow=row["workflow"],
-        version=row["version"],
-        k=None if row["k"] == _NO_K else row["k"],
+        key=SeriesKey(
+            metric=row["metric"],
+            workflow=row["workflow"],
+            version=row["version"] or None,
+            k=None if row["k"] == _NO_K else row["k"],
+            label_scale=row["label_scale"] or None,
+            universe=row["universe"] or None,
+        ),
         baseline=Baseline(**{name: row[name] for name in _FIGURES if row.get(name) is not None}),
         frozen_at=row["frozen_at"],
         note=row["note"],
-        label_scale=row["label_scale"] or None,
-        universe=row["universe"] or None,
     )

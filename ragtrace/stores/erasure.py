@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from ragtrace.stores.anchors import erase_anchors, erase_rater
 from ragtrace.stores.base import Erased
 from ragtrace.stores.retention import drop_runs
-from ragtrace.stores.tables import clean, has_tables
+from ragtrace.stores.tables import has_tables
 from ragtrace.stores.upsert import HUMAN, version_of
+from ragtrace.text import clean
 
 if TYPE_CHECKING:
     import sqlite3

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragtrace.model.codec import record_from_json, record_to_json
+from ragtrace.model.codec import json_bytes, json_value, record_from_json, record_to_line
 from ragtrace.sampling.draw import uniform
 from ragtrace.sqlite_file import PAD
 
@@ -69,9 +68,7 @@ def reason_to_keep(record: RagRecord, scores: Sequence[Score], policy: Policy) -
 
 def to_payload(record: RagRecord) -> bytes:
     """Return a record as JSON behind blanks, which SQLite erases whole."""
-    return PAD + json.dumps(record_to_json(record), ensure_ascii=False, separators=(",", ":")).encode(
-        "utf-8", "replace"
-    )
+    return PAD + json_bytes(record_to_line(record))
 
 
 def from_payload(payload: bytes) -> RagRecord:
@@ -85,4 +82,4 @@ def from_payload(payload: bytes) -> RagRecord:
         >>> from_payload(to_payload(RagRecord(id="1", query="Where?"))).query
         'Where?'
     """
-    return record_from_json(json.loads(payload), fallback_id="")
+    return record_from_json(json_value(payload), fallback_id="")

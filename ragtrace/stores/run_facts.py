@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ragtrace.judges.offline.words import is_english
 from ragtrace.model.cluster import cluster_of
 from ragtrace.model.diagnosis import DIAGNOSIS
+from ragtrace.text import MAX_LABEL_CHARS, cut
 
 if TYPE_CHECKING:
     from ragtrace.model import RagRecord
@@ -29,7 +30,6 @@ SCORES_WITH_FACTS = (
 """Scores of a metric with the facts of their runs, the newest before a row first."""
 _MOST_TAGS = 32
 _MOST_SOURCES = 16
-_MOST_CHARS = 128
 _LANGUAGES = {True: "en", False: "other", None: None}
 
 
@@ -62,5 +62,4 @@ def facts_of(record: RagRecord, kind: str | None = None) -> Row:
 def _listed(names: tuple[str, ...], most: int) -> str | None:
     if not names:
         return None
-    text = json.dumps([name[:_MOST_CHARS] for name in names[:most]], ensure_ascii=False)
-    return text.encode("utf-8", "replace").decode()
+    return json.dumps([cut(name, MAX_LABEL_CHARS)[0] for name in names[:most]], ensure_ascii=False)

@@ -15,6 +15,7 @@ from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.model.codec import record_from_json
 from ragtrace.stores import outbox
 from ragtrace.stores.run_facts import facts_of
+from ragtrace.text import clean, valid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -135,16 +136,6 @@ def _version(connection: sqlite3.Connection) -> int | None:
     return None if row is None else int(row[0])
 
 
-def clean(text: str | None) -> str | None:
-    r"""Return a text with half a surrogate pair as ``?``, as SQLite needs it.
-
-    Example:
-        >>> clean("a\ud800"), clean(None)
-        ('a?', None)
-    """
-    return None if text is None else text.encode("utf-8", "replace").decode()
-
-
 def run_of(record: RagRecord, kind: str | None = None) -> Row:
     """Return the columns that all scores of a record share."""
     return {
@@ -239,4 +230,4 @@ def _details(shown: Mapping[str, object]) -> str | None:
         return '{"message":"the details have no JSON form"}'
     if len(text) > MOST_DETAILS_BYTES:
         return f'{{"message":"the details were too long to keep: {len(text)} characters"}}'
-    return clean(text)
+    return valid(text)

@@ -13,7 +13,8 @@ from ragtrace.stores.base import Label, OutboxEntry, Policy
 from ragtrace.stores.payload_policy import reason_to_keep, to_payload
 from ragtrace.stores.retention import has_room
 from ragtrace.stores.run_facts import FACTS
-from ragtrace.stores.tables import SERIES, clean, columns, run_of, score_of, series_of, tables
+from ragtrace.stores.tables import SERIES, columns, run_of, score_of, series_of, tables
+from ragtrace.text import clean
 
 if TYPE_CHECKING:
     import sqlite3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from ragtrace.model import Passage, RagRecord
@@ -33,17 +32,17 @@ def facts_of(record: RagRecord, ignoring: Collection[str] = ()) -> dict[str, obj
         ('Where?', ('retrieved',), 'a')
     """
     facts: dict[str, object] = {
-        one.name: getattr(record, one.name)
-        for one in fields(record)
-        if one.name not in IDENTITY and one.name != "pools" and one.name not in ignoring
+        name: getattr(record, name)
+        for name in record.__struct_fields__
+        if name not in IDENTITY and name != "pools" and name not in ignoring
     }
     facts["stages"] = tuple(pool.stage for pool in record.pools)
     for pool in record.pools:
         facts[f"{pool.stage}.length"] = len(pool.passages)
         wanted = [
-            one.name
-            for one in fields(Passage)
-            if f"passage.{one.name}" not in ignoring and f"{pool.stage}.{one.name}" not in ignoring
+            name
+            for name in Passage.__struct_fields__
+            if f"passage.{name}" not in ignoring and f"{pool.stage}.{name}" not in ignoring
         ]
         for place, passage in enumerate(pool.passages, start=1):
             facts.update({f"{pool.stage}[{place}].{name}": getattr(passage, name) for name in wanted})

@@ -7,13 +7,15 @@ docs/how-to/integration.md shows how. pytest itself is not imported here.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import gc
 import json
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from msgspec.structs import replace
 
 from ragtrace import semconv
 from ragtrace.capture import FinishedRun, Generation, Rerank, Retrieval, internal_errors
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import Recorder
     from ragtrace.model import RagRecord
-    from ragtrace.settings import ContentMode
+    from ragtrace.modes import ContentMode
 
 Capability = Literal[
     "reranker",
@@ -168,8 +170,10 @@ class IntegrationConformance:
         """Two passages of one id stay two passages of the pool."""
         self._needs("duplicate ids")
         whole = self.plan(4)
-        documents = tuple(replace(one, id="twice") if one.page in {1, 2} else one for one in whole.documents)
-        plan = replace(whole, documents=documents)
+        documents = tuple(
+            dataclasses.replace(one, id="twice") if one.page in {1, 2} else one for one in whole.documents
+        )
+        plan = dataclasses.replace(whole, documents=documents)
         with self.recording() as kept:
             self.ask(plan, kept.recorder)
             pool = kept.only.record.pool("retrieved")
@@ -287,8 +291,10 @@ class IntegrationConformance:
     def test_megabytes_of_documents_make_small_whole_spans(self) -> None:
         """Long texts are cut within the spans' budget: every id stays, and no JSON text is broken."""
         whole = self._usual(50)
-        documents = tuple(replace(one, text=f"{one.text} " + '"é \\ ' * 6_000) for one in whole.documents)
-        plan = replace(whole, documents=documents, shown_chars=60)
+        documents = tuple(
+            dataclasses.replace(one, text=f"{one.text} " + '"é \\ ' * 6_000) for one in whole.documents
+        )
+        plan = dataclasses.replace(whole, documents=documents, shown_chars=60)
         with self.recording() as kept:
             self.ask(plan, kept.recorder)
             same("attributes are small", _attribute_bytes(kept.spans) <= MOST_ATTRIBUTE_BYTES, expected=True)
@@ -303,7 +309,7 @@ class IntegrationConformance:
         plan = self._usual()
         with self.recording(content="none") as kept:
             self.ask(plan, kept.recorder)
-            failing = replace(plan, fails="model", failure=plan.answer)
+            failing = dataclasses.replace(plan, fails="model", failure=plan.answer)
             self._fails(failing, kept)
             texts = [plan.question, plan.answer, *(document.text[:30] for document in plan.documents)]
             same("texts on spans", [text for text in texts if text in _everything_on(kept.spans)], [])
@@ -313,11 +319,13 @@ class IntegrationConformance:
     def test_redaction_comes_before_anything_is_kept(self) -> None:
         """Nothing that redaction takes out stands anywhere in what is kept, on failures too; ids and scores do."""
         whole = self._usual()
-        documents = tuple(replace(one, text=f"{one.text} {SECRET}") for one in whole.documents)
-        plan = replace(whole, question=f"Where is {SECRET}?", documents=documents, answer=f"{SECRET} is in Oslo.")
+        documents = tuple(dataclasses.replace(one, text=f"{one.text} {SECRET}") for one in whole.documents)
+        plan = dataclasses.replace(
+            whole, question=f"Where is {SECRET}?", documents=documents, answer=f"{SECRET} is in Oslo."
+        )
         with self.recording(redact=lambda text: text.replace(SECRET, "[name]")) as kept:
             same("the answer", self.ask(plan, kept.recorder), plan.answer)
-            self._fails(replace(plan, fails="model", failure=SECRET), kept)
+            self._fails(dataclasses.replace(plan, fails="model", failure=SECRET), kept)
             kept_texts = [*map(repr, kept.runs), _everything_on(kept.spans)]
             same("runs that show it", [text for text in kept_texts if SECRET in text], [])
             record = kept.records[0]
@@ -330,8 +338,8 @@ class IntegrationConformance:
         """Text that is no valid Unicode reaches the application unchanged, and spans and records as U+FFFD."""
         self._needs("surrogates")
         whole = self.plan(3)
-        documents = tuple(replace(one, text=f"\ud800 {one.text}") for one in whole.documents)
-        plan = replace(whole, question="Where\ud800?", documents=documents, answer="In \udfffOslo.")
+        documents = tuple(dataclasses.replace(one, text=f"\ud800 {one.text}") for one in whole.documents)
+        plan = dataclasses.replace(whole, question="Where\ud800?", documents=documents, answer="In \udfffOslo.")
         with self.recording() as kept:
             same("the answer", self.ask(plan, kept.recorder), plan.answer)
             record = kept.only.record
@@ -374,7 +382,7 @@ class IntegrationConformance:
         plan = self._usual()
         with self.recording() as kept:
             for stage in ("retriever", "reranker", "model") if self._has("reranker") else ("retriever", "model"):
-                self._fails(replace(plan, fails=stage), kept)
+                self._fails(dataclasses.replace(plan, fails=stage), kept)
                 self.ask(plan, kept.recorder)
                 self.same_as_planned(kept.runs[-1], plan)
             _are_traces_of_their_own(kept)

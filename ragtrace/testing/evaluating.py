@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import inspect
 import math
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec.structs import replace
 
 from ragtrace.batch.rows import record_of, score_records
 from ragtrace.batch.table import arguments
@@ -87,7 +90,9 @@ class Evaluator:
         if metrics or judge or settings or not all(answer.scores for answer in answers):
             resolved = Settings.resolve(arguments(metrics=metrics, judge=judge, **settings))
             scored = score_records([answer.record for answer in answers], resolved, jobs=jobs)
-            answers = [replace(answer, scores=found) for answer, found in zip(answers, scored, strict=True)]
+            answers = [
+                dataclasses.replace(answer, scores=found) for answer, found in zip(answers, scored, strict=True)
+            ]
         return Evaluation(tuple(answers), self._note)
 
     @contextmanager

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
+
+from msgspec.structs import replace
 
 from ragtrace.errors import JudgeError, JudgeUnsupported
 from ragtrace.model import Passage, Pool, RagRecord

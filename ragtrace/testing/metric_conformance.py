@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, get_args
+
+from msgspec.structs import replace
 
 from ragtrace.judges.offline.embedder import OverlapEmbedder
 from ragtrace.judges.offline.judge import OverlapJudge

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+import dataclasses
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec.structs import replace
 
 from ragtrace.model import Labels, Message, Passage, Pool, RagRecord, Usage, content_id
 
@@ -173,7 +176,7 @@ def difficult(plan: Plan) -> Plan:
         (True, 'd0/ä "b", #c:\\d')
     """
     documents = tuple(
-        replace(
+        dataclasses.replace(
             one,
             id=None if one.id is None else f'{one.id}/ä "b", #c:\\d',
             text=f"{_name(one)}:\nDas \"Labor\"\tist in C:\\new\\x41 — 'Größe' 東京, "
@@ -184,7 +187,7 @@ def difficult(plan: Plan) -> Plan:
     )
     question = 'Where is\nthe "lab" — in C:\\new, 東京?' if plan.question == QUESTION else plan.question
     answer = 'The "lab" is in\nOslo — C:\\new, since März; 東京.' if plan.answer == ANSWER else plan.answer
-    return replace(plan, documents=documents, question=question, answer=answer)
+    return dataclasses.replace(plan, documents=documents, question=question, answer=answer)
 
 
 def _name(document: Document) -> str:
@@ -198,7 +201,9 @@ def without_ids(plan: Plan) -> Plan:
         >>> without_ids(plan_of(1)).documents[0].id is None
         True
     """
-    return replace(plan, documents=tuple(replace(document, id=None) for document in plan.documents))
+    return dataclasses.replace(
+        plan, documents=tuple(dataclasses.replace(document, id=None) for document in plan.documents)
+    )
 
 
 def expected_record(plan: Plan, selection_source: str) -> RagRecord:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import EndedRun, FinishedRun, Limits, WaitingRun
     from ragtrace.model import RagRecord
-    from ragtrace.settings import ContentMode
+    from ragtrace.modes import ContentMode
     from ragtrace.telemetry.spans.writer import Root
 
 

@@ -3,7 +3,7 @@
 An author subclasses `SinkConformance`, returns a sink from `make`, and pytest or unittest runs the rest.
 """
 
-# ruff: noqa: PT009, D102 - pytest does not rewrite the asserts of an installed package
+# ruff: noqa: PT009 - pytest does not rewrite the asserts of an installed package
 from __future__ import annotations
 
 import threading

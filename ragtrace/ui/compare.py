@@ -88,7 +88,7 @@ def presets_of(overview: Overview) -> dict[str, Periods]:
     if overview.first is None or overview.last is None:
         return {}
     first, end = overview.first, overview.last + 1.0
-    changes = {it.metric: it.drift.since for it in overview.metrics if it.drift.since}
+    changes = {it.key.metric: it.drift.since for it in overview.metrics if it.drift.since}
     found = {
         f"before and after the change of {metric}": Periods(before=(first, at), after=(at, end))
         for metric, at in changes.items()

@@ -79,7 +79,7 @@ def show_calibration(request: Request) -> Response:
     report = site.views.calibration(queue.metric)
     remarks = list(about_choice(queue.kept_as_bad, queue.labelled))
     found = findings(report) if report else []
-    direction = next((it.direction for it in site.views.overview().metrics if it.metric == queue.metric), None)
+    direction = next((it.direction for it in site.views.overview().metrics if it.key.metric == queue.metric), None)
     return site.page(
         "calibrate.html",
         page="queue",
@@ -98,12 +98,13 @@ def show_calibration(request: Request) -> Response:
 
 def rated_metrics(site: Site) -> list[str]:
     """Return the metrics that people can agree with: a judge gives them, and they pass or fail."""
-    return list(dict.fromkeys(it.metric for it in site.views.overview().metrics if _is_rated(it)))
+    return list(dict.fromkeys(it.key.metric for it in site.views.overview().metrics if _is_rated(it)))
 
 
 def command_of(site: Site, metric: str, *, is_inverted: bool) -> str:
     """Return the command that compares the judge with the ratings kept beside a file."""
-    judge = next((it.judge for it in site.views.overview().metrics if it.metric == metric and it.judge), None)
+    keys = (it.key for it in site.views.overview().metrics)
+    judge = next((key.judge for key in keys if key.metric == metric and key.judge), None)
     words = ["ragtrace", "calibrate", f"{site.views.name}.labels.jsonl", "--label", f"label.{metric}"]
     words += [] if metric == "faithfulness" else ["--metric", metric]
     words += ["--inverted"] if is_inverted else []
@@ -138,7 +139,7 @@ def left_out(queue: LabelQueue, *, is_store: bool) -> str | None:
 
 
 def _is_rated(metric: MetricView) -> bool:
-    is_judged = metric.judge is not None and metric.universe is None and metric.k is None
+    is_judged = metric.key.judge is not None and metric.key.universe is None and metric.key.k is None
     return is_judged and metric.missed is not None
 
 

@@ -90,7 +90,7 @@ def rating_form(
         back: the page after the rating, by default the same one.
     """
     site = site_of(request)
-    scores = {score.metric: score for score in run.scores if is_rated(score)}
+    scores = {score.key.metric: score for score in run.scores if is_rated(score)}
     names = [*scores, FEEDBACK]
     chosen = next(name for name in (request.query_params.get("rate"), metric, names[0]) if name in names)
     rater = unquote(request.cookies.get(RATER_COOKIE, ""))
@@ -114,7 +114,7 @@ def rating_form(
 
 def is_rated(score: ScoreRow) -> bool:
     """Tell whether a person can agree with a score: a judge gave it without labels, and it passes or fails."""
-    is_judged = score.judge is not None and score.universe is None and score.k is None
+    is_judged = score.key.judge is not None and score.key.universe is None and score.key.k is None
     return is_judged and score.value is not None and score.passed is not None
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ragtrace.scoring.offline.scored_row import Maker
+    from ragtrace.model import SeriesKey
 
     Floats = NDArray[np.float64]
     Codes = NDArray[np.int32]
@@ -71,8 +71,7 @@ class RunFacts(NamedTuple):
 class ScoreFacts(NamedTuple):
     """One score of a run without its details; `weight` 0 = unknown, and outside every mean."""
 
-    metric: str
-    maker: Maker
+    key: SeriesKey
     state: str
     value: float | None
     reason: str | None
@@ -120,7 +119,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Scores of one metric by one maker, in the order of arrival.
+    """Scores of one series, in the order of arrival.
 
     Attributes:
         rows: number of the run of each score.
@@ -129,8 +128,7 @@ class Series:
         passed: 1 or 0; -1 without a threshold.
     """
 
-    metric: str
-    maker: Maker
+    key: SeriesKey
     rows: Codes
     value: Floats
     weight: Floats
@@ -150,8 +148,7 @@ class Series:
 
     def _where(self, own: Mask) -> Series:
         return Series(
-            metric=self.metric,
-            maker=self.maker,
+            key=self.key,
             rows=self.rows[own],
             value=self.value[own],
             weight=self.weight[own],
@@ -164,7 +161,7 @@ class Series:
 
 
 class Latest(NamedTuple):
-    """The latest score of a metric by run, of any maker; a run without one has state -1."""
+    """The latest score of a metric by run, of any series; a run without one has state -1."""
 
     value: Floats
     state: NDArray[np.int8]
@@ -180,7 +177,7 @@ class Builder:
         self.labels: dict[LabelKey, LabelFacts] = {}
         self._units, self._reasons = Names(), Names()
         self._named = {name: Names() for name in (*NAMED, _KEPT_FOR)}
-        self._series: dict[tuple[str, Maker], int] = {}
+        self._series: dict[SeriesKey, int] = {}
         self._ids: list[str] = []
         self._queries: list[str | None] = []
         self._searched: list[str] = []
@@ -228,7 +225,7 @@ class Builder:
         """Add scores of a run."""
         given = list(scores)
         series = self._series
-        self._of.extend([series.setdefault((it.metric, it.maker), len(series)) for it in given])
+        self._of.extend([series.setdefault(it.key, len(series)) for it in given])
         self._row.extend([row] * len(given))
         self._value.extend([np.nan if it.value is None else it.value for it in given])
         self._weight.extend([it.weight for it in given])
@@ -325,7 +322,7 @@ class Snapshot:
     names: Mapping[str, Names]
     reasons: list[str | None]
     unit_kinds: NDArray[np.int8]
-    series_keys: list[tuple[str, Maker]]
+    series_keys: list[SeriesKey]
     labels: Mapping[LabelKey, LabelFacts]
     scores: Mapping[str, NDArray[np.generic]]
     _latest: dict[str, Latest] = field(default_factory=dict)
@@ -335,26 +332,26 @@ class Snapshot:
 
     @cached_property
     def series(self) -> list[Series]:
-        """The scores by metric and maker."""
+        """The scores by their keys."""
         of = np.where(self.scores["state"] == _DEAD, -1, self.scores["of"])
         order = np.argsort(of, kind="stable")
         bounds = np.searchsorted(of[order], np.arange(len(self.series_keys) + 1))
         found = []
-        for i, (metric, maker) in enumerate(self.series_keys):
+        for i, key in enumerate(self.series_keys):
             own = order[bounds[i] : bounds[i + 1]]
             names = ("rows", "value", "weight", "state", "reason", "passed", "forced", "at")
-            found.append(Series(metric, maker, *(self.scores[name][own] for name in names)))  # type: ignore[arg-type]
+            found.append(Series(key, *(self.scores[name][own] for name in names)))  # type: ignore[arg-type]
         return [it for it in found if len(it.rows)]
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
         """Keys of the metrics, those with values first."""
-        valued = {it.metric for it in self.series if (it.state == 0).any()}
-        return tuple(dict.fromkeys([*(it.metric for it in self.series if it.metric in valued), *self._keys]))
+        valued = {it.key.metric for it in self.series if (it.state == 0).any()}
+        return tuple(dict.fromkeys([*(name for name in self._keys if name in valued), *self._keys]))
 
     @property
     def _keys(self) -> list[str]:
-        return [it.metric for it in self.series]
+        return [it.key.metric for it in self.series]
 
     def latest(self, metric: str) -> Latest:
         """Return the latest score of a metric by run."""
@@ -368,7 +365,7 @@ class Snapshot:
         value = np.full(n, np.nan)
         state, passed = np.full(n, -1, dtype=np.int8), np.full(n, -1, dtype=np.int8)
         reason = np.zeros(n, dtype=np.int16)
-        own = [it for it in self.series if it.metric == metric]
+        own = [it for it in self.series if it.key.metric == metric]
         if own:
             rows, values, states, reasons, marks, times = (
                 np.concatenate([getattr(it, name) for it in own])

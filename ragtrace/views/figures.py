@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ragtrace.metrics.base import Output
-    from ragtrace.scoring.offline.scored_row import Maker
+    from ragtrace.model import SeriesKey
     from ragtrace.stats.intervals import Ends
     from ragtrace.views.columns import Codes, Floats, Mask, Series, Snapshot
 
@@ -83,7 +83,7 @@ def mean_of(series: Series, units: Codes) -> Interval:
     """
     if not len(series.value):
         return _NO_INTERVAL
-    ends = ends_of_values(series.metric, series.value)
+    ends = ends_of_values(series.key.metric, series.value)
     return within(mean_interval(sums_of(series.value, series.weight, units[series.rows]), ends), series.value)
 
 
@@ -174,32 +174,29 @@ class TimeBins:
         )
 
 
-def metric_view(series: Series, makers: Collection[Maker], snapshot: Snapshot, bins: TimeBins | None) -> MetricView:
+def metric_view(
+    series: Series, keys: Collection[SeriesKey], snapshot: Snapshot, bins: TimeBins | None
+) -> MetricView:
     """Return everything that an overview shows of one series over the chosen runs.
 
     Args:
         series: scores of the chosen runs.
-        makers: all makers of the metric, which its label must tell apart.
+        keys: all series of the metric, which its label must tell apart.
         snapshot: the runs.
         bins: of the trend; None without times.
     """
-    counted, maker, known = series.counted(), series.maker, output_of(series.metric)
+    counted, key, known = series.counted(), series.key, output_of(series.key.metric)
     values = counted.value
     valued = (series.state == 0) & (series.passed >= 0)
     return MetricView(
-        metric=series.metric,
-        label=label_of(series.metric, maker, makers),
-        summary=summary_of(series.metric),
-        judge=maker.judge,
-        version=maker.version or "",
-        k=maker.k,
-        universe=maker.universe,
-        label_scale=maker.label_scale,
+        key=key,
+        label=label_of(key, keys),
+        summary=summary_of(key.metric),
         low=None if known is None or not math.isfinite(known.low) else known.low,
         high=None if known is None or not math.isfinite(known.high) else known.high,
         direction=None if known is None else known.direction,
-        threshold=threshold_of(series.metric, maker.judge),
-        is_own_threshold=is_own_threshold(series.metric, maker.judge),
+        threshold=threshold_of(key.metric, key.judge),
+        is_own_threshold=is_own_threshold(key.metric, key.judge),
         mean=mean_of(counted, snapshot.unit),
         n=len(values),
         forced=int(((series.state == 0) & series.forced).sum()),
@@ -207,7 +204,7 @@ def metric_view(series: Series, makers: Collection[Maker], snapshot: Snapshot, b
         na=_reasons(series, snapshot, {"na", "skipped"}),
         errors=_reasons(series, snapshot, {"error"}),
         units=_units(counted, snapshot),
-        trend=bins.trend(counted.rows, values, counted.weight, ends_of_values(series.metric, values))
+        trend=bins.trend(counted.rows, values, counted.weight, ends_of_values(key.metric, values))
         if bins and len(values)
         else None,
         histogram=_histogram(values, known) if len(values) else None,
@@ -247,8 +244,8 @@ def _drift(counted: Series, snapshot: Snapshot) -> Drift:
     """Return whether the mean changed for the worse, by the rule of `ragtrace investigate` for a file."""
     at = snapshot.at[counted.rows]
     timed = np.isfinite(at)
-    known = output_of(counted.metric)
-    if known is None or not is_watched(counted.metric) or not timed.any():
+    known = output_of(counted.key.metric)
+    if known is None or not is_watched(counted.key.metric) or not timed.any():
         return Drift(state="unwatched")
     order = np.argsort(at[timed], kind="stable")
     rows, times = counted.rows[timed][order], at[timed][order]

@@ -14,7 +14,7 @@ from ragtrace.errors import ConfigError, InputError
 from ragtrace.judges.offline.words import is_english
 from ragtrace.judges.scales import is_whole
 from ragtrace.metrics.consistency.runs import bare
-from ragtrace.model.codec import ALIASES, record_from_json
+from ragtrace.model.codec import ALIASES, json_value, record_from_json
 from ragtrace.model.diagnosis import DIAGNOSIS
 from ragtrace.scoring.offline.scored_row import read_score
 from ragtrace.views.columns import MOST_SEARCHED_CHARS, NAMED, RunFacts, ScoreFacts
@@ -138,7 +138,7 @@ class FileRuns:
             raise LookupError("the file is being read again")
         raw = _line_at(self._lines.fileno(), place)
         try:
-            given = json.loads(raw)
+            given = json_value(raw)
         except ValueError:
             raise LookupError("the file changed; load the page again") from None
         if isinstance(given, dict):
@@ -227,7 +227,7 @@ class FileRuns:
 
 def _object(raw: bytes) -> dict[str, Any]:
     try:
-        given = json.loads(raw)
+        given = json_value(raw)
     except (ValueError, RecursionError) as error:
         raise InputError(f"not JSON ({error})") from None
     if isinstance(given, dict):
@@ -280,8 +280,7 @@ def _scores(given: object) -> Iterator[ScoreFacts]:
         found = read_score(name, score)
         passed = score.get("passed")
         yield ScoreFacts(
-            metric=name,
-            maker=found.maker,
+            key=found.key,
             state=found.state,
             value=found.value,
             reason=found.reason,

@@ -11,9 +11,8 @@ from ragtrace.errors import ConfigError
 from ragtrace.model.diagnosis import MEANINGS, VERDICTS
 from ragtrace.scoring.investigation.comparison import Period, TooFewScores
 from ragtrace.scoring.investigation.lines import moment_text, report, rest_text, slice_name
-from ragtrace.scoring.investigation.runs import MOST_RUNS, RunScore, run_score
+from ragtrace.scoring.investigation.runs import MOST_RUNS, RunScore, slices_of
 from ragtrace.scoring.investigation.search import investigate, investigate_change
-from ragtrace.scoring.offline.scored_row import Maker
 from ragtrace.stats.intervals import Interval
 from ragtrace.views.scored_answer import usual_order
 from ragtrace.views.types import Culprit, InvestigationView, ShareChange
@@ -43,13 +42,13 @@ class SnapshotSource:
 
     def metrics(self) -> list[str]:
         """Return the keys of the metrics that have values."""
-        return sorted({it.metric for it in self.snapshot.series if (it.state == 0).any()})
+        return sorted({it.key.metric for it in self.snapshot.series if (it.state == 0).any()})
 
     def scores(self, metric: str, since: float, until: float) -> list[RunScore]:
         """Return the scores of a metric of the runs since a time and before another."""
         if metric not in self._found:
             self._found[metric] = [
-                score for it in self.snapshot.series if it.metric == metric for score in self._of(it.counted())
+                score for it in self.snapshot.series if it.key.metric == metric for score in self._of(it.counted())
             ]
         return [it for it in self._found[metric] if since <= it.at < until]
 
@@ -68,7 +67,7 @@ class SnapshotSource:
                 value=value,
                 weight=weight,
                 cluster=str(unit),
-                maker=series.maker,
+                key=series.key,
                 slices=self._slices_of(tuple(codes), row),
                 query_chars=None if query_chars < 0 else query_chars,
                 answer_chars=None if answer_chars < 0 else answer_chars,
@@ -85,8 +84,7 @@ class SnapshotSource:
             it = self.snapshot
             named = {name: it.text(name, row) for name in _SLICED if name != "k"}
             k = int(it.codes["k"][row])
-            facts = {**named, "k": None if k < 0 else k, "trace_id": "", "value": 0.0, "weight": 1.0}
-            found = self._slices[codes] = run_score(facts, Maker(), at=0.0, verdict=None).slices
+            found = self._slices[codes] = slices_of({**named, "k": None if k < 0 else k})
         return found
 
 
@@ -171,14 +169,14 @@ def _view(found: Investigation, lines: tuple[str, ...]) -> InvestigationView:
     verb = "fell" if found.direction == "up" else "rose, and lower is better,"
     when = f" about {moment_text(found.changed_at)}" if found.changed_at is not None else ""
     headline = (
-        f"{found.metric} {verb} by {abs(change.value):.3f}{when}"
+        f"{found.key.metric} {verb} by {abs(change.value):.3f}{when}"
         if found.is_fallen
-        else f"{found.metric}: nothing is shown to have {'fallen' if found.direction == 'up' else 'risen'}"
+        else f"{found.key.metric}: nothing is shown to have {'fallen' if found.direction == 'up' else 'risen'}"
     )
     return InvestigationView(
         is_fallen=found.is_fallen,
         headline=headline,
-        metric=found.metric,
+        metric=found.key.metric,
         since=found.changed_at if found.is_fallen else None,
         before=_interval(change.before),
         after=_interval(change.window),

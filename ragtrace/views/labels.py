@@ -74,7 +74,7 @@ def judged(snapshot: Snapshot, metric: str) -> Judged | None:
     for row, ratings in snapshot.ratings(metric).items():
         labels[row] = fmean(ratings)
     goodness = share if output.direction == "up" else 1.0 - share
-    judges = [it.maker.judge for it in snapshot.series if it.metric == metric]
+    judges = [it.key.judge for it in snapshot.series if it.key.metric == metric]
     own = threshold_of(metric, judges[-1] if judges else None)
     return Judged(rows, goodness, labels[rows], replace(output, threshold=own))
 
@@ -133,7 +133,7 @@ def queue(snapshot: Snapshot, metric: str, *, most: int) -> LabelQueue:
     read are left out.
     """
     found = judged(snapshot, metric)
-    series = [it for it in snapshot.series if it.metric == metric]
+    series = [it for it in snapshot.series if it.key.metric == metric]
     raw = _raw(series, snapshot)
     if found is None or not len(found.rows):
         return LabelQueue(metric=metric, items=(), labelled=0, total=0, raw=raw)
@@ -241,15 +241,13 @@ def calibration_of(snapshot: Snapshot, metric: str) -> Calibration | None:
     is_down = found.output.direction == "down"
     form = FORM_OF["0/1" if set(found.labels[found.is_labelled].tolist()) <= {0.0, 1.0} else "0-1"]
     latest = snapshot.latest(metric)
-    makers = {int(row): it.maker for it in snapshot.series if it.metric == metric for row in it.rows}
+    keys = {int(row): it.key for it in snapshot.series if it.key.metric == metric for row in it.rows}
     rows = [
         Rated(
             ratings=() if np.isnan(label) else form.turned((label,)) if is_down else (label,),
             value=float(latest.value[row]),
             answer_chars=max(int(snapshot.codes["answer_chars"][row]), 0),
-            maker=f"{makers[row].judge or 'labels'} {makers[row].version or ''}".strip(),
-            k=makers[row].k,
-            label_scale=makers[row].label_scale,
+            key=keys[row],
             kept_for=snapshot.kept_for(row),
         )
         for row, label in zip(found.rows.tolist(), found.labels.tolist(), strict=True)

@@ -29,7 +29,7 @@ def compared_files(before: Side, after: Side, *, metric: str | None) -> Comparis
     rows = [_rows(snapshot, source) for _, snapshot, source in (before, after)]
     arms = [ComparedFile(side[0], [row for _, row in own]) for side, own in zip((before, after), rows, strict=True)]
     found = compare(arms)
-    names = {line.metric for line in found.lines if not line.is_over_runs}
+    names = {line.key.metric for line in found.lines if not line.is_over_runs}
     wanted = metric or (first_metric(names) if names else None)
     sides = [(snapshot, snapshot.is_alive) for _, snapshot, _ in (before, after)]
     return ComparisonView(
@@ -60,7 +60,7 @@ def _line(line: Compared) -> ComparedMetric:
     contrast = line.contrasts[0]
     found = contrast.difference
     return ComparedMetric(
-        metric=line.metric,
+        metric=line.key.metric,
         label=line.label,
         direction=line.direction,  # type: ignore[arg-type]
         before=before.mean,
@@ -104,7 +104,7 @@ def _pairs(
             continue
         old_place, old_row, was = old[key]
         same_query = not old_row.query or not row.query or old_row.key == row.key
-        if same_query and old_row.scores[metric].maker == row.scores[metric].maker:
+        if same_query and old_row.scores[metric].key == row.scores[metric].key:
             yield ComparedRun(
                 before_id=snapshots[0].ids[old_place],
                 after_id=snapshots[1].ids[place],

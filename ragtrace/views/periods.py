@@ -19,7 +19,7 @@ from ragtrace.views.types import ComparedMetric, ComparedRun, ComparisonView, Ru
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ragtrace.scoring.offline.scored_row import Maker
+    from ragtrace.model import SeriesKey
     from ragtrace.stats.differences import Difference
     from ragtrace.views.columns import Mask, Series, Snapshot
 
@@ -34,17 +34,16 @@ def compared_sides(
     before: Side, after: Side, names: tuple[str, str], *, metric: str | None, notes: tuple[str, ...] = ()
 ) -> ComparisonView:
     """Return the comparison of two sets of runs by their weighted means; nothing is paired but the listed runs."""
-    tables = [
-        {(it.metric, it.maker): it.only(mask) for it in snapshot.series} for snapshot, mask in (before, after)
-    ]
+    tables = [{it.key: it.only(mask) for it in snapshot.series} for snapshot, mask in (before, after)]
     keys = list(dict.fromkeys(key for table in tables for key, it in table.items() if len(it.rows)))
-    makers: dict[str, list[Maker]] = {}
-    for name, maker in keys:
-        makers.setdefault(name, []).append(maker)
+    by_metric: dict[str, list[SeriesKey]] = {}
+    for key in keys:
+        by_metric.setdefault(key.metric, []).append(key)
     lines = [
-        _line(key, [table.get(key) for table in tables], (before[0], after[0]), makers[key[0]]) for key in keys
+        _line(key, [table.get(key) for table in tables], (before[0], after[0]), by_metric[key.metric])
+        for key in keys
     ]
-    wanted = metric or (first_metric(makers) if makers else None)
+    wanted = metric or (first_metric(by_metric) if by_metric else None)
     return ComparisonView(
         names=names,
         counts=(int(before[1].sum()), int(after[1].sum())),
@@ -57,22 +56,22 @@ def compared_sides(
 
 
 def _line(
-    key: tuple[str, Maker],
+    key: SeriesKey,
     found: Sequence[Series | None],
     snapshots: tuple[Snapshot, Snapshot],
-    makers: Sequence[Maker],
+    keys: Sequence[SeriesKey],
 ) -> ComparedMetric:
     sides = [None if it is None else it.counted() for it in found]
     means = [
         _NONE if it is None else mean_of(it, snapshot.unit) for it, snapshot in zip(sides, snapshots, strict=True)
     ]
     n = tuple(0 if it is None else len(it.value) for it in sides)
-    known = output_of(key[0])
+    known = output_of(key.metric)
     direction = None if known is None else known.direction
     difference = _difference(sides, snapshots)
     return ComparedMetric(
-        metric=key[0],
-        label=label_of(key[0], key[1], makers),
+        metric=key.metric,
+        label=label_of(key, keys),
         direction=direction,
         before=means[0],
         after=means[1],
@@ -89,7 +88,7 @@ def _difference(sides: Sequence[Series | None], snapshots: Sequence[Snapshot]) -
     first, second = sides
     if first is None or second is None or not len(first.value) or not len(second.value):
         return None
-    ends = ends_of_values(first.metric, np.concatenate([first.value, second.value]))
+    ends = ends_of_values(first.key.metric, np.concatenate([first.value, second.value]))
     units = [snapshot.unit[side.rows] for side, snapshot in zip((first, second), snapshots, strict=True)]
     sums = [sums_of(side.value, side.weight, its) for side, its in zip((first, second), units, strict=True)]
     n_units = min(int(np.count_nonzero(np.bincount(its))) for its in units)
@@ -124,7 +123,7 @@ def run_weights(snapshot: Snapshot) -> np.typing.NDArray[np.float64]:
     """Return the weight of each run's verdict, 0 outside the random stratum."""
     weights = np.zeros(len(snapshot))
     for it in snapshot.series:
-        if it.metric == "diagnosis":
+        if it.key.metric == "diagnosis":
             own = ~it.forced & (it.weight > 0.0)
             weights[it.rows[own]] = it.weight[own]
     return weights

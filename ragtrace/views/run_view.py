@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import structs
 
 from ragtrace.judges.scales import is_whole
 from ragtrace.model.claims import SUPPORTED
 from ragtrace.model.diagnosis import MEANINGS
+from ragtrace.scoring.offline.scored_row import key_of
 from ragtrace.views.figures import is_own_threshold, output_of, summary_of, threshold_of
 from ragtrace.views.pool import STAGES as POOL_STAGES
 from ragtrace.views.pool import pooled
@@ -107,7 +109,7 @@ def _claims(scores: Mapping[str, ScoreJson], standing: Standing) -> Sequence[Map
     named = sorted(scores, key=lambda name: (name != "faithfulness", name))
     found = next((claims for name in named if (claims := _stated(scores[name]))), [])
     said = {str(it["text"]) for it in found}
-    return [*found, *(asdict(it) for it in standing.claims if it.text not in said)]
+    return [*found, *(structs.asdict(it) for it in standing.claims if it.text not in said)]
 
 
 def _stated(score: ScoreJson) -> list[Mapping[str, Any]]:
@@ -267,22 +269,17 @@ def _scores(scores: Mapping[str, ScoreJson], rows: Sequence[Row]) -> Iterator[Sc
 
 
 def _score(name: str, score: ScoreJson, row: Mapping[str, Any]) -> ScoreRow:
-    value, known, passed = score.get("value"), output_of(name), score.get("passed")
+    value, known, passed, key = score.get("value"), output_of(name), score.get("passed"), key_of(name, score)
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return ScoreRow(
-        metric=name,
+        key=key,
         state=str(score.get("state")),
         value=float(cast("float", value)) if is_number else None,
         reason=_text(score.get("reason")),
         passed=passed if isinstance(passed, bool) else None,
         direction=None if known is None else known.direction,
-        threshold=threshold_of(name, _text(score.get("judge"))),
-        is_own_threshold=is_own_threshold(name, _text(score.get("judge"))),
-        judge=_text(score.get("judge")),
-        version=_text(score.get("version")),
-        k=k if is_whole(k := score.get("k")) else None,
-        universe=_text(score.get("universe")),
-        label_scale=_text(score.get("label_scale")),
+        threshold=threshold_of(name, key.judge),
+        is_own_threshold=is_own_threshold(name, key.judge),
         weight=row.get("weight"),
         stratum=row.get("stratum"),
         llm_calls=row.get("llm_calls"),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from ragtrace.model import SeriesKey
     from ragtrace.scoring.offline.calibration import Calibration
     from ragtrace.stores.base import Label
     from ragtrace.views.columns import Snapshot
@@ -473,15 +474,15 @@ def compare_sources(a: Views, b: Views, *, metric: str | None = None) -> Compari
 
 
 def _metrics(it: Snapshot, mask: Any, grid: TimeBins | None) -> Iterable[MetricView]:
-    makers: dict[str, list[Any]] = {}
+    keys: dict[str, list[SeriesKey]] = {}
     for series in it.series:
-        makers.setdefault(series.metric, []).append(series.maker)
+        keys.setdefault(series.key.metric, []).append(series.key)
     order = {name: i for i, name in enumerate(FIRST_METRICS)}
-    ranked = sorted(it.series, key=lambda one: order.get(one.metric, len(order)))
+    ranked = sorted(it.series, key=lambda one: order.get(one.key.metric, len(order)))
     for series in ranked:
         own = series.only(mask)
         if len(own.rows):
-            yield metric_view(own, makers[series.metric], it, grid)
+            yield metric_view(own, keys[series.key.metric], it, grid)
 
 
 def _counted(it: Snapshot, name: str, mask: Any) -> tuple[tuple[str, int], ...]:
@@ -498,7 +499,7 @@ def _choices(it: Snapshot) -> Choices:
     counts = np.bincount(it.verdict[it.is_alive & (it.verdict >= 0)], minlength=len(VERDICTS))
     metrics: Counter[str] = Counter()
     for series in it.series:
-        metrics[series.metric] += int((series.state == 0).sum())
+        metrics[series.key.metric] += int((series.state == 0).sum())
     return Choices(
         metrics=tuple(metrics.most_common()),
         workflows=_counted(it, "workflow", it.is_alive),

@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.errors import ConfigError, StoreError
+from ragtrace.model import SeriesKey
 from ragtrace.model.diagnosis import DIAGNOSIS
-from ragtrace.scoring.offline.scored_row import Maker
 from ragtrace.settings import Settings
 from ragtrace.stores.base import FOREIGN, Label, Policy
 from ragtrace.stores.sqlite import SqliteStore
@@ -292,8 +292,8 @@ def _score(score: tuple[Any, ...], series: tuple[Any, ...]) -> ScoreFacts:
     _, _, state, value, reason, passed, k, stratum, weight, scored_at, _ = score
     metric, version, _, _, judge, label_scale, universe = series
     return ScoreFacts(
-        metric=metric,
-        maker=Maker(
+        key=SeriesKey(
+            metric=metric,
             judge=judge or None,
             version=version or None,
             k=k,

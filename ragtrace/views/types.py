@@ -10,6 +10,7 @@ from ragtrace.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ragtrace.model import SeriesKey
     from ragtrace.scoring.investigation.search import AlsoWorse
     from ragtrace.stats.intervals import Interval
 
@@ -73,12 +74,9 @@ class MetricView:
     """One metric by one judge over the chosen runs.
 
     Attributes:
-        metric: its key, for example ``faithfulness`` or ``p_at_k@5``.
-        label: the same, with what tells it from another series of the metric.
+        key: of its scores.
+        label: the metric, with what tells it from another series of it.
         summary: what it measures, in one sentence; empty for a metric that is not installed here.
-        judge: the judge's name; None for a metric without a judge.
-        version: version of metric and judge.
-        k: the cut-off of an @K metric, likewise `universe` and `label_scale` of one over labels.
         low: lowest possible value; `high` the highest, None without an end.
         direction: which way is better; None where neither is, or it is not known.
         threshold: of pass and fail; None without one.
@@ -92,16 +90,11 @@ class MetricView:
         units: what counts as one in the interval: runs, sessions or users.
     """
 
-    metric: str
+    key: SeriesKey
     label: str
     mean: Interval
     n: int
     summary: str = ""
-    judge: str | None = None
-    version: str = ""
-    k: int | None = None
-    universe: str | None = None
-    label_scale: str | None = None
     low: float | None = 0.0
     high: float | None = 1.0
     direction: Literal["up", "down"] | None = "up"
@@ -312,7 +305,7 @@ class AnswerPiece:
 class ScoreRow:
     """One score of a run."""
 
-    metric: str
+    key: SeriesKey
     state: str
     value: float | None = None
     reason: str | None = None
@@ -320,11 +313,6 @@ class ScoreRow:
     direction: Literal["up", "down"] | None = None
     threshold: float | None = None
     is_own_threshold: bool = False
-    judge: str | None = None
-    version: str | None = None
-    k: int | None = None
-    universe: str | None = None
-    label_scale: str | None = None
     weight: float | None = None
     stratum: str | None = None
     llm_calls: int | None = None

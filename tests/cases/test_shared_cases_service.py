@@ -34,7 +34,7 @@ def test_the_case_exits_with_0(case):
         pytest.importorskip("blockbuster")
     places = [".", "integrations/langchain", "integrations/llamaindex", str(script.parent)]
     done = subprocess.run(
-        [sys.executable, str(script)],
+        [sys.executable, "-m", "tests.cases.at_noon", str(script)],
         env=environment(PYTHONPATH=":".join(places)), cwd=ROOT, capture_output=True, text=True, timeout=200,
         check=False,
     )  # fmt: skip

@@ -28,7 +28,8 @@ class ManualApplication(IntegrationConformance):
     async def aask(self, plan, recorder):
         async with begun(plan, recorder) as run:
             run.add_prompt(prompt_of(plan, run))
-            answer = await plan.asaid()
+            with reported(lambda error: run.generated(model=plan.model, error=error)):
+                answer = await plan.asaid()
             run.generated(model=plan.model, usage=plan.usage)
             run.answered(answer, model=plan.model, usage=plan.usage)
         return answer

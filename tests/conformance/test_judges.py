@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.offline.judge import OverlapJudge
+from ragtrace.judges import LLMJudge, OverlapJudge, ScriptedChat
 from ragtrace.testing.judge_conformance import JudgeConformance
 
 

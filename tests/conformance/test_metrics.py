@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragtrace.metrics.registry import all_metrics
+from ragtrace.metrics import all_metrics
 from ragtrace.model import MetricResult
 from ragtrace.testing.metric_conformance import MetricConformance
 

@@ -15,10 +15,9 @@ import pytest
 
 import ragtrace.prompts
 from ragtrace.errors import JudgeInvalidOutput
-from ragtrace.judges.llm.judge import LLMJudge
+from ragtrace.judges import LLMJudge, ScriptedChat
 from ragtrace.judges.llm.replies import Form
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.prompts.loader import PROMPT_IDS, load
+from ragtrace.prompts import PROMPT_IDS, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,7 +126,7 @@ def test_every_field_of_the_reply_is_told_in_the_task(prompt_id: str) -> None:
 
 def test_hashes_are_the_same_in_another_process() -> None:
     """A hash stands in the version of every score: it may hang on nothing but the file."""
-    code = "from ragtrace.prompts.loader import PROMPT_IDS, load; print([load(one).hash for one in PROMPT_IDS])"
+    code = "from ragtrace.prompts import PROMPT_IDS, load; print([load(one).hash for one in PROMPT_IDS])"
     for seed in ("1", "2"):
         done = subprocess.run(
             [sys.executable, "-c", code],

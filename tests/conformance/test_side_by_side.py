@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from ragtrace.capture import Generation, Rerank, Retrieval
 from ragtrace.model import Message

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from ragtrace.capture import Run, record_internal_error
 from ragtrace.testing.comparing import differences, facts_of
@@ -85,7 +86,7 @@ class _Mixing(ManualApplication):
         return [plan.answer for plan in plans]
 
     async def aask(self, plan, recorder):
-        return self.ask(replace(plan, question="Question 0?"), recorder)
+        return self.ask(dataclasses.replace(plan, question="Question 0?"), recorder)
 
 
 class _Leaking(ManualApplication):

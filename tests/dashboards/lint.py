@@ -15,9 +15,7 @@ import promql_parser as pp
 from grafana_foundation_sdk.models import units
 
 from ragtrace import semconv
-from ragtrace_dashboards.config import Config
-from ragtrace_dashboards.expressions import HELD, IDENTITY, VERDICT, WORKFLOW
-from ragtrace_dashboards.groups import recording_groups
+from ragtrace_dashboards import HELD, IDENTITY, VERDICT, WORKFLOW, Config, recording_groups
 from tests.dashboards.promql import asked, filled, is_without, variables
 
 if TYPE_CHECKING:

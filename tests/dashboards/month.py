@@ -12,7 +12,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING
 
 from ragtrace import semconv
-from ragtrace_dashboards.config import Config
+from ragtrace_dashboards import Config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ import yaml
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 
-from ragtrace.demo.processes import free_port, run_server
+from ragtrace.demo import free_port, run_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,8 +15,7 @@ from grafana_foundation_sdk.cog import plugins
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as models
 
-from ragtrace_dashboards.boards import boards
-from ragtrace_dashboards.config import INVESTIGATE, OVERVIEW, SCORER, Config, Watched
+from ragtrace_dashboards import INVESTIGATE, OVERVIEW, SCORER, Config, Watched, boards
 from tests.dashboards.lint import panels, walk
 from tests.dashboards.promql import variables
 

@@ -8,14 +8,23 @@ from dataclasses import fields, replace
 import pytest
 
 from ragtrace.errors import MissingExtra
-from ragtrace.metrics.registry import all_metrics, select
+from ragtrace.metrics import all_metrics, select
 from ragtrace.settings import DEFAULT_METRICS
-from ragtrace_dashboards.boards import board_files, boards
-from ragtrace_dashboards.config import LOWER_IS_BETTER, OVERVIEW, Config, Watched
-from ragtrace_dashboards.export import files, generated_files, shipped_files
-from ragtrace_dashboards.receivers import receiver_files
-from ragtrace_dashboards.rule_files import grafana_files, prometheus_files
-from ragtrace_dashboards.runbook_files import runbook_files
+from ragtrace_dashboards import (
+    LOWER_IS_BETTER,
+    OVERVIEW,
+    Config,
+    Watched,
+    board_files,
+    boards,
+    files,
+    generated_files,
+    grafana_files,
+    prometheus_files,
+    receiver_files,
+    runbook_files,
+    shipped_files,
+)
 
 DEFAULT = generated_files(Config())
 PARTS = {

@@ -11,11 +11,9 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from ragtrace_dashboards.alerts import alerts
-from ragtrace_dashboards.config import Config
+from ragtrace_dashboards import Config, alerts, runbook_files
 from ragtrace_dashboards.drift_rule.blind import POWER_Z
 from ragtrace_dashboards.drift_rule.windows import WANDER_FACTOR
-from ragtrace_dashboards.runbook_files import runbook_files
 from tests.monitoring.drift_worlds.named_worlds import VOLUMES
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,10 +8,7 @@ import re
 import pytest
 import yaml
 
-from ragtrace_dashboards.boards import board_files
-from ragtrace_dashboards.config import Config
-from ragtrace_dashboards.export import files
-from ragtrace_dashboards.rule_files import prometheus_files
+from ragtrace_dashboards import Config, board_files, files, prometheus_files
 
 CONFIGS = {"default": Config(), "demo": Config.demo()}
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")  # RFC 1123

@@ -7,8 +7,9 @@ import copy
 import pytest
 
 from ragtrace import semconv
-from ragtrace_dashboards.boards import OMITTED, boards
-from ragtrace_dashboards.config import PANELS, Config
+from ragtrace_dashboards import Config, boards
+from ragtrace_dashboards.boards import OMITTED
+from ragtrace_dashboards.config import PANELS
 from tests.dashboards import lint
 from tests.dashboards.promql import asked, filled
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import pytest
 
 from ragtrace import semconv
-from ragtrace.stats.intervals import Sums, mean_interval, wilson
-from ragtrace.stats.shares import WeightSums, mean_whatever_is_missing, share_changes, weighted_shares
-from ragtrace_dashboards.boards import boards
-from ragtrace_dashboards.config import LOWER_IS_BETTER, Config
-from ragtrace_dashboards.expressions import SERIES, Sample, interval_end
-from ragtrace_dashboards.groups import recording_groups
+from ragtrace.stats import (
+    Sums,
+    WeightSums,
+    mean_interval,
+    mean_whatever_is_missing,
+    share_changes,
+    weighted_shares,
+    wilson,
+)
+from ragtrace_dashboards import LOWER_IS_BETTER, SERIES, Config, Sample, boards, interval_end, recording_groups
 from tests.dashboards import lint
 from tests.dashboards.month import AN_HOUR, DAY, Month
 from tests.dashboards.promql import filled

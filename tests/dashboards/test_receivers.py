@@ -16,10 +16,18 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import alerting
 from slack_sdk.models.attachments import Attachment
 
-from ragtrace_dashboards.alerts import Severity, alerts
-from ragtrace_dashboards.config import Config
-from ragtrace_dashboards.receivers import ALERTMANAGER, CONTACT_POINTS, POLICIES, TEMPLATE, receiver_files
-from ragtrace_dashboards.receivers.routing import ROUTES, chosen
+from ragtrace_dashboards import (
+    ALERTMANAGER,
+    CONTACT_POINTS,
+    POLICIES,
+    ROUTES,
+    Config,
+    Severity,
+    alerts,
+    receiver_files,
+)
+from ragtrace_dashboards.receivers import TEMPLATE
+from ragtrace_dashboards.receivers.routing import chosen
 from tests.dashboards.receiving import (
     KEY,
     PAGERDUTY,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ragtrace_dashboards.config import Config, duration
-from ragtrace_dashboards.groups import recording_groups
+from ragtrace_dashboards import Config, duration, recording_groups
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "recording-rules.md"
 

@@ -13,15 +13,22 @@ import pytest
 import yaml
 
 from ragtrace import errors
-from ragtrace.cli.main import COMMANDS
+from ragtrace.cli import COMMANDS
 from ragtrace.semconv import METRICS
-from ragtrace.settings import variables
-from ragtrace_dashboards.alerts import alerts
-from ragtrace_dashboards.config import DRIFT_ALERTS, Config, Watched, duration
-from ragtrace_dashboards.export import files
-from ragtrace_dashboards.groups import recording_groups
-from ragtrace_dashboards.rule_files import ANCHOR, links
-from ragtrace_dashboards.runbook_files import INDEX, RULE_FIELDS, filled, in_words, runbook_files, template
+from ragtrace.settings import TABLE
+from ragtrace_dashboards import (
+    ANCHOR,
+    DRIFT_ALERTS,
+    Config,
+    Watched,
+    alerts,
+    duration,
+    files,
+    recording_groups,
+    runbook_files,
+)
+from ragtrace_dashboards.rule_files import links
+from ragtrace_dashboards.runbook_files import INDEX, RULE_FIELDS, filled, in_words, template
 from tests.command_line import parsed
 from tests.dashboards.promql import asked
 from tests.monitoring.promtool import tool
@@ -163,16 +170,15 @@ def test_the_question_for_windows_shows_each_that_fires(tmp_path):
 @pytest.mark.parametrize("name", ALERTS)
 def test_names_in_the_text_exist(name):
     quoted = set(re.findall(r"`([^`\n]+)`", prose(PAGES[name])))
-    settings = {it[0] for it in variables()}
     fields = set(Config.__dataclass_fields__)
     reasons = {it.reason for it in vars(errors).values() if isinstance(it, type) and hasattr(it, "reason")}
     for word in quoted:
         if word.startswith("ragtrace_"):
             assert word.partition("=")[0] in SERIES | LABELS, word
         elif word.startswith("judge_"):
-            assert word in settings | reasons, word
+            assert word in TABLE.keys() | reasons, word
         elif word.endswith(("_share", "_rate", "_rates", "_rules", "_s", "_drop", "_day", "_million")):
-            assert word in settings | fields, word
+            assert word in TABLE.keys() | fields, word
 
 
 def commands():

@@ -21,9 +21,16 @@ import pytest
 import yaml
 
 from ragtrace import semconv
-from ragtrace_dashboards.boards import board_files
-from ragtrace_dashboards.config import Config
-from ragtrace_dashboards.rule_files import ALERTING, BOARDS_PATH, DATASOURCES, GROUPS, PROVIDER, prometheus_files
+from ragtrace_dashboards import (
+    ALERTING,
+    BOARDS_PATH,
+    DATASOURCES,
+    GROUPS,
+    PROVIDER,
+    Config,
+    board_files,
+    prometheus_files,
+)
 from tests.command_line import parsed
 
 REPOSITORY = Path(__file__).parents[2]

@@ -47,7 +47,14 @@ CASES: dict[str, dict[str, Any]] = {
         "judge": {"name": "openai:local", "keyless": True, "baseUrl": "http://judge.models:8000/v1"},
     },
     "no-limit": {"serve": TOKEN, "judge": {"budgetUsdPerDay": 0, "unlimited": True}},
-    "embedder": {"serve": TOKEN, "settings": {"RAGTRACE_EMBEDDER": "openai:text-embedding-3-small"}},
+    "embedder": {
+        "serve": TOKEN,
+        "settings": {
+            "RAGTRACE_EMBEDDER": "openai:text-embedding-3-small",
+            "RAGTRACE_JUDGE_RPM": "60",
+            "RAGTRACE_JUDGE_TPM": "0",
+        },
+    },
     "hpa-lag": {
         "worker": {"enabled": True, "autoscaling": {"mode": "hpa", "hpa": {"metric": "lag"}}},
         "kafka": KAFKA,
@@ -109,7 +116,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a wrong mode": ({"worker": {"autoscaling": {"mode": "vpa"}}}, "mode"),
     "no token": ({}, "serve.token.existingSecret: the receiver listens on 0.0.0.0"),
     "no limit by accident": ({"judge": {"budgetUsdPerDay": 0}}, "judge.budgetUsdPerDay: 0 means no limit"),
-    "a share of one's own": ({"settings": {"RAGTRACE_BUDGET_SHARE": "1"}}, "settings.RAGTRACE_BUDGET_SHARE: the chart sets it"),
+    "a budget of one's own": ({"settings": {"RAGTRACE_BUDGET_USD_PER_DAY": "1"}}, "settings.RAGTRACE_BUDGET_USD_PER_DAY: the chart sets it"),
     "no time to end": ({"worker": {"terminationGracePeriodSeconds": 30}}, "terminationGracePeriodSeconds"),
     "a short digest": ({"image": {"digest": "sha256:abc"}}, "digest"),
 }  # fmt: skip

@@ -25,7 +25,7 @@ def test_a_sink_of_the_page_gets_its_address_its_keys_and_its_way_out() -> None:
     found = manifests(render([sink | {"serve": TOKEN}])[0])
     (deployment,) = of_kind(found, "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    (address,) = [one["value"] for one in container["env"] if one["name"] == "RAGTRACE_LANGFUSE_ENDPOINT"]
+    (address,) = [one["value"] for one in container["env"] if one["name"] == "LANGFUSE_BASE_URL"]
     assert address.startswith("https://")
     assert container["envFrom"] == [{"secretRef": {"name": "langfuse"}}]
     (policy,) = of_kind(found, "NetworkPolicy")

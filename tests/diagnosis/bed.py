@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from langchain_core.documents import Document
@@ -11,6 +11,7 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from msgspec.structs import replace
 
 from ragtrace.capture import Recorder
 from ragtrace_langchain import RagtraceHandler
@@ -20,8 +21,7 @@ from tests.kept import Keeper
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragtrace.model import RagRecord
-    from ragtrace.model.diagnosis import Verdict
+    from ragtrace.model import RagRecord, Verdict
 
 Fault = Literal[
     "healthy",

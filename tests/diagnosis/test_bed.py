@@ -9,24 +9,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from ragtrace.judges.kinds import JudgeParameters
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.offline.embedder import OverlapEmbedder
-from ragtrace.judges.registry import make_judge
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
-from ragtrace.model.diagnosis import STAGES, VERDICTS, verdict_of
+from ragtrace.judges import JudgeParameters, LLMJudge, OverlapEmbedder, make_judge
+from ragtrace.metrics import EvalContext, evaluate, select
+from ragtrace.model import STAGES, VERDICTS, verdict_of
 from ragtrace.settings import DEFAULT_METRICS
 from tests.diagnosis.bed import FAULTS, SOUND, VARIANTS, Case, Fault, Variant, captured, cases, of_variant
 from tests.diagnosis.world import ErringJudge, RewordingJudge, WorldJudge
-from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completion
+from tests.guards.judge_server import Answer, JudgeServer, completion
 
 if TYPE_CHECKING:
-    from ragtrace.judges.base import Judge
-    from ragtrace.model import MetricResult, RagRecord
-    from ragtrace.model.diagnosis import Stage, Verdict
-    from tests.unit.judges.openai.judge_server import Request
+    from ragtrace.judges import Judge
+    from ragtrace.model import MetricResult, RagRecord, Verdict
+    from ragtrace.model.diagnosis import Stage
+    from tests.guards.judge_server import Request
 
 PAGE = Path(__file__).parents[2] / "docs" / "concepts" / "diagnosis.md"
 BEGIN, END = "<!-- bed: held by tests/diagnosis/test_bed.py -->\n", "<!-- bed: end -->\n"

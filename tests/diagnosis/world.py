@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.judges.llm.chat import ChatReply
+from ragtrace.judges import ChatReply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

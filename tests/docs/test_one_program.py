@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from docs.blocks import ROOT, blocks_of
-from ragtrace.metrics.registry import all_metrics
+from ragtrace.metrics import all_metrics
 from tests.docs import code_blocks
 from tests.docs.test_code_blocks import LIMIT_S, _environment
 

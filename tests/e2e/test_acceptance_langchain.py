@@ -17,7 +17,6 @@ from tests.regressions.seen import (
 
 WIRE_BYTES = [  # by what is written
     pytest.param({"content": "full"}, 62_000, id="full"),
-    pytest.param({"content": "full", "prompt_content": "reference"}, 53_000, id="references"),
     pytest.param({"content": "none"}, 10_000, id="none"),
 ]
 

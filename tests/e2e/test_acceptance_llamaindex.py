@@ -76,7 +76,6 @@ async def cancelled():
     ("settings", "most"),
     [
         pytest.param({"content": "full"}, 62_000, id="full"),
-        pytest.param({"content": "full", "prompt_content": "reference"}, 53_000, id="references"),
         pytest.param({"content": "none"}, 10_000, id="none"),
     ],
 )

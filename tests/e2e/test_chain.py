@@ -209,9 +209,10 @@ def test_the_same_through_a_real_receiver(
     with OtlpReceiver(protocol) as receiver:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.endpoint)
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+        monkeypatch.setenv("OTEL_SERVICE_NAME", "shop")
         for signal in ("TRACES", "METRICS", "LOGS"):
             monkeypatch.delenv(f"OTEL_{signal}_EXPORTER", raising=False)
-        service.configure(sample_rate=1.0, content="full", metrics=METRICS, service_name="shop")
+        service.configure(sample_rate=1.0, content="full", metrics=METRICS)
         assert ask(chain) == ANSWER
         assert service.flush(30)
         spans = {span.name: span for span in receiver.spans}

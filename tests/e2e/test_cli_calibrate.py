@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ragtrace.cli.main import main
-from tests.unit.judges.openai.judge_server import Answer, JudgeServer, Request, completion
+from ragtrace.cli import main
+from tests.guards.judge_server import Answer, JudgeServer, Request, completion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +104,6 @@ def test_a_file_with_labels_on_some_lines(tmp_path: Path, capsys: pytest.Capture
     assert (mean["labelled"], mean["unlabelled"]) == (80, 120)
     assert alone["value"] == 60 / 80
     assert mean["high"] - mean["low"] < alone["high"] - alone["low"]
-    assert report["batch_gate"] is None
     shown = capsys.readouterr().out
     assert "200 records: 200 ok; 80 labelled" in shown
     assert "label mean, corrected" in shown
@@ -274,7 +273,7 @@ def test_labels_of_two_scales_name_both_lines(tmp_path: Path, capsys: pytest.Cap
         (["--label", "faithful", "--k-values", "x"], "write whole numbers"),
         (["--label", "faithful", "--metric", "p_at_k@5", "--k-values", "3,1"], "K 5 is not computed"),
         (["--label", "faithful", "--metric", "p_at_k@x"], "write K as a whole number, for example p_at_k@5"),
-        (["--label", "faithful", "--metric", "p_at_k@0"], "must be positive whole numbers"),
+        (["--label", "faithful", "--metric", "p_at_k@0"], "metric_options_k_values=(0,) must be above 0"),
         (["--label", "faithful", "--metric", "mrr@3"], "mrr has no cut-off; write mrr"),
         ([], "--label"),
     ],
@@ -320,25 +319,19 @@ def test_a_pipe_is_refused_as_it_can_be_read_once_alone(tmp_path: Path) -> None:
 
 
 @contextmanager
-def judge(batch_shift: int = 0, delay_s: float = 0.0) -> Iterator[tuple[str, list[int]]]:
-    """A model that grades passages by the number they hold, and shifts the grades of batches."""
+def judge(delay_s: float = 0.0) -> Iterator[tuple[str, list[int]]]:
+    """A model that grades passages by the number they hold, and how many it was shown in each call."""
     sizes: list[int] = []
 
     def graded(asked: Request) -> Answer:
         found = re.findall(r'"(\d+)":\s*"worth (\d)', asked.body["messages"][-1]["content"])
         sizes.append(len(found))
-        shift = batch_shift if len(found) > 1 else 0
         time.sleep(delay_s)
-        grades = [{"id": int(i), "grade": min(5, int(worth) + shift)} for i, worth in found]
+        grades = [{"id": int(i), "grade": int(worth)} for i, worth in found]
         return Answer(200, completion({"grades": grades}))
 
-    made = JudgeServer()
-    made.always = graded
-    made.start()
-    try:
+    with JudgeServer(graded) as made:
         yield made.url, sizes
-    finally:
-        made.stop()
 
 
 def graded_rows(n: int) -> list[dict[str, Any]]:
@@ -352,38 +345,23 @@ def graded_rows(n: int) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.parametrize(("shift", "verdict"), [(0, "passed"), (1, "failed")])
-def test_the_batch_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str], shift: int, verdict: str) -> None:
-    path = write(tmp_path / "in.jsonl", graded_rows(30))
-    with judge(batch_shift=shift) as (url, sizes):
-        report = reported(path, "--label", "useful", "--metric", "p_at_k", "--judge", "openai:m", "--base-url", url)
-    gate = report["batch_gate"]
-    assert gate["verdict"] == verdict
-    assert gate["pairs"] == 200
-    assert sizes.count(1) == 200, "25 records of 8 passages, one by one"
-    assert (gate["mean_shift"]["value"] > 0.5) == bool(shift)
-    assert ("RAGTRACE_GRADE_BATCH=1" in capsys.readouterr().out) == bool(shift)
-    assert report["figures"]["pearson"]["value"] == (
-        pytest.approx(1.0) if not shift else pytest.approx(0.7, abs=0.3)
-    )
-
-
-def test_a_gate_without_enough_pairs_says_so_and_none_is_asked_where_there_are_no_batches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write(tmp_path / "in.jsonl", graded_rows(12))
+def test_the_judge_gives_the_grades_whatever_labels_a_line_brings(tmp_path: Path) -> None:
+    rows = graded_rows(30)
+    for row in rows:
+        row["labels"] = {passage["id"]: 1 for passage in row["contexts"]}
+    path = write(tmp_path / "in.jsonl", rows)
     with judge() as (url, sizes):
-        args = ("--label", "useful", "--metric", "p_at_k", "--judge", "openai:m", "--base-url", url)
-        gate = reported(path, *args)["batch_gate"]
-        assert gate["verdict"] == "unverified"
-        assert gate["advice"].startswith("96 pairs are too few, 200 are needed")
-        sizes.clear()
-        assert reported(path, *args, "--gate-pairs", "0")["batch_gate"]["pairs"] == 0
-        assert 1 not in sizes
-        monkeypatch.setenv("RAGTRACE_GRADE_BATCH", "1")
-        sizes.clear()
-        assert reported(path, *args)["batch_gate"] is None
-        assert sizes == [1] * 96
+        report = reported(path, "--label", "useful", "--metric", "p_at_k", "--judge", "openai:m", "--base-url", url)
+    assert sizes == [8] * 30
+    assert report["figures"]["pearson"]["value"] == pytest.approx(1.0)
+
+
+def test_labels_are_read_by_a_metric_that_asks_no_judge_for_grades(tmp_path: Path) -> None:
+    rows = [{**row, "labels": {passage["id"]: 4 for passage in row["contexts"]}} for row in graded_rows(12)]
+    path = write(tmp_path / "in.jsonl", rows)
+    with judge() as (url, sizes):
+        report = reported(path, "--label", "useful", "--metric", "ra_nwg", "--judge", "openai:m", "--base-url", url)
+    assert (report["states"], sizes) == ({"ok": 12}, [])
 
 
 @pytest.mark.slow
@@ -410,7 +388,6 @@ def test_ctrl_c_keeps_what_is_scored(tmp_path: Path) -> None:
         report = reported(path, "--label", "useful", *args)
     assert out.read_bytes().startswith(kept)
     assert report["records"] == 40
-    assert report["batch_gate"]["verdict"] == "passed"
 
 
 # The labelled data beside the checkout

@@ -205,7 +205,7 @@ def test_a_missing_extra_is_named_before_anything_is_read(tmp_path: Path) -> Non
     script = (
         "import sys, importlib.util as u\nfind = u.find_spec\n"
         "u.find_spec = lambda name, *rest: None if name == 'matplotlib' else find(name, *rest)\n"
-        "from ragtrace.cli.main import main\n"
+        "from ragtrace.cli import main\n"
         f"sys.exit(main(['compare', {str(tmp_path / 'none.jsonl')!r}, '--plot', {str(tmp_path / 'a.png')!r}]))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ragtrace.cli.main import main
-from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completion
+from ragtrace.cli import main
+from tests.guards.judge_server import Answer, JudgeServer, Request, completion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,13 +27,11 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[JudgeServer]:
-    made = JudgeServer()
-    made.always = lambda request: Answer(
-        body=completion({"attempted": True, "reason": "", "grade": GRADES[request.body["model"]]})
-    )
-    made.start()
-    yield made
-    made.stop()
+    def graded(request: Request) -> Answer:
+        return Answer(body=completion({"attempted": True, "reason": "", "grade": GRADES[request.body["model"]]}))
+
+    with JudgeServer(graded) as made:
+        yield made
 
 
 @pytest.fixture
@@ -69,8 +67,8 @@ def test_a_panel_from_the_environment(path: Path, server: JudgeServer, monkeypat
         "JUDGE": "openai:kind,openai:strict",
         "JUDGE_BASE_URL": server.url,
         "JUDGE_REPEATS": "2",
-        "LENGTH_DEBIAS": "off",
-        "THRESHOLD_1TO5": "4",
+        "METRIC_OPTIONS_LENGTH_DEBIAS": "off",
+        "METRIC_OPTIONS_THRESHOLD_1TO5": "4",
     }.items():
         monkeypatch.setenv(f"RAGTRACE_{name}", value)
     grade = scored(path)["faithfulness_1to5"]
@@ -85,7 +83,10 @@ def test_a_panel_from_the_environment(path: Path, server: JudgeServer, monkeypat
         (["--judge", "openai:kind,,openai:strict"], "a name is missing"),
         (["--judge", "openai:kind,openai:kind"], "holds openai:kind twice"),
         (["--judge-repeats", "3"], "'overlap' never changes its mind"),
-        (["--judge", "openai:kind", "--judge-repeats", "21"], "judge_repeats=21 must lie between 1 and 20"),
+        (
+            ["--judge", "openai:kind", "--judge-repeats", "21"],
+            "Invalid value for '--judge-repeats': Input should be less than or equal to 20",
+        ),
         (["--judge", "openai:kind", "--consensus", "median"], "taken over several judges"),
         (["--judge", "openai:kind", "--consensus", "vote"], "consensus='vote' is not valid"),
     ],

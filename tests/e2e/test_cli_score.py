@@ -16,17 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ragtrace.model.schema import SCHEMA
+from ragtrace.model import SCHEMA
 from tests.command_line import environment
 from tests.command_line import ran as ragtrace
-from tests.process.observing import until
-from tests.unit.judges.openai.judge_server import JudgeServer, refusal
+from tests.guards.processes import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 COMMAND = [sys.executable, "-m", "ragtrace"]
-KEY = "sk-never-to-be-seen-4711"
 
 
 def record(i: int, **more: Any) -> dict[str, Any]:
@@ -158,7 +156,7 @@ def test_broken_lines_are_reported_counted_and_the_rest_is_scored(tmp_path: Path
     said = done.stderr.decode()
     for number in (2, 5, 6, 7, 8, 9, 10, 12):
         assert f"\n{path}:{number}: " in f"\n{said}"
-    assert "field 'answer' must be a text, got a number" in said
+    assert "field 'answer': expected `str | null`, got `int`" in said
     assert "3 scored, 8 broken" in said
     assert "Traceback" not in said
 
@@ -225,7 +223,6 @@ def test_a_damaged_gzip_file_is_scored_up_to_the_damage(tmp_path: Path, damage: 
         (["--judge", "overlpa"], "did you mean 'overlap'"),
         (["--grading", "umbrla"], "did you mean 'umbrela'"),
         (["--grading", "umbrela"], "judge 'overlap' grades on direct5 alone"),
-        (["--unfused"], "judge 'overlap' has no unfused form"),
         (["--judge", "openai:m"], "OPENAI_API_KEY"),
         (["--judge", "openai"], "openai:MODEL"),
         (["--embedder", "overlp"], "did you mean 'overlap'"),
@@ -439,27 +436,12 @@ def test_a_file_without_anything_to_judge_is_no_failure_of_the_judge(tmp_path: P
         assert done.returncode == 0, done.stderr
 
 
-def test_the_key_is_seen_nowhere(tmp_path: Path) -> None:
-    path, out = write(tmp_path / "in.jsonl", [record(1)]), tmp_path / "out.jsonl"
-    server = JudgeServer()
-    server.always = lambda asked: refusal(401, f"Incorrect API key: {asked.headers['authorization']}")
-    server.start()
-    args = ["--judge", "openai:m", "--base-url", server.url, "--metrics", "faithfulness"]
-    done = ragtrace("score", path, *args, "--out", out, OPENAI_API_KEY=KEY)
-    server.stop()
-    shown = ragtrace("settings", OPENAI_API_KEY=KEY)
-    assert rows(out)[0]["scores"]["faithfulness"]["state"] == "error"
-    for text in (done.stdout, done.stderr, out.read_bytes(), shown.stdout):
-        assert text is not None
-        assert KEY.encode() not in text
-
-
 # Sizes
 
 
 MEASURE = """
 import resource, sys
-from ragtrace.cli.main import main
+from ragtrace.cli import main
 status = main(sys.argv[1:])
 print(status, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)
 """
@@ -499,7 +481,7 @@ def test_schema_metrics_version(tmp_path: Path) -> None:
 
 def test_the_version_is_told_without_loading_what_scores() -> None:
     probe = (
-        "import sys; from ragtrace.cli.main import main\n"
+        "import sys; from ragtrace.cli import main\n"
         "try: main(['--version'])\nexcept SystemExit: pass\n"
         "print(sorted({'numpy', 'openai', 'pydantic', 'langchain_core', 'rich', 'opentelemetry.sdk'} & set(sys.modules)))"
     )
@@ -536,7 +518,7 @@ def test_many_broken_lines_are_counted_beyond_the_first_ten(tmp_path: Path) -> N
     done = ragtrace("score", path, "--metrics", "faithfulness")
     said = done.stderr.decode()
     assert done.returncode == 1
-    assert said.count(": field 'query' must be a text") == 10
+    assert said.count(": field 'query': expected `str | null`") == 10
     assert f"{path}: 30 more broken lines\n" in said
     assert "1 scored, 40 broken" in said
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completion
+from tests.guards.judge_server import Answer, JudgeServer, completion
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,20 +15,16 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 import pytest
+from msgspec.structs import replace
 
-from ragtrace.demo.incident import Incident
-from ragtrace.demo.options import DemoOptions
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
-from ragtrace.model.codec import record_from_json
-from ragtrace.model.standing import standing_by, standing_of
+from ragtrace.demo import DemoOptions, Incident
+from ragtrace.judges import OverlapJudge
+from ragtrace.metrics import EvalContext, evaluate, select
+from ragtrace.model import record_from_json, standing_by, standing_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -196,9 +192,7 @@ def test_ctrl_c_ends_cleanly_and_keeps_the_file(tmp_path: Path) -> None:
 
 
 def test_a_missing_langchain_is_one_line_that_names_the_extra(tmp_path: Path) -> None:
-    hidden = (
-        "import sys; sys.modules['langchain_core'] = None; from ragtrace.cli.main import main; sys.exit(main())"
-    )
+    hidden = "import sys; sys.modules['langchain_core'] = None; from ragtrace.cli import main; sys.exit(main())"
     out = tmp_path / "demo.jsonl"
     status, said = run([sys.executable, "-c", hidden, "demo", "--out", str(out)])
     assert status == 2

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ragtrace import semconv
-from ragtrace.stores.sqlite import SqliteStore
 from ragtrace.testing.otlp import OtlpReceiver, attributes_of
+from tests import make
+from tests.guards.judge_server import Answer, JudgeServer, Request, completion
 from tests.unit.judges.llm.obedient import Reply, parted
-from tests.unit.judges.openai.judge_server import Answer, JudgeServer, Request, completion
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,7 +116,7 @@ def run(tmp_path: Path, server: JudgeServer, receiver: OtlpReceiver, application
 def check(tmp_path: Path, receiver: OtlpReceiver, workflows: dict[str, int]) -> None:
     """Each run has its spans, its scores in the store and in its events, and the metrics count them."""
     runs = sum(workflows.values())
-    store = SqliteStore(tmp_path / "ragtrace.db")
+    store = make.store(tmp_path / "ragtrace.db")
     found = [(row["metric"], row["state"], row["value"], row["reason"]) for row in store.rows()]
     store.close()
     states = {metric: [state for name, state, *_ in found if name == metric] for metric in METRICS}

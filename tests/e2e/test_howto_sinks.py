@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+from msgspec.structs import replace
+
 from ragtrace.settings import Settings, unknown_variables
-from ragtrace.sinks.base import sinks_of
-from ragtrace.sinks.webhook import WebhookSink
+from ragtrace.sinks import WebhookSink, sinks_of
 from tests.command_line import environment
 from tests.e2e.howto import blocks
 from tests.unit.sinks.scores import RECORD, score
@@ -56,11 +57,13 @@ def test_slack_gets_the_lines_that_the_page_shows() -> None:
     assert told[0].split(",")[0] == title.split(",")[0]
 
 
-def test_the_variables_make_the_sinks() -> None:
+def test_the_variables_make_the_sinks(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, block in zip(("langfuse", "mlflow", "webhook"), blocks(PAGE, "sh"), strict=True):
         variables = {
             key: quoted or plain for key, quoted, plain in re.findall(r"([A-Z_]+)=(?:'([^']*)'|(\S+))", block)
         }
         assert not unknown_variables(variables)
-        (sink,) = sinks_of([name], Settings.resolve({}, variables))
+        for key, value in variables.items():
+            monkeypatch.setenv(key, value)
+        (sink,) = sinks_of(Settings.resolve({}, variables).sinks)
         assert type(sink).__name__.lower() == f"{name}sink"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragtrace.stores.sqlite import SqliteStore
+from tests import make
 from tests.e2e.howto import FOLDER, run_python
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def test_a_rating_of_a_chain_s_answer_stands_in_the_trace_of_its_scores(page: Pa
     found = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     (snippet,) = [code for code in found if "ragtrace.feedback(run.trace_id" in code]
     run_python(CHAIN + snippet + END, tmp_path)
-    store = SqliteStore(tmp_path / "store")
+    store = make.store(tmp_path / "store")
     rows = list(store.rows())
     store.close()
     assert sorted((row["source"], row["metric"], row["state"]) for row in rows) == [

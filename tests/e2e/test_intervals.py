@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 import ragtrace
 from ragtrace import semconv
-from ragtrace.stats.intervals import cluster_sums, clustered_interval
+from ragtrace.stats import cluster_sums, clustered_interval
 from tests.process.observing import SeededIds, providers
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]

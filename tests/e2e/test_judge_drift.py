@@ -13,9 +13,9 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 import ragtrace
 from ragtrace import semconv
-from ragtrace.cli.main import main
+from ragtrace.cli import main
 from ragtrace.service import current
-from tests.unit.judges.openai.judge_server import Answer, JudgeServer, Request, completion
+from tests.guards.judge_server import Answer, JudgeServer, Request, completion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.command_line import environment as bare
-from tests.process.observing import QUIET, ROOT, closed_port, environment, ran, until
-from tests.process.test_app_servers import get, is_up
+from tests.guards.judge_server import Answer, completion, refusal
+from tests.guards.processes import closed_port, got, is_up, until
+from tests.process.observing import QUIET, ROOT, environment, ran
 from tests.process.test_limits_wired import GOOD
-from tests.unit.judges.openai.judge_server import Answer, completion, refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.unit.judges.openai.judge_server import JudgeServer
+    from tests.guards.judge_server import JudgeServer
 
 KEY = "sk-a-secret-of-the-judge"
 DOCTOR = "`ragtrace doctor` asks the judge one question"
+DOCTOR_TOO = (401, 404)  # says the same sentence of them as the application
 WAITING = "sampled runs wait without a score and are tried again"
 WITHIN_S = 5.0
 BELOW_ONE = "one call of the judge may take more than the budget of a day: raise budget_usd_per_day or"
@@ -106,6 +107,9 @@ def test_an_application_says_once_and_soon_why_it_has_no_scores(
     assert "Where is the lab?" not in text
     assert "Traceback" not in done.stderr
     assert text.count("\n") == 0
+    if answer in DOCTOR_TOO:
+        why = text.removeprefix("ragtrace: ").partition(";")[0]
+        assert examined(**judge(judge_server)).startswith(f"fail  judge         {why}")
 
 
 @pytest.mark.slow
@@ -124,7 +128,7 @@ def test_under_gunicorn_each_process_says_it_once(judge_server: JudgeServer, opt
         deadline = time.monotonic() + 60.0
         with ThreadPoolExecutor(8) as pool:
             while len(pids) < 4 and time.monotonic() < deadline:
-                pids |= {pid for _, pid in pool.map(lambda n: get(port, f"/{n}"), range(40))}
+                pids |= {pid for _, pid in pool.map(lambda n: got(port, f"/{n}"), range(40))}
         time.sleep(WITHIN_S)
     finally:
         server.send_signal(signal.SIGTERM)
@@ -283,16 +287,6 @@ def examined(**env: str) -> str:
     assert KEY not in done.stdout + done.stderr
     (line,) = [line for line in done.stdout.splitlines() if re.match(r"\w+ +judge ", line)]
     return line
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("status", [401, 404])
-def test_doctor_says_the_same_sentence_as_the_application(judge_server: JudgeServer, status: int) -> None:
-    judge_server.always = lambda _: refusal(status, "no")
-    done = ran("-m", "tests.e2e.judged_app", "3", "1", **judge(judge_server))
-    ((_, live),) = told(done.stderr)
-    why = live.removeprefix("ragtrace: ").partition(";")[0]
-    assert examined(**judge(judge_server)).startswith(f"fail  judge         {why}")
 
 
 @pytest.mark.slow

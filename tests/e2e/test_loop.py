@@ -19,13 +19,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import ragtrace
 import ragtrace_langchain
-from ragtrace.judges import registry
-from ragtrace.judges.llm.chat import ChatReply
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.scoring.canary.canaries import Canaries
+from ragtrace.judges import ChatReply, LLMJudge, registry
+from ragtrace.scoring import Canaries
 from ragtrace.service import current
+from tests.guards.judge_server import Answer, JudgeServer, Request, completion
 from tests.unit.judges.llm.obedient import Reply, parted
-from tests.unit.judges.openai.judge_server import Answer, JudgeServer, Request, completion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -194,7 +192,7 @@ async def test_canaries_are_not_captured_either(
 def test_a_run_inside_own_work_costs_no_span_and_one_after_it_does(
     service: Any, tracers: TracerProvider, exporter: InMemorySpanExporter
 ) -> None:
-    from ragtrace.capture.suppression import own_work
+    from ragtrace.capture import own_work
 
     configure(tracers)
     with own_work(), ragtrace.query("inside") as run:

@@ -54,19 +54,3 @@ async def test_it_listens_on_loopback(tmp_path: Path) -> None:
             assert overview.structured_content["runs"] == 40  # type: ignore[index]
         finally:
             server.terminate()
-
-
-@pytest.mark.parametrize(
-    ("args", "said"), [(["-"], "talks over standard input"), (["none.jsonl"], "none.jsonl: there is no such file")]
-)
-def test_a_wrong_source_is_one_line(args: list[str], said: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "ragtrace", "mcp", *args],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragtrace.telemetry.setup.providers import providers
+from ragtrace.telemetry import providers
 from ragtrace.testing.otlp import OtlpReceiver
 
 

@@ -18,7 +18,7 @@ import ragtrace
 from ragtrace.capture import internal_errors
 from ragtrace.errors import ConfigError
 from ragtrace.service import current
-from ragtrace.sinks.langfuse import LangfuseSink
+from ragtrace.sinks import LangfuseSink
 from tests.process.observing import QUIET, providers
 from tests.unit.sinks.server import Scripted
 
@@ -118,7 +118,7 @@ def test_configure_again_replaces_the_settings_behind_a_kept_recorder(service: A
         ({"contents": "full"}, "did you mean 'content'?"),
         ({"metrics": [5]}, "metrics"),
         ({"metrics": 5}, "metrics=5 is not a list"),
-        ({"k_values": 3}, "k_values=3 is not a list"),
+        ({"metric_options": {"k_values": 3}}, "k_values=3 is not a list"),
         ({"metric_rates": 5}, "metric_rates=5 is not a list"),
         ({"sampling_rules": 5}, "sampling_rules=5 is not a list"),
         ({"spool": 5}, "spool=5"),
@@ -216,7 +216,7 @@ print("served", ragtrace.flush(1))
     [
         (
             "sys",
-            "ragtrace, ragtrace.capture, ragtrace.model, ragtrace.semconv, ragtrace.settings",
+            "ragtrace, ragtrace.capture, ragtrace.model, ragtrace.semconv, ragtrace.modes",
             ["openai", "numpy", "pydantic", "sqlite3", "rich", "opentelemetry", "httpx", "asyncio"],
         ),
         (
@@ -273,8 +273,8 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 def test_the_public_names() -> None:
     assert sorted(ragtrace.__all__) == [
-        "BudgetOptions", "DriftOptions", "EvalContext", "JudgeOptions", "MetricResult", "MetricSpec", "Output", "Passage", "RagRecord",
-        "Score", "ServerOptions", "StoreOptions", "__version__", "batch", "configure", "display", "feedback", "flush", "metric", "query", "recorder", "shutdown",
+        "EvalContext", "MetricResult", "MetricSpec", "Output", "Passage", "RagRecord",
+        "Score", "__version__", "batch", "configure", "display", "feedback", "flush", "metric", "query", "recorder", "shutdown",
     ]  # fmt: skip
     assert all(getattr(ragtrace, name) is not None for name in ragtrace.__all__)
 

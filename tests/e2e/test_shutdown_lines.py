@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragtrace.service.shutdown_report import ShutdownReport
+from ragtrace.service import ShutdownReport
 from ragtrace.testing.otlp import OtlpReceiver
 from tests.process.observing import QUIET, ran
 

@@ -11,19 +11,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from ragtrace.cli.main import main
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
-from ragtrace.model import Labels, MetricResult, Passage, Pool, RagRecord, Score, ScoreKey
-from ragtrace.model.claims import INVENTED
-from ragtrace.model.codec import record_to_json, score_to_json
-from ragtrace.model.diagnosis import FAILURES, STAGES, VERDICTS
-from ragtrace.sinks.console import ConsoleSink
-from ragtrace.views.source import Views
+from ragtrace.cli import main
+from ragtrace.judges import LLMJudge, OverlapJudge, ScriptedChat
+from ragtrace.metrics import EvalContext, evaluate, select
+from ragtrace.model import (
+    FAILURES,
+    INVENTED,
+    STAGES,
+    VERDICTS,
+    Labels,
+    MetricResult,
+    Pool,
+    RagRecord,
+    record_to_json,
+    score_to_json,
+)
+from ragtrace.sinks import ConsoleSink
+from ragtrace.views import Views
+from tests import make
 from tests.ui.scored import BEGIN, client_of, write_lines
 from tests.unit.views.scored_runs import emit, open_store
 
@@ -68,10 +73,7 @@ def said(*claims: str, sufficient: bool = True, attempted: bool = True, **more: 
 def pools(retrieved: str, reranked: str | None = None, used: str | None = None) -> tuple[Pool, ...]:
     stages = {"retrieved": retrieved, "reranked": reranked, "used": used}
     return tuple(
-        Pool(
-            stage=stage,  # type: ignore[arg-type]
-            passages=tuple(Passage(id=it, text=TEXTS[it], rank=n) for n, it in enumerate(names.split(), start=1)),
-        )
+        make.pool(*(TEXTS[it] for it in names.split()), ids=names.split(), stage=stage)  # type: ignore[arg-type]
         for stage, names in stages.items()
         if names is not None
     )
@@ -364,8 +366,7 @@ def test_the_console(capsys: pytest.CaptureFixture[str]) -> None:
     found = {}
     for name in NAMES:
         record = CASES[name].record(name)
-        key = ScoreKey(trace_id=record.trace_id, span_id="s", metric="m", version="v")
-        sink.emit(record, [Score(key=key, result=result) for result in results()[name]])
+        sink.emit(record, make.scores(record, *results()[name]))
         text = capsys.readouterr().err
         found[name] = in_text(text[text.index("diagnosis") :].replace(record.query, ""))
     assert found == EXPECTED
@@ -412,7 +413,7 @@ def test_pytest(scored: Path, pytester: pytest.Pytester) -> None:
 
 @pytest.mark.parametrize("kind", ["scored", "store"])
 async def test_mcp(kind: str, request: pytest.FixtureRequest) -> None:
-    from ragtrace.mcp.server import build_server
+    from ragtrace.mcp import build_server
 
     path = request.getfixturevalue(kind)
     views = Views.of_file(path) if kind == "scored" else Views.of_store(path)
@@ -455,7 +456,7 @@ def test_worst_keeps_a_bad_run_of_the_best_value(scored: Path, capsys: pytest.Ca
 
 
 def test_the_scores_of_two_judges_that_disagree_call_no_answer_good() -> None:
-    from ragtrace.model.standing import standing_of
+    from ragtrace.model import standing_of
 
     ok, bad = line("plan-a")["scores"], line("plan-d")["scores"]
     found = standing_of({**ok, "faithfulness": bad["faithfulness"]})

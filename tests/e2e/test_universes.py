@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ragtrace
-from ragtrace.cli.main import main
-from ragtrace.service.runtime import current
-from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completion
+from ragtrace.cli import main
+from ragtrace.service import current
+from tests.guards.judge_server import Answer, JudgeServer, completion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from ragtrace.model import RagRecord, Score
-    from tests.unit.judges.openai.judge_server import Request
+    from tests.guards.judge_server import Request
 
 TEXTS = ["The lab is in Oslo. 5", "The lab is large. 2"]
 
@@ -41,11 +41,8 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[JudgeServer]:
-    made = JudgeServer()
-    made.always = graded
-    made.start()
-    yield made
-    made.stop()
+    with JudgeServer(graded) as made:
+        yield made
 
 
 def scored(path: Path, server: JudgeServer, texts: list[str], *args: str) -> dict[str, Any]:
@@ -120,7 +117,7 @@ def test_labels_are_frozen_from_the_environment(
     [
         ({"GRADE_CACHE": "/no/such/folder/grades.sqlite"}, "grade cache"),
         ({"LABEL_FREEZE": "7"}, "has no labels to freeze"),
-        ({"LABEL_FREEZE": "many"}, "is not a number"),
+        ({"LABEL_FREEZE": "many"}, "is not a whole number"),
         ({"SHADOW_RATE": "5"}, "must lie between"),
     ],
 )

@@ -10,8 +10,8 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 import ragtrace
 from ragtrace import semconv
-from ragtrace.model.diagnosis import VERDICTS
-from ragtrace.stats.shares import WeightSums, weighted_shares
+from ragtrace.model import VERDICTS
+from ragtrace.stats import WeightSums, weighted_shares
 from tests.process.observing import providers
 
 GOOD = {"id": "a", "text": "The lab is in Oslo.", "score": 0.9}

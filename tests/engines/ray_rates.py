@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import sys
 
-from ragtrace.batch.engines import load_engine
+from ragtrace.batch import BatchJob, load_engine, scorer_settings
 from ragtrace.batch.parts import plan
-from ragtrace.batch.table import arguments, scorer_settings
-from ragtrace.batch.work import BatchJob
+from ragtrace.batch.table import arguments
 from ragtrace.settings import Settings
 
 JOBS = 2  # so few calls under way that the judge binds, and not the processors

@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 
-from ragtrace.cli.main import main
+from ragtrace.cli import main
 
 if __name__ == "__main__":  # Dask's workers import this file
     example, *arguments = sys.argv[1:]

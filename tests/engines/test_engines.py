@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragtrace.cli.main import main
+from ragtrace.cli import main
 from tests.engines.parts import ENGINES, begin, engines_python, outputs, ran, rows, write_lines
 from tests.environments import ROOT
 

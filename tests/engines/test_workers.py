@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragtrace.cli.main import main
+from ragtrace.cli import main
 from tests.engines.parts import engines_python, outputs, ran, rows
 from tests.environments import ROOT
 

@@ -22,11 +22,8 @@ import numpy as np
 import ragtrace
 from ragtrace.capture import internal_errors
 from ragtrace.errors import JudgeError
-from ragtrace.judges.limiter import ALLOWANCE_TOKENS
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.openai.client import OpenAIChat, OpenAIEmbedder
-from ragtrace.judges.openai.transport import RetryPolicy
-from ragtrace.scoring.limits import Caps, JudgeLimiter, Prices
+from ragtrace.judges import ALLOWANCE_TOKENS, LLMJudge, OpenAIChat, OpenAIEmbedder, RetryPolicy
+from ragtrace.scoring import Caps, JudgeLimiter, Prices
 from ragtrace.scoring.limits.token_estimate import charged
 from ragtrace.service import current
 from tests.unit.judges.records import parts, record
@@ -35,7 +32,7 @@ from tests.unit.scoring.limits.clocks import HandClock
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from ragtrace.judges.limiter import AttemptResult, JudgeRequest, Permit
+    from ragtrace.judges import AttemptResult, JudgeRequest, Permit
 
 CONNECTIONS = 8
 MOST_REPLY_BYTES = 1_000_001

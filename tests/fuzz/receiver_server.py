@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from ragtrace.capture import internal_errors
-from ragtrace.ingest.receiving import ListenAddress, Receiver, ReceiverLimits
+from ragtrace.ingest import ListenAddress, Receiver, ReceiverLimits
 from tests.unit.ingest.receiving.requests import Kept
 
 TOKEN = "open sesame"

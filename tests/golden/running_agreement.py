@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args
 
-from ragtrace.stats.agreement import Level, krippendorff_alpha
+from ragtrace.stats import Level, krippendorff_alpha
 from tests.golden.running import same
 
 if TYPE_CHECKING:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.metrics.consistency.rouge import rouge
-from ragtrace.metrics.consistency.rouge_consistency import rouge_consistency
-from ragtrace.metrics.consistency.score_consistency import score_consistency
-from tests.golden.loading import na_reason
+from ragtrace.metrics import rouge, rouge_consistency, score_consistency
 from tests.golden.running import same
+from tests.guards.golden.loading import na_reason
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

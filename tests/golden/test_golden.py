@@ -1,4 +1,4 @@
-"""Every golden vector, through the real metrics and the judge's real parser."""
+"""The golden vectors that no command gives; tests/guards scores the others as a user does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.golden.loading import COPY, Vector, folder, vectors
+from tests.guards.golden.loading import Vector, folder, vectors
+from tests.guards.test_golden_vectors import is_scored
 
 # Each file named running*.py computes the vectors of some metrics.
 RUNNERS: dict[str, Any] = {}
@@ -16,7 +17,8 @@ for _path in sorted(Path(__file__).parent.glob("running*.py")):
     RUNNERS |= import_module(f"tests.golden.{_path.stem}").RUNNERS
 
 FOLDER = folder()
-VECTORS = vectors(FOLDER) if FOLDER.is_dir() else []
+EVERY = vectors(FOLDER) if FOLDER.is_dir() else []
+VECTORS = [vector for vector in EVERY if not is_scored(vector)]
 
 
 def test_the_folder_holds_vectors() -> None:
@@ -30,7 +32,7 @@ async def test_vector(vector: Vector) -> None:
     await RUNNERS[metric](vector.record)
 
 
-PEERS = [v for v in VECTORS if isinstance(v.record.get("source_value"), float) and "deviation" not in v.record]
+PEERS = [v for v in EVERY if isinstance(v.record.get("source_value"), float) and "deviation" not in v.record]
 
 
 @pytest.mark.parametrize("vector", PEERS, ids=[vector.name for vector in PEERS])
@@ -38,9 +40,3 @@ def test_the_peer_agrees_where_no_deviation_is_given(vector: Vector) -> None:
     expected: Any = vector.record["expected"]
     if expected is not None:
         assert vector.record["source_value"] == pytest.approx(expected, rel=0, abs=1e-6)
-
-
-def test_the_copy_is_whole() -> None:
-    """The copy holds vectors for each runner of the harness, so that a plain clone checks them all."""
-    copied = {vector.record["metric"] for vector in vectors(COPY)} | {path.stem for path in COPY.glob("*.json")}
-    assert copied == set(RUNNERS)

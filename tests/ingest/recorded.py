@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragtrace.ingest.reading import read_trace
-from ragtrace.ingest.receiving.options import ReceiverLimits
+from ragtrace.ingest import ReceiverLimits, read_trace
 from ragtrace.ingest.receiving.otlp_json import read_spans
 
 if TYPE_CHECKING:
-    from ragtrace.ingest.base import RawSpan
-    from ragtrace.ingest.reading import ReadRun
+    from ragtrace.ingest import RawSpan, ReadRun
 
 FIXTURES = Path(__file__).with_name("fixtures")
 NAMES = sorted(path.stem for path in FIXTURES.glob("*/*.jsonl"))

@@ -8,7 +8,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from ragtrace.ingest.base import RawSpan
+from ragtrace.ingest import RawSpan
 
 TRACE = bytes(range(16))
 _SECOND = 1_000_000_000

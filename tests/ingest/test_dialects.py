@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from docs import dialect_table
-from ragtrace.ingest.dialects.registry import all_dialects
-from ragtrace.ingest.reading import read_trace
+from ragtrace.ingest import all_dialects, read_trace
 from tests.ingest.record.application import shop
 from tests.ingest.recorded import NAMES, runs_of, traces_of
 

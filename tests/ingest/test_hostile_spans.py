@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragtrace.capture import internal_errors
-from ragtrace.ingest.reading import read_trace
+from ragtrace.ingest import read_trace
 from tests.ingest.spans import span
 
 DEEP = "[" * 500 + "]" * 500

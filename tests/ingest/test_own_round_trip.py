@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 import ragtrace
-from ragtrace.ingest.base import RawSpan
-from ragtrace.ingest.reading import read_trace
+from ragtrace.ingest import RawSpan, read_trace
 from ragtrace.service import current
 from ragtrace.testing.otlp import OtlpReceiver
 from ragtrace_langchain import RagtraceHandler
@@ -18,7 +17,7 @@ from tests.e2e.chains import ANSWER, CHOSEN, make_chain
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ragtrace.ingest.reading import ReadRun
+    from ragtrace.ingest import ReadRun
     from ragtrace.model import RagRecord, Score
 
 QUESTION = "How long does the refund of parcel 7 take?"

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
-from ragtrace.ingest.base import RawSpan
-from ragtrace.ingest.reading import read_trace
+from ragtrace.ingest import RawSpan, read_trace
 from ragtrace.testing.recording import Recording
 from tests.apps.application import recorded
 from tests.apps.test_apps import applications

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragtrace.ingest.reading import probability_in, read_trace
+from ragtrace.ingest import probability_in, read_trace
 from tests.ingest.spans import span
 
 OSLO, BERGEN, ROME = "The lab is in Oslo, near the harbour.", "The archive is in Bergen.", "The office is in Rome."

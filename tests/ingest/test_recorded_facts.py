@@ -6,13 +6,10 @@ import asyncio
 
 import pytest
 
-from ragtrace.capture.types import Generation
-from ragtrace.ingest.reading import read_trace
-from ragtrace.judges.offline.embedder import OverlapEmbedder
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
+from ragtrace.capture import Generation
+from ragtrace.ingest import read_trace
+from ragtrace.judges import OverlapEmbedder, OverlapJudge
+from ragtrace.metrics import EvalContext, evaluate, select
 from tests.ingest.record.application import shop
 from tests.ingest.record.recordings import RECORDINGS
 from tests.ingest.recorded import FIXTURES, NAMES, runs_of

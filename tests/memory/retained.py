@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from opentelemetry.sdk.trace import TracerProvider
 
 from ragtrace.capture import Recorder, finished_run
-from ragtrace.telemetry.spans.writer import SpanWriter
+from ragtrace.telemetry import SpanWriter
 from ragtrace.testing.plan import Barrier, PlannedFailure, plan_of
 
 if TYPE_CHECKING:

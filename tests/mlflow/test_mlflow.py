@@ -9,12 +9,13 @@ import pytest
 
 import ragtrace
 from ragtrace.model import RagRecord
-from ragtrace.queues.spool import Spool
-from ragtrace.sinks.mlflow import MlflowSink
+from ragtrace.queues import Spool
+from ragtrace.sinks import MlflowSink
 from ragtrace.testing.otlp import OtlpReceiver
+from tests.guards.processes import closed_port
 from tests.phoenix.runs import ANSWER, INVENTED, Kept, ask, chain
 from tests.phoenix.server import wait_for
-from tests.process.observing import closed_port, worker
+from tests.process.observing import worker
 from tests.process.test_outbox_crash import offer
 from tests.unit.sinks.scores import lost_at, score
 
@@ -56,7 +57,10 @@ def test_a_chains_trace_has_its_scores_in_mlflows_own_client(mlflow: Mlflow, mon
     headers = f"x-mlflow-experiment-id={mlflow.experiment('support')}"
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", headers)
     ragtrace.configure(
-        sample_rate=1.0, metrics=("faithfulness", "mrr"), content="full", mlflow_endpoint=mlflow.url, sinks=[kept]
+        sample_rate=1.0,
+        metrics=("faithfulness", "mrr"),
+        content="full",
+        sinks=[kept, MlflowSink(mlflow.url, content="full")],
     )
     try:
         ask(chain())

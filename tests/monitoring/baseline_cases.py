@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ragtrace_dashboards.config import Config, Watched
-from ragtrace_dashboards.expressions import HELD
+from ragtrace_dashboards import HELD, Config, Watched
 from tests.monitoring.cases import Case
 from tests.monitoring.drift_cases import DAY, HARM, LONG, METRIC_OF, NEW, QUALITY, SELECTION, labels
 from tests.monitoring.promtool import JUDGE, Scores, baseline, expecting, scores

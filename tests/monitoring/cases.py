@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragtrace_dashboards.config import Config
+from ragtrace_dashboards import Config
 from tests.monitoring.promtool import firing, run
 
 if TYPE_CHECKING:

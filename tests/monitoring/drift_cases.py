@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace_dashboards.config import DRIFT_ALERTS
+from ragtrace_dashboards import DRIFT_ALERTS
 from tests.monitoring.cases import Case
 from tests.monitoring.promtool import FAITHFULNESS, Scores, baseline, expecting, scores
 
@@ -44,7 +44,7 @@ def drift_cases() -> list[Case]:
 
 def fall_cases() -> list[Case]:
     """Cases apart from the others: promtool loads no more than 10,000 samples for a rule."""
-    return [*_inventions(), *_falls()]
+    return [*_falls()]
 
 
 def long_cases() -> list[Case]:
@@ -110,17 +110,6 @@ def _quality() -> Iterator[Case]:
     yield Case(sick.job, sick.series + well, sick.expected, also=[expecting(count, T0 + 48, only)])
 
 
-def _inventions() -> Iterator[Case]:
-    """One answer of ten invents a number or a name: the offline judge's faithfulness moves by .008, and this by .06."""
-    usual, alert = Scores(T0, 1_000, 0.01, var=0.005), QUALITY
-    quiet = [(T0 + 24 * day, 0) for day in range(31)]
-    for job, hours, after in (
-        ("one of ten invents", [(T0, 0), (T0 + 48, 1)], Scores(72, 1_000, 0.07, var=0.03)),
-        ("none invents for 30 days", quiet, Scores(30 * DAY, 1_000, 0.01, var=0.005)),
-    ):
-        yield Case(job, scores(labels(job, "invented_specifics"), usual, after), {alert: hours})
-
-
 def _falls() -> Iterator[Case]:
     """A fall of 14 points pages, a drop of 6 does not."""
     yield _case(
@@ -179,7 +168,7 @@ def _answered() -> Iterator[Case]:
 
 
 def _judges() -> Iterator[Case]:
-    """A stricter judge; one that comes in an incident; and the new judge's own drop."""
+    """A stricter judge, and the new judge's own drop."""
     for alert, metric in METRIC_OF.items():
         job, old, new = f"stricter: {alert}", labels("", metric), labels("", metric, **NEW)
         before, after = (0.1, 0.5) if alert == HARM else (0.92, 0.6)
@@ -194,15 +183,6 @@ def _judges() -> Iterator[Case]:
             },
             kind="judge change",
         )
-    job = "another judge in an incident"
-    yield Case(
-        job,
-        scores(labels(job), BEFORE, Scores(48, 200, 0.6), Scores(24, 100, 0.6))
-        + scores(labels(job, **NEW), Scores(24, 100, 0.6), begin_h=T0 + 48)
-        + baseline(labels(job), (END, 0.92)),
-        {QUALITY: [(T0 + 46, 1), (T0 + 60, 0)], CHANGED: [(T0 + 46, 0), (T0 + 54, 1)]},
-        kind="judge change",
-    )
     job, t0 = "the new judge sees a drop", 5 * DAY
     yield Case(
         job,

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ragtrace.stats.anchors import AnchorPair, JudgeChange, judge_change
-from ragtrace.stats.culprit import Culprit, Drop, culprit
-from ragtrace_dashboards.config import Config
-from ragtrace_dashboards.drift import arms
+from ragtrace.stats import AnchorPair, Culprit, Drop, JudgeChange, culprit, judge_change
+from ragtrace_dashboards import Config, arms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

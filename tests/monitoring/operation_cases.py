@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace import semconv
-from ragtrace_dashboards.expressions import SERIES, label
+from ragtrace_dashboards import SERIES, label
 from tests.monitoring.cases import Case
 from tests.monitoring.promtool import JUDGE, counter, gauge
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass, replace
@@ -13,19 +14,13 @@ import pytest
 import yaml
 
 from ragtrace import semconv
-from ragtrace_dashboards.config import Config
-from ragtrace_dashboards.expressions import HELD, SERIES, label
-from ragtrace_dashboards.rule_files import (
-    ALERT_GROUP,
-    ALERT_RULES,
-    GROUPS,
-    prometheus_files,
-)
+from ragtrace_dashboards import ALERT_GROUP, ALERT_RULES, GROUPS, HELD, SERIES, Config, label, prometheus_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
+RECORDED = re.compile(r"ragtrace:\w+(?::\w+)?")
 QUARTER, COARSE = 15, 120
 """Minutes between samples and evaluations; the long one where days pass: 64 times as fast."""
 
@@ -196,6 +191,17 @@ def stepped(config: Config, step_s: int) -> Config:
     )
 
 
+def recorded(read: Sequence[dict[str, Any]], rules: dict[str, Any]) -> set[str]:
+    """Return the names of recorded series that rules and checks read, and of those that these are made of."""
+    made = [it for document in rules.values() for group in document["groups"] for it in group["rules"]]
+    found: set[str] = set()
+    while read:
+        names = set(RECORDED.findall(str(read))) - found
+        found |= names
+        read = [it for it in made if it.get("record") in names]
+    return found
+
+
 def run(
     folder: Path,
     series: Sequence[dict[str, str]],
@@ -213,7 +219,8 @@ def run(
         series: what is scraped.
         checks: expressions and what they shall give.
         alerts: alerts with all their annotations.
-        only: alerts that are loaded; recording rules come along when one of them reads a recorded series.
+        only: alerts that are loaded, without their messages where none is looked at; recording rules come along when
+            one of them or a check reads what they record. The guards run all rules as they are shipped.
         step_min: minutes between samples and between evaluations.
         config: what they are generated from, None = the default.
     """
@@ -222,12 +229,16 @@ def run(
     groups = rules[ALERT_RULES]["groups"]
     loaded = [rule for group in groups for rule in group["rules"] if rule.get("alert") in only]
     assert len(loaded) == len(set(only))
+    if not alerts:
+        loaded = [{name: it for name, it in rule.items() if name != "annotations"} for rule in loaded]
+    needed = None if alerts else recorded([*loaded, *checks], rules)  # a message makes names of series up
     # Alerts come last: after hours, a message would find no series of a group behind its alert's.
-    for group in groups:
-        is_last = group["name"] == ALERT_GROUP
-        group["rules"] = loaded if is_last else [rule for rule in group["rules"] if "record" in rule]
-    if not any("ragtrace:" in rule["expr"] for rule in loaded):
-        rules = {ALERT_RULES: {"groups": [group for group in groups if group["name"] == ALERT_GROUP]}}
+    for document in rules.values():
+        for group in document["groups"]:
+            is_last = group["name"] == ALERT_GROUP
+            made = [it for it in group["rules"] if "record" in it and (needed is None or it["record"] in needed)]
+            group["rules"] = loaded if is_last else made
+        document["groups"] = [group for group in document["groups"] if group["rules"]]
     write_rules(folder, rules)
     names = {group["name"] for document in rules.values() for group in document["groups"]}
     test: dict[str, Any] = {"interval": f"{step_min}m", "input_series": list(series)}

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ragtrace_dashboards.drift import arms
+from ragtrace_dashboards import arms
 from ragtrace_dashboards.expressions import S2_FLOOR
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ragtrace_dashboards.config import Config
+    from ragtrace_dashboards import Config
     from ragtrace_dashboards.drift import Arm
 
     Array = NDArray[np.float64]

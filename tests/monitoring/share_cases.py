@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace import semconv
-from ragtrace.model.diagnosis import VERDICTS
-from ragtrace_dashboards.expressions import OUTCOME, REASON, SERIES, VERDICT
+from ragtrace.model import VERDICTS
+from ragtrace_dashboards import OUTCOME, REASON, SERIES, VERDICT
 from tests.monitoring.cases import Case
 from tests.monitoring.promtool import COARSE, counter
 

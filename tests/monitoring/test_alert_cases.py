@@ -8,9 +8,7 @@ import re
 import pytest
 
 from ragtrace import semconv
-from ragtrace_dashboards.alerts import alerts
-from ragtrace_dashboards.config import DRIFT_ALERTS, Config
-from ragtrace_dashboards.expressions import SERIES, label
+from ragtrace_dashboards import DRIFT_ALERTS, SERIES, Config, alerts, label
 from tests.monitoring.baseline_cases import DOWN, baseline_cases, down_cases, frozen_cases
 from tests.monitoring.cases import run_cases
 from tests.monitoring.drift_cases import CHANGED, QUALITY, drift_cases, fall_cases, labels, long_cases, wander_cases

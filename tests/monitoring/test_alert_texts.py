@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from ragtrace_dashboards.alerts import alerts
-from ragtrace_dashboards.config import DRIFT_ALERTS, Config
-from ragtrace_dashboards.drift import arms
-from ragtrace_dashboards.rule_files import ALERT_RULES, ALERTING, grafana_files, prometheus_files
+from ragtrace_dashboards import (
+    ALERT_RULES,
+    ALERTING,
+    DRIFT_ALERTS,
+    Config,
+    alerts,
+    arms,
+    grafana_files,
+    prometheus_files,
+)
 from tests.command_line import parsed
 from tests.monitoring.promtool import FAITHFULNESS, JUDGE, promtool, samples, write_rules
 

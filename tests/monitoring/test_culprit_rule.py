@@ -11,13 +11,19 @@ import pytest
 import yaml
 
 from ragtrace import semconv
-from ragtrace.stats import culprit as decision
-from ragtrace.stats.anchors import JudgeChange
-from ragtrace.stats.culprit import Drop, culprit
-from ragtrace_dashboards.config import Config, Watched
+from ragtrace.stats import Culprit, Drop, JudgeChange, culprit
+from ragtrace.stats.culprit import (
+    GROWING_ERRORS,
+    JUDGE_ERRORS,
+    LEAST_PART,
+    LEAST_SHARE,
+    MOST_HIDDEN,
+    SYSTEM_ERRORS,
+    YOUNG_ERRORS,
+)
+from ragtrace_dashboards import SERIES, Config, Watched, culprit_rules, label
 from ragtrace_dashboards.drift_rule import culprit as rules
-from ragtrace_dashboards.drift_rule.culprit import CULPRIT, culprit_rules
-from ragtrace_dashboards.expressions import SERIES, label
+from ragtrace_dashboards.drift_rule.culprit import CULPRIT
 from tests.monitoring.drift_cases import QUALITY, labels
 from tests.monitoring.promtool import COARSE, JUDGE, Scores, gauge, run, scores, tool
 
@@ -41,7 +47,7 @@ class Case:
 
 
 def cases():
-    """Return 240 cases, most of them near an edge of the decision."""
+    """Return 240 cases, most of them near an edge of the"""
     rng, found = np.random.default_rng(11), []
     for number in range(240):
         day = float(rng.choice([-0.01, 0.03, 0.07, 0.1, 0.16]) + rng.normal(0, 0.01))
@@ -135,16 +141,16 @@ def test_promql_names_the_same_culprit(tmp_path):
         [promtool, "test", "rules", "tests.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"[:4_000]
-    counts = {word: sum(case.word == word for case in chosen) for word in get_args(decision.Culprit)}
+    counts = {word: sum(case.word == word for case in chosen) for word in get_args(Culprit)}
     assert min(counts.values()) >= 20, f"every word is tried: {counts}"
 
 
 def test_the_numbers_are_those_of_the_decision():
     ours = (rules.JUDGE_ERRORS, rules.SYSTEM_ERRORS, rules.FEW_ERRORS, rules.MANY_ERRORS, rules.GROWING_ERRORS)
-    theirs = (decision.JUDGE_ERRORS, decision.SYSTEM_ERRORS, *decision.YOUNG_ERRORS, decision.GROWING_ERRORS)
+    theirs = (JUDGE_ERRORS, SYSTEM_ERRORS, *YOUNG_ERRORS, GROWING_ERRORS)
     assert ours == theirs
     shares = (rules.LEAST_PART, rules.LEAST_SHARE, rules.MOST_HIDDEN)
-    assert shares == (decision.LEAST_PART, decision.LEAST_SHARE, decision.MOST_HIDDEN)
+    assert shares == (LEAST_PART, LEAST_SHARE, MOST_HIDDEN)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from ragtrace.stats.anchors import AnchorPair, judge_change
+from ragtrace.stats import AnchorPair, judge_change
 from tests.monitoring.judge_worlds import ATOMS, CHANCES, EDGES, Anchors, World, named, noisy
 
 pytestmark = pytest.mark.slow

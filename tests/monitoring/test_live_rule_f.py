@@ -8,12 +8,9 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from ragtrace_dashboards.alerts import alerts
-from ragtrace_dashboards.config import DRIFT_ALERTS, Config, Watched
-from ragtrace_dashboards.drift import CHANGED, DROP, ERROR, LIMIT, arms
+from ragtrace_dashboards import DRIFT_ALERTS, METRIC, Config, Watched, alerts, arms, recording_groups
+from ragtrace_dashboards.drift import CHANGED, DROP, ERROR, LIMIT
 from ragtrace_dashboards.drift_rule.wander import T2
-from ragtrace_dashboards.expressions import METRIC
-from ragtrace_dashboards.groups import recording_groups
 from tests.dashboards.month import METRICS, Month
 from tests.dashboards.promql import asked
 from tests.dashboards.server import backfill, needs_prometheus, record, serving

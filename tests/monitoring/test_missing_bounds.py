@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ragtrace import semconv
-from ragtrace_dashboards.expressions import METRIC, SERIES, WORKFLOW, Sample
-from ragtrace_dashboards.missing import Missing, whatever_is_missing
+from ragtrace_dashboards import METRIC, SERIES, WORKFLOW, Sample, whatever_is_missing
+from ragtrace_dashboards.missing import Missing
 from tests.monitoring.promtool import COARSE, counter, run
 from tests.monitoring.share_cases import MISSING, due
 

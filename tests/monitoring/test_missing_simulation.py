@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragtrace_dashboards.config import Config
+from ragtrace_dashboards import Config
 
 pytestmark = pytest.mark.slow
 CONFIG = Config()

@@ -17,9 +17,8 @@ from opentelemetry.sdk.trace import TracerProvider
 
 import ragtrace
 from ragtrace import semconv
-from ragtrace.stats.intervals import Sums, mean_interval, wilson
-from ragtrace.stats.shares import mean_whatever_is_missing
-from ragtrace_dashboards.expressions import SERIES
+from ragtrace.stats import Sums, mean_interval, mean_whatever_is_missing, wilson
+from ragtrace_dashboards import SERIES
 from tests.monitoring.drift_cases import ANSWERED, QUALITY
 from tests.monitoring.promtool import COARSE, counter, firing, run
 from tests.monitoring.share_cases import MISSING

@@ -10,10 +10,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ragtrace_dashboards.alerts import alerts
-from ragtrace_dashboards.config import Config, Watched
-from ragtrace_dashboards.groups import FAST, recording_groups
-from ragtrace_dashboards.rule_files import ALERT_RULES, ALERTING, grafana_files, prometheus_files
+from ragtrace_dashboards import (
+    ALERT_RULES,
+    ALERTING,
+    Config,
+    Watched,
+    alerts,
+    grafana_files,
+    prometheus_files,
+    recording_groups,
+)
+from ragtrace_dashboards.groups import FAST
 from tests.dashboards.promql import asked
 from tests.monitoring.promtool import promtool, rule_files, write_rules
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from ragtrace_dashboards.config import Config, Watched
-from ragtrace_dashboards.rule_files import prometheus_files
+from ragtrace_dashboards import Config, Watched, prometheus_files
 from tests.dashboards.promql import asked
 from tests.monitoring.test_rule_files import DIST
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragtrace.metrics.consistency.rouge import rouge
+from ragtrace.metrics import rouge
 
 if TYPE_CHECKING:
     from tests.peers.process import Peers

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import pytest
 
-from ragtrace.stats.agreement import Level, krippendorff_alpha, pearson, spearman
-from ragtrace.stats.intervals import bootstrap_mean_ci
-from ragtrace.stats.separation import auroc
+from ragtrace.stats import Level, auroc, bootstrap_mean_ci, krippendorff_alpha, pearson, spearman
 from tests.peers.process import PeerError, Peers
 
 if TYPE_CHECKING:

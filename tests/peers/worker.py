@@ -28,13 +28,12 @@ def rank(queries: list[dict[str, Any]], relevant: int) -> list[dict[str, dict[st
         names = {f"P.{k}", f"map_cut.{k}", "recip_rank"}
         trec = pytrec_eval.RelevanceEvaluator(qrels, names, relevance_level=relevant).evaluate(run)["q"]
         trec |= pytrec_eval.RelevanceEvaluator(qrels, {f"ndcg_cut.{k}"}).evaluate(run)["q"]
-        wanted = [P(rel=relevant) @ k, AP(rel=relevant) @ k, RR(rel=relevant), RR(rel=relevant) @ k, nDCG @ k]
+        wanted = [P(rel=relevant) @ k, AP(rel=relevant) @ k, RR(rel=relevant), nDCG @ k]
         measures = ir_measures.calc_aggregate(wanted, qrels, run)
         level = f"-l{relevant}"
-        ranx_names = [f"precision@{k}{level}", f"map@{k}{level}", f"mrr{level}", f"mrr@{k}{level}"]
-        ranx_names += [f"ndcg@{k}", f"ndcg_burges@{k}"]
+        ranx_names = [f"precision@{k}{level}", f"map@{k}{level}", f"mrr{level}", f"ndcg@{k}"]
         ranx = evaluate(Qrels(qrels), Run(run), ranx_names)
-        ours = ["p_at_k", "ap_at_k", "mrr", "mrr_at_k", "ndcg_at_k", "ndcg_exp_at_k"]
+        ours = ["p_at_k", "ap_at_k", "mrr", "ndcg_at_k"]
         found.append(
             {
                 "pytrec_eval": {
@@ -43,7 +42,7 @@ def rank(queries: list[dict[str, Any]], relevant: int) -> list[dict[str, dict[st
                     "mrr": trec["recip_rank"],
                     "ndcg_at_k": trec[f"ndcg_cut_{k}"],
                 },
-                "ir_measures": dict(zip(ours, [float(measures[one]) for one in wanted], strict=False)),
+                "ir_measures": dict(zip(ours, [float(measures[one]) for one in wanted], strict=True)),
                 "ranx": dict(zip(ours, [float(ranx[one]) for one in ranx_names], strict=True)),
             }
         )

@@ -5,23 +5,20 @@ In ragas' process `worker_ragas.Oracle` reads the prompts of ragas, here `WorldC
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 import re
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
-from ragtrace.judges.llm.chat import ChatReply
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.metrics.base import CoroutineMetric
-from ragtrace.metrics.context.context_precision import METRIC as CONTEXT_PRECISION
-from ragtrace.metrics.context.context_precision import context_precision as precision_over
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
+from ragtrace.judges import ChatReply, LLMJudge
+from ragtrace.metrics import CoroutineMetric, EvalContext, all_metrics, evaluate, select
+from ragtrace.metrics import context_precision as precision_over
 from ragtrace.model import Passage, Pool, RagRecord
 
 if TYPE_CHECKING:
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ragtrace.metrics.eval_context import MetricOptions
+    from ragtrace.metrics import MetricOptions
     from ragtrace.model import MetricResult
 
 QUERY = "Where is the lab?"
@@ -69,7 +66,7 @@ class World:
 
     def but(self, **changes: Any) -> World:
         """The same with changes."""
-        return replace(self, **changes)
+        return dataclasses.replace(self, **changes)
 
     @property
     def joined(self) -> str:
@@ -234,7 +231,7 @@ async def ours(metric: str, of: World, options: MetricOptions | None = None) -> 
     if metric == "context_precision":
         record = replace(record, reference=None)
     chosen = (
-        [CoroutineMetric(CONTEXT_PRECISION.spec, partial(precision_over, needs_reference=True))]
+        [CoroutineMetric(all_metrics()["context_precision"].spec, partial(precision_over, needs_reference=True))]
         if metric == "context_precision_with_reference"
         else select([metric])
     )

@@ -66,9 +66,9 @@ def sending(phoenix: Any, project: str, **settings: Any) -> Iterator[Kept]:
         patch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", f"{phoenix.url}/v1/traces")
         patch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"Authorization=Bearer%20{KEY}")
         patch.setenv("OTEL_RESOURCE_ATTRIBUTES", f"openinference.project.name={project}")
-        patch.setenv("RAGTRACE_PHOENIX_ENDPOINT", phoenix.url)
+        patch.setenv("PHOENIX_COLLECTOR_ENDPOINT", phoenix.url)
         patch.setenv("PHOENIX_API_KEY", KEY)
-        ragtrace.configure(sample_rate=1.0, judge="overlap", sinks=[kept], **settings)
+        ragtrace.configure(sample_rate=1.0, judge="overlap", sinks=["phoenix", kept], **settings)
         try:
             yield kept
             assert ragtrace.flush(30), "all spans and annotations were taken"

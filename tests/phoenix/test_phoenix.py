@@ -10,8 +10,9 @@ import pytest
 
 import ragtrace
 from ragtrace.capture import internal_errors
-from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
-from ragtrace.sinks.phoenix import PhoenixSink, span_annotations
+from ragtrace.model import RagRecord
+from ragtrace.sinks import PhoenixSink, span_annotations
+from tests import make
 from tests.phoenix.runs import ANSWER, INVENTED, QUESTION, ask, chain, sending
 from tests.phoenix.server import KEY, Phoenix, phoenix_python, wait_for
 
@@ -231,27 +232,19 @@ def sink(phoenix: Phoenix):
     sink.close(5)
 
 
-def score(record: RagRecord, **facts: Any) -> Score:
-    result = MetricResult(**({"state": "ok", "version": "aaaa0000"} | facts))
-    key = ScoreKey(
-        trace_id=record.trace_id, span_id=record.span_id, metric=result.key, version=result.version
-    )  # fmt: skip
-    return Score(key=key, result=result)
-
-
 def test_the_same_score_again_replaces_and_another_version_stands_beside(phoenix, sink, target) -> None:
     def rows() -> list[tuple[Any, ...]]:
         found = [row for row in phoenix.annotations("target", target.span_id) if row["name"] == "again"]
         return sorted((row["metadata"]["version"], row["result"]["score"]) for row in found)
 
-    sink.emit(target, [score(target, name="again", value=0.25)])
+    sink.emit(target, [make.score(target, metric="again", value=0.25, version="aaaa0000")])
     assert sink.flush(10)
     assert wait_for(rows) == [("aaaa0000", 0.25)]
-    sink.emit(target, [score(target, name="again", value=0.75)])
-    sink.emit(target, [score(target, name="again", value=0.5)])
+    sink.emit(target, [make.score(target, metric="again", value=0.75, version="aaaa0000")])
+    sink.emit(target, [make.score(target, metric="again", value=0.5, version="aaaa0000")])
     assert sink.flush(10)
     assert wait_for(lambda: rows() == [("aaaa0000", 0.5)]), rows()
-    sink.emit(target, [score(target, name="again", value=1.0, version="bbbb1111")])
+    sink.emit(target, [make.score(target, metric="again", value=1.0, version="bbbb1111")])
     assert sink.flush(10)
     assert wait_for(lambda: rows() == [("aaaa0000", 0.5), ("bbbb1111", 1.0)]), rows()
 
@@ -261,11 +254,13 @@ def test_a_failure_takes_the_number_back(phoenix, sink, target) -> None:
         rows = phoenix.annotations("target", target.span_id)
         return [row["result"] for row in rows if row["name"] == "judged"]
 
-    sink.emit(target, [score(target, name="judged", value=0.25, passed=False)])
+    sink.emit(target, [make.score(target, metric="judged", value=0.25, passed=False)])
     assert sink.flush(10)
     assert wait_for(results)
     details = {"message": "the judge's server is away"}
-    sink.emit(target, [score(target, name="judged", state="error", reason="judge_unavailable", details=details)])
+    sink.emit(
+        target, [make.score(target, metric="judged", state="error", reason="judge_unavailable", details=details)]
+    )
     assert sink.flush(10)
     said = "judge_unavailable: the judge's server is away"
     wanted = [{"score": None, "label": "error", "explanation": said}]
@@ -275,7 +270,7 @@ def test_a_failure_takes_the_number_back(phoenix, sink, target) -> None:
 def test_text_that_would_lose_an_annotation_is_mended(phoenix, sink, target) -> None:
     """Phoenix answers 200 to a lone surrogate, and loses the annotation; PostgreSQL refuses U+0000."""
     details = {"explanation": "lone \ud800, zero \0, end"}
-    sink.emit(target, [score(target, name="odd", value=1.0, details=details)])
+    sink.emit(target, [make.score(target, metric="odd", value=1.0, details=details)])
     assert sink.flush(10)
     rows = wait_for(lambda: [r for r in phoenix.annotations("target", target.span_id) if r["name"] == "odd"])
     assert rows[0]["result"]["explanation"] == "lone �, zero �, end"
@@ -285,7 +280,7 @@ def test_one_refused_annotation_does_not_take_its_batch_along(phoenix, sink, tar
     """Phoenix reserves the name ``note`` and refuses every batch that holds it."""
     before = internal_errors().get("ragtrace.sinks.phoenix.refused", 0)
     names = [f"part-{i}" for i in range(9)]
-    scores = [score(target, name=name, value=1.0) for name in (*names[:4], "note", *names[4:])]
+    scores = [make.score(target, metric=name, value=1.0) for name in (*names[:4], "note", *names[4:])]
     sink.emit(target, scores)
     assert not sink.flush(10), "a loss is said"
     assert sink.flush(10), "once"
@@ -304,7 +299,7 @@ def test_an_annotation_may_come_before_its_span(phoenix: Phoenix, sink: PhoenixS
         with run:
             run.retrieved([{"id": "a", "text": "Oslo.", "score": 0.9}], source="faq")
             record = RagRecord(id="x", trace_id=run.trace_id, span_id=run.span_id)
-            sink.emit(record, [score(record, name="early", value=1.0)])
+            sink.emit(record, [make.score(record, metric="early", value=1.0)])
             assert sink.flush(10), "Phoenix takes it"
             time.sleep(0.5)  # Phoenix looks for the span every 0.1 s at first; nothing shows that it has looked
             assert phoenix.annotations("late", record.span_id) == []
@@ -320,10 +315,10 @@ def test_a_wrong_key_is_said_and_counted_and_never_shown(phoenix, target, caplog
     before = internal_errors().get("ragtrace.sinks.phoenix.refused", 0)
     wrong = "a-wrong-key-9876543210"
     sink = PhoenixSink(phoenix.url, api_key=wrong)
-    sink.emit(target, [score(target, name="keyed", value=1.0)])
+    sink.emit(target, [make.score(target, metric="keyed", value=1.0)])
     assert not sink.close(10)
     assert internal_errors()["ragtrace.sinks.phoenix.refused"] == before + 1
-    assert "refuses the API key (401): check phoenix_api_key" in caplog.text
+    assert "refuses the API key (401): check api_key (PHOENIX_API_KEY)" in caplog.text
     assert wrong not in caplog.text
 
 
@@ -339,7 +334,7 @@ def test_phoenixs_mean_leaves_scores_without_a_number_out(phoenix: Phoenix, sink
         {"state": "error", "reason": "judge_timeout"},
     )
     for record, facts in zip(records, results, strict=True):
-        sink.emit(record, [score(record, name="faithfulness", **facts)])
+        sink.emit(record, [make.score(record, metric="faithfulness", **facts)])
     assert sink.flush(10)
     project = phoenix.get("/v1/projects/mean")["data"]["id"]
 

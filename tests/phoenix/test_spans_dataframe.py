@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ragtrace.batch import Broken, read_rows, reader_of
 from ragtrace.batch.parts import plan
-from ragtrace.batch.readers import reader_of
-from ragtrace.batch.reading import Broken, read_rows
 from tests.phoenix.server import KEY, Phoenix, phoenix_python, wait_for
 
 if TYPE_CHECKING:

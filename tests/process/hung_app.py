@@ -8,7 +8,8 @@ from pathlib import Path
 import ragtrace
 from ragtrace.capture import internal_errors
 from ragtrace.service import current
-from tests.process.observing import ask, until
+from tests.guards.processes import until
+from tests.process.observing import ask
 
 UNITS = 40
 ROUNDS = 25  # without a lock it crashed in the 15th and the 25th

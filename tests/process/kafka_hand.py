@@ -15,11 +15,10 @@ import threading
 from pathlib import Path
 
 from ragtrace.model import MetricResult, Score, ScoreKey
-from ragtrace.queues.kafka import KafkaQueue
-from ragtrace.queues.kafka.address import KafkaAddress
+from ragtrace.queues import KafkaAddress, KafkaQueue
 from ragtrace.scoring import Outcome, Worker
-from ragtrace.stores.sqlite import SqliteStore
-from ragtrace.telemetry.spans.evaluation import event_key
+from ragtrace.stores import SqliteStore
+from ragtrace.telemetry import event_key
 
 CONCURRENCY = 8
 CALL_S = 0.03

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from opentelemetry.sdk._logs import LoggerProvider
@@ -16,7 +14,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 
 import ragtrace
-from ragtrace.queues.spool import Spool
+from ragtrace.queues import Spool
 
 ROOT = Path(__file__).parents[2]
 QUIET = {"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"}
@@ -102,12 +100,6 @@ def forked(work):
     return status_of(fork(work))
 
 
-def closed_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
 def accounts(path):
     """Return the counters of a spool, of which every trace is accounted for."""
     spool = Spool(path)
@@ -123,12 +115,3 @@ def points(reader, name):
     data = reader.get_metrics_data()
     metrics = [m for r in data.resource_metrics for s in r.scope_metrics for m in s.metrics if m.name == name]
     return {tuple(sorted(p.attributes.items())): p.value for m in metrics for p in m.data.data_points}
-
-
-def until(condition, seconds=60, running=None):
-    """Wait for a condition; a process that was to bring it about and has ended says why."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert running is None or running.poll() is None, (running.returncode, running.communicate())
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import signal
 import subprocess
 import sys
@@ -11,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.process.observing import ROOT, accounts, closed_port, environment, until, worker
+from tests.guards.processes import closed_port, got, is_up, until
+from tests.process.observing import ROOT, accounts, environment, worker
 
 pytestmark = pytest.mark.slow
 
@@ -28,23 +28,6 @@ SERVERS = {
     ],
     "uvicorn": ["uvicorn", "tests.process.web:asgi", "--workers", "3", "--log-level", "error", "--port"],
 }
-
-
-def get(port, path):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    try:
-        connection.request("GET", path)
-        response = connection.getresponse()
-        return response.status, response.read().decode()
-    finally:
-        connection.close()
-
-
-def is_up(port):
-    try:
-        return get(port, "/up")[0] == 200
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize("name", SERVERS)
@@ -66,7 +49,7 @@ def test_every_request_to_every_process_is_scored_once(name, tmp_path):
             deadline = time.monotonic() + 60
             while len({pid for _, pid in answers}) < 2 and time.monotonic() < deadline:
                 asked = range(len(answers), len(answers) + REQUESTS)
-                answers += pool.map(lambda n: get(port, f"/{n}"), asked)
+                answers += pool.map(lambda n: got(port, f"/{n}"), asked)
                 time.sleep(0.2)
     finally:
         server.send_signal(signal.SIGTERM)

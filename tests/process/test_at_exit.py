@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from tests.guards.judge_server import Answer, completion
 from tests.process.observing import accounts, ran
 from tests.process.parent_app import CHILDREN
 from tests.process.test_limits_wired import GOOD
-from tests.unit.judges.openai.judge_server import Answer, completion
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from tests.process.observing import environment, until
+from tests.guards.processes import until
+from tests.process.observing import environment
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +24,7 @@ for number in range(40):
         run.answered({SECRET.decode()!r})
 sys.stdin.read()
 """
-WORKER = f"{EMPTY_SOON}\nimport sys\nfrom ragtrace.cli.main import main\nsys.exit(main(['worker']))"
+WORKER = f"{EMPTY_SOON}\nimport sys\nfrom ragtrace.cli import main\nsys.exit(main(['worker']))"
 
 
 @pytest.fixture

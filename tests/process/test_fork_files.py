@@ -12,14 +12,13 @@ import time
 
 import pytest
 
-from ragtrace.judges.cache.grade_cache import CachedGrade, grade_key, text_key, universe_key
-from ragtrace.judges.cache.grade_file import GradeFile
-from ragtrace.queues.spool import Entry, Spool
-from ragtrace.scoring.limits.budget import Budget, Caps
+from ragtrace.judges import CachedGrade, GradeFile, grade_key, text_key, universe_key
+from ragtrace.queues import Entry, Spool
+from ragtrace.scoring import Budget, Caps
 from ragtrace.sqlite_file import SharedFile
-from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.stores import SqliteStore
+from tests import make
 from tests.process.observing import forked
-from tests.scored import numbered, score_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")]
 
@@ -29,8 +28,8 @@ def spooled(spool, n):
 
 
 def stored(store, n):
-    record = numbered(n, trace_id=str(n))
-    store.emit(record, [score_of(record)])
+    record = make.record(n=n, trace_id=str(n))
+    store.emit(record, [make.score(record)])
 
 
 def graded(grades, n):

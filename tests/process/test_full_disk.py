@@ -9,12 +9,13 @@ import pytest
 import ragtrace
 from ragtrace.scoring.limits import judge_limiter
 from ragtrace.service import current
-from ragtrace.stores.sqlite import SqliteStore
-from tests.process.full_disk import small_disk
-from tests.process.observing import ask, until
+from tests import make
+from tests.guards.full_disk import small_disk
+from tests.guards.judge_server import Answer, completion
+from tests.guards.processes import until
+from tests.process.observing import ask
 from tests.process.test_health_wired import asked
 from tests.process.test_limits_wired import GOOD
-from tests.unit.judges.openai.judge_server import Answer, completion
 
 pytestmark = pytest.mark.slow
 
@@ -82,7 +83,7 @@ def test_no_verdict_is_lost_or_paid_twice_on_a_full_disk(judge, disk, start, tmp
     assert asked("/readyz")[0] == 200
     assert len(judge.requests) == UNITS
     ragtrace.shutdown(10)
-    kept = SqliteStore(store)
+    kept = make.store(store)
     assert len({row["trace_id"] for row in kept.rows() if row["state"] == "ok"}) == UNITS
     kept.close()
     said = [text for text in caplog.messages if "scored units" in text]

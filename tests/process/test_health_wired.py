@@ -15,9 +15,10 @@ import ragtrace
 from ragtrace.scoring.canary import canaries
 from ragtrace.scoring.limits import breaker
 from ragtrace.service import current, health
-from tests.process.observing import ask, points, until
+from tests.guards.judge_server import Answer, completion
+from tests.guards.processes import until
+from tests.process.observing import ask, points
 from tests.process.test_limits_wired import GOOD
-from tests.unit.judges.openai.judge_server import Answer, completion
 
 pytestmark = pytest.mark.slow
 
@@ -54,7 +55,7 @@ def test_a_unit_of_many_calls_makes_progress_with_each(server, start, monkeypatc
         return Answer(200, completion({"grades": [{"id": 1, "grade": 4}]}))
 
     server.always = slow
-    start(health_port=0, metrics=["context_precision_graded"], grade_batch=1, concurrency=1)
+    start(health_port=0, metrics=["context_precision_graded"], metric_options_grade_batch=1, concurrency=1)
     with ragtrace.query("Where is the lab?") as run:
         run.retrieved([{"id": str(n), "text": f"The lab {n} is in Oslo."} for n in range(8)])
         run.answered("The lab is in Oslo.")

@@ -24,7 +24,7 @@ def busy():
     ask(3)
     return ragtrace.flush(20) and ragtrace.shutdown(10)
 
-ragtrace.configure(sample_rate=1.0, service_name="shop")
+ragtrace.configure(sample_rate=1.0)
 ask(2)
 assert ragtrace.flush(20)
 assert forked(busy) == 0
@@ -36,7 +36,7 @@ PLAIN = """
 import ragtrace
 from tests.process.observing import ask
 
-ragtrace.configure(sample_rate=1.0, service_name="shop")
+ragtrace.configure(sample_rate=1.0)
 ask(4)
 assert ragtrace.flush(20) and ragtrace.shutdown(20)
 """
@@ -60,6 +60,7 @@ def series(receiver, name):
 def together(receiver, *programs, **more):
     """Run programs beside each other that report to one receiver ten times a second."""
     env = environment(
+        OTEL_SERVICE_NAME="shop",
         OTEL_EXPORTER_OTLP_ENDPOINT=receiver.endpoint,
         OTEL_EXPORTER_OTLP_PROTOCOL=receiver.protocol,
         OTEL_METRIC_EXPORT_INTERVAL="100",

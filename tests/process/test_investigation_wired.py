@@ -15,8 +15,7 @@ import ragtrace
 from ragtrace import semconv
 from ragtrace.queues import Unit
 from ragtrace.service import current
-from ragtrace.stores.sqlite import SqliteStore
-from tests.scored import numbered, score_of
+from tests import make
 
 LIMIT_S = 30.0
 HOUR = 3_600.0
@@ -39,14 +38,14 @@ def exporter(tmp_path):
 def passed(path, now):
     """Fill a store with two days of scores: since six hours ago the runs with the tag beta are bad."""
     wall, draw = [now], random.Random(1)
-    store = SqliteStore(path, wall=lambda: wall[0])
+    store = make.store(path, wall=lambda: wall[0])
     scored = []
     for n in range(960):
         wall[0] = now - 48 * HOUR + n * HOUR / 20
         tags = ("beta",) if n % 2 else ()
         mean = 0.3 if tags and wall[0] > now - 6 * HOUR else 0.9
-        record = numbered(n + 1, query=f"{SECRET} {n}?", tags=tags)
-        score = score_of(record, "faithfulness", min(max(draw.gauss(mean, 0.05), 0.0), 1.0), at=wall[0])
+        record = make.record(n=n + 1, query=f"{SECRET} {n}?", tags=tags)
+        score = make.score(record, "faithfulness", min(max(draw.gauss(mean, 0.05), 0.0), 1.0), at=wall[0])
         store.emit(record, [score])
         scored.append((record, score))
     store.close()

@@ -10,11 +10,11 @@ from collections import Counter
 
 import pytest
 
+from tests import make
+
 pytest.importorskip("confluent_kafka", reason="the extra kafka")
 
-from ragtrace.queues.kafka import KafkaQueue
-from ragtrace.queues.kafka.address import KafkaAddress
-from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.queues import KafkaAddress, KafkaQueue
 from ragtrace.testing.queue import unit_of
 from tests.kafka_broker import mock_cluster, tansu
 from tests.process.kafka_hand import CONCURRENCY, SESSION_S
@@ -101,7 +101,7 @@ def killed(address, folder, units, moments):
 
 def check_outputs(folder, calls, kills):
     """Check that the store has one score of each trace, and that a repeated event has the key of the first."""
-    rows = list(SqliteStore(folder / "store.sqlite").rows())
+    rows = list(make.store(folder / "store.sqlite").rows())
     assert Counter(row["trace_id"] for row in rows) == Counter(dict.fromkeys(calls, 1))
     events = set(lines(folder / "events"))
     assert events <= {f"{row['trace_id']}:{row['span_id']}:{row['metric']}:{row['version']}" for row in rows}

@@ -7,18 +7,11 @@ import time
 
 import pytest
 
-from tests.process.observing import accounts, asked_app, ran
+from tests.process.observing import accounts, ran
 
 pytestmark = pytest.mark.slow
 
 UNITS = 5
-
-
-@pytest.fixture
-def path(tmp_path):
-    path = tmp_path / "spool.sqlite"
-    asked_app(path, 0, UNITS)
-    return path
 
 
 def ended(path, how, **settings):
@@ -29,25 +22,25 @@ def ended(path, how, **settings):
 
 
 @pytest.mark.parametrize("how", ["configured", "environment"])
-def test_a_flush_scores_what_the_spool_holds(path, how):
-    said, _, _ = ended(path, how)
-    assert (said["is_done"], accounts(path).ends) == (True, {("scored", ""): UNITS})
+def test_a_flush_scores_what_the_spool_holds(five_wait, how):
+    said, _, _ = ended(five_wait, how)
+    assert (said["is_done"], accounts(five_wait).ends) == (True, {("scored", ""): UNITS})
 
 
 @pytest.mark.parametrize("how", ["configured", "environment"])
-def test_a_flush_says_that_a_worker_scores_what_the_spool_holds(path, how):
-    said, log, _ = ended(path, how, RAGTRACE_SCORER="worker")
-    assert (said["is_done"], accounts(path).ready) == (True, UNITS)
-    assert f"{UNITS} units wait in {path} for `ragtrace worker`" in log
+def test_a_flush_says_that_a_worker_scores_what_the_spool_holds(five_wait, how):
+    said, log, _ = ended(five_wait, how, RAGTRACE_SCORER="worker")
+    assert (said["is_done"], accounts(five_wait).ready) == (True, UNITS)
+    assert f"{UNITS} units wait in {five_wait} for `ragtrace worker`" in log
     assert said["took_s"] < 20.0
 
 
-def test_a_shutdown_keeps_what_the_spool_holds(path):
-    said, _, _ = ended(path, "shutdown")
-    assert (said["is_done"], accounts(path).ready) == (True, UNITS)
+def test_a_shutdown_keeps_what_the_spool_holds(five_wait):
+    said, _, _ = ended(five_wait, "shutdown")
+    assert (said["is_done"], accounts(five_wait).ready) == (True, UNITS)
 
 
-def test_a_forked_child_that_captured_nothing_is_not_held_up_by_a_flush_at_its_end(path):
-    _, log, took_s = ended(path, "child")
-    assert accounts(path).ready == UNITS
+def test_a_forked_child_that_captured_nothing_is_not_held_up_by_a_flush_at_its_end(five_wait):
+    _, log, took_s = ended(five_wait, "child")
+    assert accounts(five_wait).ready == UNITS
     assert took_s < 20.0, log

@@ -9,8 +9,9 @@ import pytest
 import ragtrace
 from ragtrace.service import current
 from ragtrace.testing.otlp import OtlpReceiver, attributes_of
-from tests.process.observing import ask, points, until
-from tests.unit.judges.openai.judge_server import Answer, completion, refusal
+from tests.guards.judge_server import Answer, completion, refusal
+from tests.guards.processes import until
+from tests.process.observing import ask, points
 
 pytestmark = pytest.mark.slow
 

@@ -8,12 +8,11 @@ import time
 
 import pytest
 
-from ragtrace.judges.cache.grade_file import GradeFile
-from ragtrace.queues.spool import Spool
-from ragtrace.queues.sqlite import SqliteQueue
-from ragtrace.scoring.limits.budget import Budget, Caps
+from ragtrace.judges import GradeFile
+from ragtrace.queues import Spool, SqliteQueue
+from ragtrace.scoring import Budget, Caps
 from ragtrace.sqlite_file import SharedFile, will_pass
-from ragtrace.stores.sqlite import SqliteStore
+from tests import make
 from tests.broken_file import JUNK, break_file
 
 pytestmark = pytest.mark.slow
@@ -28,7 +27,7 @@ def spool(path):
 
 
 def store(path):
-    opening = SqliteStore(path)
+    opening = make.store(path)
     opening.baselines()
     opening.close()
 

@@ -1,4 +1,7 @@
-"""Kill -9 at any time beside a real receiver: no score is missing from store, events and counters, none doubled."""
+"""Kill -9 at any time beside a real receiver: no score is missing from store, events and counters, none doubled.
+
+The store is in a file of its own; the guards kill where it is in the spool's.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,11 @@ from collections import Counter
 
 import pytest
 
-from ragtrace.model import Passage, Pool, RagRecord
-from ragtrace.queues.base import Unit
-from ragtrace.queues.payload import key_of, to_bytes
-from ragtrace.queues.spool import Entry, Spool
-from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.queues import Entry, Spool, Unit, key_of, to_bytes
 from ragtrace.testing.otlp import OtlpReceiver, attributes_of
-from tests.process.observing import closed_port, until
+from tests import make
+from tests.guards.processes import closed_port, until
+from tests.process.observing import accounts
 from tests.process.observing import worker as started
 
 pytestmark = pytest.mark.slow
@@ -26,16 +27,9 @@ REFUSED, FAILING = {3, 8}, {5, 11}  # lives whose receiver is not there, and who
 
 
 def unit(number):
-    passage = Passage(id="a", text="The lab is in Oslo. It was built in 1950.", rank=1, score=0.9)
-    record = RagRecord(
-        id=str(number),
-        trace_id=f"{number:032x}",
-        span_id=f"{number:016x}",
-        query="Where is the lab?",
-        answer=f"The lab is in Oslo. It has {number} rooms.",
-        workflow="support",
-        pools=(Pool(stage="retrieved", passages=(passage,)),),
-    )
+    text, said = "The lab is in Oslo. It was built in 1950.", f"The lab is in Oslo. It has {number} rooms."
+    facts = {"query": "Where is the lab?", "answer": said, "workflow": "support"}
+    record = make.record(text, n=number, stage="retrieved", **facts)
     return Unit(record=record, decision="random", probability=1.0)
 
 
@@ -114,9 +108,8 @@ def ended(path):
     return found
 
 
-@pytest.mark.parametrize("name", ["spool", "store"], ids=["in the spool's file", "in a file of its own"])
-def test_fifteen_kills_lose_no_score_on_the_way_to_the_receiver(tmp_path, name):
-    path, store = tmp_path / "spool", tmp_path / name
+def test_fifteen_kills_lose_no_score_on_the_way_to_the_receiver(tmp_path):
+    path, store = tmp_path / "spool", tmp_path / "store"
     spool = Spool(path)
     share, chance = UNITS // (KILLS + 1), random.Random(7)
     with Receiver() as receiver:
@@ -140,10 +133,9 @@ def test_fifteen_kills_lose_no_score_on_the_way_to_the_receiver(tmp_path, name):
         last = worker(path, store, KILLS, receiver.endpoint, "--once", "--deadline", "60")
         _, said = last.communicate(timeout=240)
         assert last.returncode == 0, said
-        accounts = spool.counters()
         spool.close()
-        assert accounts.pending == 0, said
-        kept = SqliteStore(store)
+        assert accounts(path).pending == 0, said
+        kept = make.store(store)
         rows = list(kept.rows())
         kept.close()
         keys = [attributes_of(event.attributes)["ragtrace.evaluation.key"] for event in receiver.logs]
@@ -158,17 +150,3 @@ def test_fifteen_kills_lose_no_score_on_the_way_to_the_receiver(tmp_path, name):
     assert set(keys) == set(scores)
     assert excess == twice >= 0
     assert all(row["exported"] for row in rows)
-
-
-def test_scorers_side_by_side_send_nothing_twice(tmp_path):
-    path, store, units = tmp_path / "spool", tmp_path / "store", 300
-    spool = Spool(path)
-    offer(spool, 1, units + 1)
-    with Receiver() as receiver:
-        workers = [worker(path, store, life, receiver.endpoint, "--once", "--deadline", "60") for life in range(3)]
-        said = [process.communicate(timeout=120)[1] for process in workers]
-        assert [process.returncode for process in workers] == [0, 0, 0], said
-        keys = [attributes_of(event.attributes)["ragtrace.evaluation.key"] for event in receiver.logs]
-        assert len(keys) == len(set(keys)) == counted(receiver) == units * len(METRICS)
-    assert noted(store) == units * len(METRICS)
-    spool.close()

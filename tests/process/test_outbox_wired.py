@@ -9,15 +9,12 @@ import urllib.request
 import pytest
 
 import ragtrace
-from ragtrace.service import current, score_outbox
-from ragtrace.service.score_handler import ScoreHandler
-from ragtrace.stores.base import OutboxEntry
-from ragtrace.stores.outbox import COUNT, EVENT
-from ragtrace.stores.owner import Owner
-from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.service import ScoreHandler, current, score_outbox
+from ragtrace.stores import COUNT, EVENT, OutboxEntry, Owner
 from ragtrace.testing.otlp import OtlpReceiver, attributes_of
-from tests.process.observing import QUIET, ask, closed_port, forked, providers, until
-from tests.scored import numbered, score_of
+from tests import make
+from tests.guards.processes import closed_port, until
+from tests.process.observing import QUIET, ask, forked, providers
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +55,7 @@ def start(tmp_path):
 
 
 def exported(tmp_path):
-    store = SqliteStore(tmp_path / "store")
+    store = make.store(tmp_path / "store")
     try:
         return [row["exported"] for row in store.rows()]
     finally:
@@ -134,11 +131,11 @@ def test_what_a_service_could_not_send_the_next_one_sends_once(start, receiver, 
 
 
 def test_of_what_is_half_delivered_the_other_half_is_sent(start, receiver, tmp_path):
-    store, dead, entries = SqliteStore(tmp_path / "store"), Owner(process="another-boot pid:[1] 7 7"), []
+    store, dead, entries = make.store(tmp_path / "store"), Owner(process="another-boot pid:[1] 7 7"), []
     for n in (1, 2):
-        record = numbered(n, workflow="support")
+        record = make.record(n=n, workflow="support")
         entries.append(OutboxEntry(seq=n))
-        store.emit(record, [score_of(record, "faithfulness", at=1.7e9)], owner=dead, entry=entries[-1])
+        store.emit(record, [make.score(record, "faithfulness", at=1.7e9)], owner=dead, entry=entries[-1])
     store.exported(list(entries[0].marks.values()), EVENT)
     store.exported([], owner=dead, upto=[(COUNT, 1, 2)])
     store.close()

@@ -20,9 +20,10 @@ from integrations.langchain.tests.parts import lcel
 from ragtrace.capture import internal_errors
 from ragtrace.service import current
 from ragtrace_langchain import RagtraceHandler
+from tests.guards.judge_server import Answer
+from tests.guards.processes import until
 from tests.kept import ANSWER
-from tests.process.observing import ask, fork, providers, status_of, until
-from tests.unit.judges.openai.judge_server import Answer
+from tests.process.observing import ask, fork, providers, status_of
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,10 @@ import pytest
 
 import ragtrace
 from ragtrace.service import current
-from tests.process.observing import ROOT, ask, environment, points, until
+from tests.guards.judge_server import Answer, completion, refusal
+from tests.guards.processes import until
+from tests.process.observing import ROOT, ask, environment, points
 from tests.process.test_limits_wired import GOOD
-from tests.unit.judges.openai.judge_server import Answer, completion, refusal
 
 pytestmark = pytest.mark.slow
 

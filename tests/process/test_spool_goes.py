@@ -11,7 +11,8 @@ from contextlib import closing
 
 import pytest
 
-from tests.process.observing import environment, until
+from tests.guards.processes import until
+from tests.process.observing import environment
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,8 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 import ragtrace
 from ragtrace import semconv
 from ragtrace.service import current
-from tests.process.observing import ROOT, accounts, ask, environment, points, providers, until
+from tests.guards.processes import until
+from tests.process.observing import ROOT, ask, environment, points, providers
 
 pytestmark = pytest.mark.slow
 
@@ -152,24 +153,3 @@ def test_a_shared_spool_is_told_by_each_process_under_one_name(path):
                 own[spool, state] = own.get((spool, state), 0) + n
     assert len({spool for spool, _ in shared}) == 1
     assert total(own | shared) == 30
-
-
-def test_a_spool_that_overflows_in_a_spike_keeps_the_mean(path):
-    """The first half of the answers is right, the second half wrong, and the spool holds about one in five."""
-    configure(path, scorer="worker", metrics=["faithfulness"], spool_bytes=120_000)
-    ask(400)
-    ask(400, answer="Penguins rule Madrid.")
-    assert ragtrace.flush(30)
-    ragtrace.shutdown(5)
-    kept = accounts(path)
-    assert kept.ends["skipped", "evicted"] > 200
-    reader = configure(path, metrics=["faithfulness"])
-    current().begin()
-    until(lambda: not current().gauges.accounts(is_fresh=True)[1])
-    assert ragtrace.flush(30)
-    sums = [sum(points(reader, name).values()) for name in (semconv.SCORE_N, semconv.SCORE_W, semconv.SCORE_WX)]
-    n, w, wx = sums
-    assert n == kept.pending
-    # Six and four standard errors of the draws, measured in 150 runs as 33 and .036.
-    assert w == pytest.approx(800, abs=200)  # the kept ones stand for all
-    assert wx / w == pytest.approx(0.5, abs=0.15)  # 0 where the oldest were evicted

@@ -21,11 +21,12 @@ from langchain_core.runnables import RunnablePassthrough
 import ragtrace
 from ragtrace.service import storing
 from ragtrace.stores import Label
-from ragtrace.stores.sqlite import SqliteStore
 from ragtrace_langchain import RagtraceHandler
+from tests import make
 from tests.command_line import ran
 from tests.e2e.howto import blocks
-from tests.process.observing import environment, providers, until
+from tests.guards.processes import until
+from tests.process.observing import environment, providers
 from tests.ui.pages import read_page
 from tests.ui.scored import client_of
 from tests.unit.stores.conftest import Wall, age_until
@@ -86,7 +87,7 @@ def test_the_texts_of_every_scored_run_are_kept_or_those_of_selected_ones(serve)
         drawn = found.pop("sample", 0)  # 1 % of 20 good runs
         assert (found, count) == (wanted, sum(wanted.values()) + drawn), texts
         assert drawn <= 4
-    kept = [record for record, probability in SqliteStore(path.with_name("all.sqlite")).records()]
+    kept = [record for record, probability in make.store(path.with_name("all.sqlite")).records()]
     assert sorted({record.answer for record in kept}) == [BAD, GOOD]
     assert all(record.query == "Where is the lab?" and record.contexts[0].text == SENTENCE for record in kept)
 
@@ -197,7 +198,7 @@ def labelled(serve, texts, rater="ada"):
     ask(answers)
     assert ragtrace.flush(60)
     ragtrace.shutdown(20)
-    store = SqliteStore(path)
+    store = make.store(path)
     readable = [(record.trace_id, record.answer) for record, _ in store.records()][:30]
     store.rate(
         Label(trace_id=trace, value=float(answer == GOOD), metric="faithfulness", rater=rater)
@@ -269,7 +270,7 @@ def test_the_reason_outlives_the_text(serve):
     path, count = labelled(serve, "selected")
     wall = Wall()
     wall.at = time.time()
-    late = SqliteStore(path, wall=wall)
+    late = make.store(path, wall=wall)
     age_until(late, wall, wall.at + 73 * 3_600.0)
     late.close()
     assert reasons(path)[1] == 0

@@ -6,12 +6,9 @@ import signal
 import time
 
 import pytest
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import ragtrace
-from ragtrace.stores.sqlite import SqliteStore
+from tests import make
 from tests.process.observing import ask, providers, ran
 
 pytestmark = pytest.mark.slow
@@ -20,15 +17,14 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def start(tmp_path):
     def configure(**settings):
-        exporter, provider = InMemorySpanExporter(), TracerProvider()
-        provider.add_span_processor(SimpleSpanProcessor(exporter))
+        spans = make.Spans()
         ragtrace.configure(
             sample_rate=1.0,
             spool=str(tmp_path / "spool"),
-            **providers(tracer_provider=provider),
+            **providers(tracer_provider=spans.provider),
             **settings,
         )
-        return exporter
+        return spans.exporter
 
     yield configure
     ragtrace.shutdown(5)
@@ -45,7 +41,7 @@ def test_scores_are_kept_and_published(start, tmp_path, name):
     assert ragtrace.flush(20)
     assert len(evaluations(exporter)) == 1
     ragtrace.shutdown(5)
-    store = SqliteStore(tmp_path / name)
+    store = make.store(tmp_path / name)
     rows = {row["metric"]: row for row in store.rows()}
     assert rows["faithfulness"]["value"] == 1.0
     assert rows["faithfulness"]["workflow"] == "support"

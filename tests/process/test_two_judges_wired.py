@@ -11,17 +11,18 @@ from opentelemetry.sdk.trace import TracerProvider
 
 import ragtrace
 from ragtrace.errors import ConfigError
-from ragtrace.model import Passage, Pool, RagRecord
 from ragtrace.queues import Unit
-from ragtrace.sampling.second import is_drawn_again
+from ragtrace.sampling import is_drawn_again
 from ragtrace.service import current
-from tests.process.observing import SeededIds, points, until
-from tests.unit.judges.openai.judge_server import Answer, Request, completion, refusal
+from tests import make
+from tests.guards.judge_server import Answer, Request, completion, refusal
+from tests.guards.processes import until
+from tests.process.observing import SeededIds, points
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.unit.judges.openai.judge_server import JudgeServer
+    from tests.guards.judge_server import JudgeServer
 
 pytestmark = pytest.mark.slow
 
@@ -141,11 +142,7 @@ def test_after_a_quarter_of_an_hour_the_first_scores_leave_alone(
     server.always = lambda _: refusal(401, "wrong key")
     reader = start(first_judge="overlap", judge_rates="1.0", metrics=["faithfulness"])
     text = "The laboratory 7 is in Oslo."
-    pool = Pool(stage="used", passages=(Passage(id="a", text=text, rank=1),))
-    ended = time.time() - 1_000.0
-    record = RagRecord(
-        id="1", trace_id="a" * 32, span_id="b" * 16, query="?", answer=text, pools=(pool,), ended=ended
-    )
+    record = make.record(text, answer=text, ended=time.time() - 1_000.0)
     current().ledger.offer()
     current().queue.put(Unit(record=record))
     assert ragtrace.flush(20)

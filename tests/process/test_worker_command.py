@@ -1,17 +1,17 @@
-"""``ragtrace worker`` over the spool of real applications: stopped, killed, and alone on an empty file."""
+"""``ragtrace worker`` over the spool of real applications, and alone on an empty file."""
 
 from __future__ import annotations
 
 import re
 import signal
-import sqlite3
 import textwrap
 import urllib.request
 
 import pytest
 import yaml
 
-from tests.process.observing import accounts, asked_app, ran, start, until, worker
+from tests.guards.processes import until
+from tests.process.observing import accounts, ran, start, worker
 
 pytestmark = pytest.mark.slow
 
@@ -39,30 +39,6 @@ def test_one_worker_scores_what_two_applications_ask(path):
     assert "empty spool" not in said + again
 
 
-def test_a_killed_worker_s_jobs_are_taken_up_and_a_stopped_one_s_are_given_back(path):
-    app = start("-m", "tests.process.app", path, 0, 300)
-    first = worker(path)
-    until(lambda: path.exists() and scored(path) > 20, running=first)
-    first.send_signal(signal.SIGKILL)
-    first.communicate()
-    assert app.wait(120) == 0
-    asked_app(path, 300, 600)
-    held, before = accounts(path).leased, scored(path)
-    second = worker(path)
-    until(lambda: scored(path) > before, running=second)
-    second.send_signal(signal.SIGTERM)
-    _, said = second.communicate(timeout=60)
-    assert second.returncode == 0, said
-    assert accounts(path).leased == held  # a stopped worker holds nothing; a killed one's leases have yet to end
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE jobs SET lease_until = 0 WHERE state = 'leased'")  # as two minutes later
-    connection.close()
-    third = worker(path, "--once")
-    _, said = third.communicate(timeout=120)
-    assert third.returncode == 0, said
-    assert accounts(path).ends == {("scored", ""): 600}
-
-
 def test_a_path_without_a_file_is_told_and_made(path):
     process = worker(path, "--once")
     _, said = process.communicate(timeout=60)
@@ -88,7 +64,7 @@ DEADLINE = "Invalid value for '--deadline': Input should be"
         (
             ["--spool", "s", "--judge", "openai:m", "--once"],
             {"RAGTRACE_JUDGE_BASE_URL": "http://[bad/v1"},
-            "judge_base_url has no valid host and port",
+            "RAGTRACE_JUDGE_BASE_URL has no valid host and port",
         ),
         *((["--spool", "s", f"--deadline={it}"], {}, DEADLINE) for it in ("nan", "inf")),
     ],
@@ -100,26 +76,24 @@ def test_what_cannot_be_is_one_line(tmp_path, args, env, words):
     assert done.stderr.count("\n") == 1
 
 
-def test_once_ends_beside_a_collector_that_does_not_answer(path):
-    asked_app(path, 0, 5)
+def test_once_ends_beside_a_collector_that_does_not_answer(five_wait):
     collector = {"OTEL_METRICS_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
-    process = worker(path, "--once", "--deadline", "2", **collector)
+    process = worker(five_wait, "--once", "--deadline", "2", **collector)
     _, said = process.communicate(timeout=60)
-    assert accounts(path).ends == {("scored", ""): 5}
+    assert accounts(five_wait).ends == {("scored", ""): 5}
     assert process.returncode == 1
     assert re.search(
         r"every sampled trace was scored; not sent: \d metrics reports?; what waits in the spool", said
     )
 
 
-def test_a_worker_s_endpoint_shows_scores_and_no_count_of_captured_traces(path):
-    asked_app(path, 0, 5)
-    process = worker(path, "--metrics-port", "0")
+def test_a_worker_s_endpoint_shows_scores_and_no_count_of_captured_traces(five_wait):
+    process = worker(five_wait, "--metrics-port", "0")
     said = [process.stderr.readline() for _ in range(3)]
     target = re.search(r"metrics at http://(127\.0\.0\.1:\d+)/metrics; for prometheus\.yml:", said[1])[1]
     config = yaml.safe_load(said[2].removeprefix("ragtrace worker: "))
     assert config == {"scrape_configs": [{"job_name": "ragtrace", "static_configs": [{"targets": [target]}]}]}
-    until(lambda: scored(path) == 5, running=process)
+    until(lambda: scored(five_wait) == 5, running=process)
     page = urllib.request.urlopen(f"http://{target}/metrics").read().decode()
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)

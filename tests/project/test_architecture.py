@@ -8,7 +8,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 STEP = re.compile(r"^\d+\. \[`(?P<path>[^`]+\.py)`\]\((?P<link>[^)]+)\) `(?P<function>[\w.]+)`", re.MULTILINE)
-MOST_STEPS = 25
 
 
 def walk_section() -> str:
@@ -31,7 +30,7 @@ def test_every_step_names_a_file_and_a_function_that_exist() -> None:
     section = walk_section()
     steps = list(STEP.finditer(section))
     assert len(steps) == len(re.findall(r"^\d+\. ", section, re.MULTILINE)), "a step without a file and a function"
-    assert 10 <= len(steps) <= MOST_STEPS
+    assert steps
     for step in steps:
         path = ROOT / step["path"]
         assert step["link"] == step["path"]

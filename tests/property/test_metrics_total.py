@@ -5,26 +5,29 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from ragtrace.judges.base import PairSignals
-from ragtrace.judges.llm.chat import ChatReply
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.panel import ConsensusPanel
-from ragtrace.metrics.deep_retrieval import DeepRetriever
-from ragtrace.metrics.eval_context import EvalContext, MetricOptions
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import all_metrics, output
-from ragtrace.model import AnswerPart, Labels, MetricResult, Passage, Pool, RagRecord
-from ragtrace.model.score import ERROR_REASONS, NA_REASONS, SKIP_REASONS
-from ragtrace.prompts.loader import load
+from ragtrace.judges import ChatReply, ConsensusPanel, LLMJudge, PairSignals, ScriptedChat
+from ragtrace.metrics import DeepRetriever, EvalContext, MetricOptions, all_metrics, evaluate, output
+from ragtrace.model import (
+    ERROR_REASONS,
+    NA_REASONS,
+    SKIP_REASONS,
+    AnswerPart,
+    Labels,
+    MetricResult,
+    Passage,
+    Pool,
+    RagRecord,
+)
+from ragtrace.prompts import load
 from tests.property.replies_at_random import anything, sound
 from tests.unit.judges.llm.obedient import parted
 
@@ -89,8 +92,8 @@ OPTIONS = st.builds(
     k_values=st.sampled_from([(), (1, 3), (0,), (50,)]),
     n_questions=st.sampled_from([1, 3, 10]),
 )
-# How the judge asks: all at once, in two steps and one passage a call, or on the other scale.
-FORMS = st.sampled_from([{}, {"fused": False}, {"scale": "umbrela"}])
+# On which scale the judge grades.
+FORMS = st.sampled_from([{}, {"scale": "umbrela"}])
 NUMBERS = st.floats() | st.sampled_from([0.0, 1.0, 0.5, -0.1, 1.1, 1e308, 5e-324])
 
 

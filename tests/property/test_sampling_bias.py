@@ -15,7 +15,7 @@ import numpy as np
 
 from ragtrace.model import RagRecord
 from ragtrace.sampling import Load, Pressure, Rates, Sampler
-from ragtrace.telemetry.metrics.series import Window
+from ragtrace.telemetry import Window
 
 DAYS, MINUTES, PER_MINUTE = 1_000, 1_440, 600
 P, ERRORS = 0.05, 0.05

@@ -8,34 +8,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_type
 
 import ragtrace
-from ragtrace import BudgetOptions, DriftOptions, JudgeOptions, ServerOptions, StoreOptions
 from ragtrace.capture import IntegrationRun, Recorder, Run, current_run
-from ragtrace.judges.base import Audit, Claim, Judge
+from ragtrace.judges import Audit, Claim, Judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from sqlite3 import Connection
 
     from ragtrace.model import End
-    from ragtrace.queues.base import Job, Queue, QueueStats, Unit
-    from ragtrace.sinks.base import Sink
+    from ragtrace.queues import Job, Queue, QueueStats, Unit
+    from ragtrace.sinks import Sink
 
 
 def configured() -> None:
-    """Settings by flat names and by groups of options."""
+    """Settings by flat names and by groups."""
     ragtrace.configure(judge="overlap", sample_rate=0.1, metrics="faithfulness", judge_rpm=60, store="scores.db")
     ragtrace.configure(
-        judge=JudgeOptions(name="openai:gpt-5-mini", api_key="secret", timeout_s=20.0),
-        budget=BudgetOptions(usd_per_day=2.0),
-        store=StoreOptions(path="scores.db", texts="all", spool="spool.db"),
-        drift=DriftOptions(baseline=500),
-        server=ServerOptions(metrics_port=9464),
+        judge={"name": "openai:gpt-5-mini", "api_key": "secret", "timeout_s": 20.0},
+        budget={"usd_per_day": 2.0},
+        store={"path": "scores.db", "texts": "all"},
+        spool="spool.db",
+        drift={"baseline": 500},
+        metrics_port=9464,
         metrics=["faithfulness", "ra_nwg"],
         content="full",
         sinks=[Printer()],
         redact=lambda text: text.replace("Ada", "[name]"),
     )
     ragtrace.configure(judge_rmp=60)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    ragtrace.configure(judge_rpm="60")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     ragtrace.configure(content="full", store="scores.db", store_texts="all")
     ragtrace.configure(store_texts="some")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     ragtrace.configure(content="half")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.testclient import TestClient
 
-from ragtrace.pages.links import ServerLinks
-from ragtrace.ui.app import build_app
-from ragtrace.ui.site import Site
-from ragtrace.views.source import Views
+from ragtrace.pages import ServerLinks
+from ragtrace.ui import Site, build_app
+from ragtrace.views import Views
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragtrace.report.html import report_html
-from ragtrace.stores.sqlite import SqliteStore
-from ragtrace.views.source import Views
+from ragtrace.report import report_html
+from ragtrace.views import Views
+from tests import make
 from tests.ui.pages import Page, read_page
 from tests.ui.scored import client_of, incident, scored_line, write_lines
 from tests.unit.views.scored_runs import emit, line
@@ -165,7 +165,7 @@ def test_a_file_without_runs_says_how_they_come(tmp_path: Path) -> None:
 
 def test_a_run_whose_texts_were_not_kept_says_so_and_shows_its_scores(tmp_path: Path) -> None:
     store = tmp_path / "s.sqlite"
-    emit(SqliteStore(store), line(0))
+    emit(make.store(store), line(0))
     said = page_of(client_of(store), f"/runs/{1:032x}").text
     assert "The texts of this run are not kept." in said
     assert "faithfulness" in said
@@ -174,7 +174,7 @@ def test_a_run_whose_texts_were_not_kept_says_so_and_shows_its_scores(tmp_path: 
 
 def test_the_form_says_how_comments_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = tmp_path / "s.sqlite"
-    emit(SqliteStore(store), line(0))
+    emit(make.store(store), line(0))
     client = client_of(store)
     dropped = "Comments are dropped here: start ragtrace ui with RAGTRACE_CONTENT=full to keep them."
     monkeypatch.delenv("RAGTRACE_CONTENT", raising=False)

@@ -8,9 +8,9 @@ import pytest
 
 import ragtrace
 from ragtrace.errors import ConfigError
-from ragtrace.queues.registry import open_queue
+from ragtrace.queues import open_queue
 from ragtrace.settings import Settings, shown
-from ragtrace.sinks.base import sinks_of
+from ragtrace.sinks import LangfuseSink, sinks_of
 
 PACKAGE = """
 from ragtrace.queues import MemoryQueue
@@ -80,16 +80,27 @@ def test_a_sink_is_made_by_its_name():
     assert (type(sink).__name__, sink.argument, other) == ("ListSink", "a:b", given)
     with pytest.raises(ConfigError, match="sinks: 'list' cannot be set up: no such place"):
         sinks_of(["list:broken"])
-    with pytest.raises(ConfigError, match=r"ragtrace\.sinks has no module and no entry point 'tape'"):
+    with pytest.raises(
+        ConfigError, match=r"^sinks \(RAGTRACE_SINKS\): ragtrace\.sinks has no module and no entry point 'tape'"
+    ):
         sinks_of(["tape"])
+    with pytest.raises(ConfigError, match="did you mean 'phoenix'"):
+        sinks_of(["fenix"])
+
+
+def test_a_class_is_refused_before_anything_begins():
+    with pytest.raises(
+        ConfigError, match=r"^sinks: LangfuseSink is a class, not a sink: write LangfuseSink\(...\)$"
+    ):
+        ragtrace.configure(sinks=LangfuseSink)
 
 
 @pytest.mark.parametrize("name", ["phoenix", "langfuse", "mlflow", "webhook"])
 def test_a_sink_without_an_address_names_the_setting_once(name):
     with pytest.raises(ConfigError) as caught:
-        sinks_of([name], Settings.resolve({}, {}))
-    assert str(caught.value).count(name) <= 3  # the sink, the setting and its variable
-    assert f"RAGTRACE_{name.upper()}" in str(caught.value)
+        sinks_of([name])
+    assert str(caught.value).count(name) == 1
+    assert f"{name.upper()}_" in str(caught.value)
     assert str(caught.value).count("sinks:") == 1
 
 
@@ -105,7 +116,7 @@ def test_the_environment_names_sinks_and_shows_no_argument_of_theirs():
 
 
 def test_a_run_goes_through_both():
-    from ragtrace.service.runtime import current
+    from ragtrace.service import current
 
     ragtrace.configure(sample_rate=1.0, queue="acme://broker/topic", sinks=["list"], metrics=["mrr"])
     try:

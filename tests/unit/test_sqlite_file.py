@@ -8,12 +8,11 @@ from contextlib import closing
 import pytest
 
 from ragtrace.errors import QueueError, StoreError
-from ragtrace.judges.cache.grade_file import GradeFile
-from ragtrace.queues.spool import Entry, Spool
-from ragtrace.queues.sqlite import SqliteQueue
-from ragtrace.scoring.limits.budget import Budget, Caps
+from ragtrace.judges import GradeFile
+from ragtrace.queues import Entry, Spool, SqliteQueue
+from ragtrace.scoring import Budget, Caps
 from ragtrace.sqlite_file import ForeignFileError, SharedFile
-from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.stores import SqliteStore
 
 
 def books(path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import islice, pairwise
 from operator import attrgetter, is_
 from types import MemberDescriptorType
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.prompt_values import ChatPromptValue, StringPromptValue
+from msgspec import Struct
 
 from ragtrace.capture import (
     MOST_PASSAGES,
@@ -62,8 +63,7 @@ class Hits(NamedTuple):
         return found
 
 
-@dataclass(slots=True, eq=False)
-class ReadDocument:
+class ReadDocument(Struct, eq=False):
     """A document as it was at one event: the application may change the document itself later."""
 
     id: object

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec.structs import replace
+
 from ragtrace.capture import (
     RERANK_SCORE_KEYS,
     current_run,
     guarded,
     guarded_call,
     ranked,
-    reranked_passage,
     score_in,
 )
 from ragtrace_langchain.documents import KnownDocuments, as_documents, read_documents
@@ -94,7 +95,7 @@ def _mark_selected(documents: Iterable[object]) -> None:
         hits = _read_for(run, chosen, None)
         scores = [score_in(facts, RERANK_SCORE_KEYS) for facts in hits.facts]
         places = enumerate(zip(hits.passages, scores, strict=True), start=1)
-        run.add_selected(ranked([reranked_passage(passage, rank, score) for rank, (passage, score) in places]))
+        run.add_selected(ranked([replace(passage, rank=rank, score=score) for rank, (passage, score) in places]))
 
 
 def _open_spans() -> list[OpenSpan]:

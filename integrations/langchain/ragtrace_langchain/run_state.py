@@ -13,6 +13,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 
 from ragtrace.capture import RecentIds
 from ragtrace.capture.fork import after_fork_in_child
+from ragtrace.text import MAX_REDACTED_CHARS
 from ragtrace_langchain.documents import KnownDocuments, columns_of
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 
 Kind = Literal["chain", "tool", "retriever", "model"]
-
-MAX_STREAMED_CHARS = 262_144  # and the piece that passes it, so that capture sees that the text goes on
 
 
 class Delivered(NamedTuple):
@@ -222,10 +221,10 @@ class ModelCall(OpenSpan):
     streamed_chars: int = 0
 
     def streams(self, token: str, now_ns: int) -> None:
-        """Add a streamed piece; those behind 262,144 characters are dropped."""
+        """Add a streamed piece; those behind the one that passes what `redact` is given are dropped."""
         if not self.first_chunk_ns:
             self.first_chunk_ns = now_ns
-        if token and self.streamed_chars <= MAX_STREAMED_CHARS:
+        if token and self.streamed_chars <= MAX_REDACTED_CHARS:
             self.streamed.append(token)
             self.streamed_chars += len(token)
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain_core.documents import Document
+from msgspec.structs import replace
 
-from ragtrace.capture import ReadPassages, are_joined, guarded, is_equal, ranked, reranked_passage
+from ragtrace.capture import ReadPassages, are_joined, guarded, is_equal, ranked
 from ragtrace_langchain.documents import (
     documents_in,
     fields_of,
@@ -45,9 +46,9 @@ def record_retrieved(span: OpenSpan, documents: Iterable[Document], ended_ns: in
     """Take what a retriever returned: a leaf's pool, or what a composite made of its inner ones."""
     state = span.state
     _record_waiting(state)
-    documents = state.known.as_read(state.run.reader.first(documents))
+    documents = state.run.reader.first(documents)
     if state.seen and not span.sources:
-        state.known.part(documents, state.seen)
+        state.known.part(state.known.as_read(documents), state.seen)
     passages, out = _met(state, documents, span.source)
     if span.sources:
         _record_composite(span, passages, out, ended_ns)
@@ -168,7 +169,7 @@ def record_marked(span: OpenSpan, documents: Iterable[Document]) -> None:
     state = span.state
     _, out = _met(state, documents, None)
     for rank, (key, hit) in enumerate(out.items(), start=1):
-        out[key] = (reranked_passage(hit[0], rank, _rescored(state, key, hit)), hit[1])
+        out[key] = (replace(hit[0], rank=rank, score=_rescored(state, key, hit)), hit[1])
     state.run.add_selected(_passages(out))
 
 
@@ -397,7 +398,7 @@ def _fuse(choice: Choice) -> None:
     for rank, (key, (passage, facts)) in enumerate(out.items(), start=1):
         first = state.seen[key][0]
         score = first.score if passage.score is None else passage.score
-        state.seen[key] = out[key] = (reranked_passage(first, rank, score), facts)
+        state.seen[key] = out[key] = (replace(first, rank=rank, score=score), facts)
     _order_pool(state, base, out)
     state.is_pool_ordered = True
     state.delivered.append(Delivered(out, len(state.run.prompts), is_choice=False))
@@ -589,7 +590,7 @@ def _report_choice(
 ) -> None:
     state = span.state
     for rank, (key, hit) in enumerate(out.items(), start=1):
-        out[key] = (reranked_passage(hit[0], rank, _rescored(state, key, hit, base)), hit[1])
+        out[key] = (replace(hit[0], rank=rank, score=_rescored(state, key, hit, base)), hit[1])
     is_whole_pool = list(base) == list(state.pool) and not state.is_pool_ordered and not state.known.renamed
     state.run.reranked(
         _passages(out),

@@ -11,11 +11,8 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
+from ragtrace.judges import LLMJudge, ScriptedChat
+from ragtrace.metrics import EvalContext, evaluate, select
 from ragtrace.testing.recording import Recording
 from ragtrace_langchain import RagtraceHandler
 

@@ -19,9 +19,7 @@ from langgraph.graph import START, StateGraph
 from pydantic import BaseModel
 
 from integrations.langchain.tests.parts import PROMPT, Broken, Faq, chat, lcel, shown
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
+from ragtrace.metrics import EvalContext, evaluate, select
 from ragtrace_langchain import RagtraceHandler, instrument, mark_selected, uninstrument
 from tests.kept import ANSWER, ids, kinds
 

@@ -9,7 +9,7 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import RunnablePassthrough
 
 from integrations.langchain.tests.parts import PROMPT, Faq, shown
-from ragtrace.metrics.base import answer_lacking
+from ragtrace.metrics import answer_lacking
 
 REFUSALS = {
     "refusal": AIMessage("", additional_kwargs={"refusal": "I cannot help with that."}),

@@ -178,7 +178,7 @@ def record_model_call(
     usage = usage_in(facts)
     if not span.is_inner and span.kind == "model":
         said = reply.content if reply is not None else ""
-        has_refused = is_refused(facts.raw) or is_refused(facts._asdict())
+        has_refused = is_refused(facts._asdict())
         state.last_text = said or ("" if has_refused else state.last_text)
         state.refused_text = said if has_refused else None
         state.last_model = span.model

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import count
 from math import isfinite
 from operator import attrgetter, eq, is_, ne
 from typing import TYPE_CHECKING
 
 from llama_index.core.schema import BaseNode, NodeWithScore
+from msgspec.structs import replace
 
 from ragtrace.capture import are_joined, guarded, is_equal
 from ragtrace.capture.attribution import PassageFinder, answered_prompt, found_in, prompt_set
-from ragtrace.capture.passages import ReadPassages, ranked, reranked_passage
+from ragtrace.capture.passages import ReadPassages, ranked
 from ragtrace_llamaindex.citation_pieces import note_pieces, record_used_pieces
 from ragtrace_llamaindex.nodes import NodeColumns
 
@@ -360,7 +360,8 @@ def _rescored(
     met = [passage for name in column.ids if (passage := state.seen.get(name)) is not None]
     is_plain = all(score is None or (type(score) is float and isfinite(score)) for score in scores)
     if is_plain and len(met) == len(scores) and all(map(is_, column.texts, map(_PASSAGE_TEXT, met))):
-        return ReadPassages(map(reranked_passage, met, count(1), scores))
+        places = enumerate(zip(met, scores, strict=True), start=1)
+        return ReadPassages(replace(passage, rank=rank, score=score) for rank, (passage, score) in places)
     return run.reader.columns(column.texts, column.ids, scores, column.metadata)
 
 

@@ -15,10 +15,8 @@ from llama_index.core.response_synthesizers import ResponseMode, get_response_sy
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
+from ragtrace.judges import OverlapJudge
+from ragtrace.metrics import EvalContext, evaluate, select
 from ragtrace.testing.recording import Recording
 from ragtrace_llamaindex import instrument, uninstrument
 

@@ -22,7 +22,7 @@ from llama_index_instrumentation import get_dispatcher
 from integrations.llamaindex.tests.parts import Best, Faq, First, Llm, ToolCaller, checked, engine
 from integrations.llamaindex.tests.test_tools import FIRST, call_of, tool
 from integrations.llamaindex.tests.test_workflows import Rag
-from ragtrace.metrics.base import answer_lacking
+from ragtrace.metrics import answer_lacking
 from ragtrace_llamaindex import instrument, mark_retrieved, mark_selected, request
 from ragtrace_llamaindex.handlers import tracer
 from tests.kept import ANSWER, ids, kinds

@@ -34,13 +34,8 @@ from llama_index_instrumentation import get_dispatcher
 from pydantic import BaseModel
 
 from integrations.llamaindex.tests.parts import Best, Faq, Given, Llm, checked, engine, nodes
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.base import answer_lacking
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
+from ragtrace.judges import LLMJudge, OverlapJudge, ScriptedChat
+from ragtrace.metrics import EvalContext, answer_lacking, evaluate, select
 from tests.kept import ANSWER, ids, kinds
 
 

@@ -8,7 +8,7 @@ from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
 
 from integrations.llamaindex.tests.parts import Faq, Llm, engine
-from ragtrace.metrics.base import answer_lacking
+from ragtrace.metrics import answer_lacking
 from ragtrace_llamaindex import instrument  # noqa: F401 - the fixture instruments
 
 RAW = {

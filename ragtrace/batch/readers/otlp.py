@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.batch.readers import Reader
 from ragtrace.batch.rows import json_text
 from ragtrace.batch.spans import records_of
-from ragtrace.errors import MissingExtra
+from ragtrace.ingest.receiving.options import ReceiverLimits
+from ragtrace.ingest.receiving.otlp_json import read_spans
+from ragtrace.ingest.receiving.refusal import ReceiverRefusal
 from ragtrace.model.printable import count_text
 
 if TYPE_CHECKING:
@@ -25,13 +27,6 @@ def _records(rows: Iterable[PlacedRow], broken: Callable[[str], None]) -> Iterat
 
 
 def _spans(rows: Iterable[PlacedRow], broken: Callable[[str], None]) -> Iterator[RawSpan]:
-    try:  # OTLP is read by the receiver's own decoder
-        from ragtrace.ingest.receiving.options import ReceiverLimits  # noqa: PLC0415
-        from ragtrace.ingest.receiving.otlp_json import read_spans  # noqa: PLC0415
-        from ragtrace.ingest.receiving.refusal import ReceiverRefusal  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise MissingExtra("orjson", "server") from error
-
     limits = ReceiverLimits(json_bytes=_MOST_BYTES, span_bytes=_MOST_BYTES, items=_MOST_BYTES)
     for place, row in rows:
         try:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import replace
 from functools import cached_property
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, AnyStr, NamedTuple
+
+from msgspec.structs import replace
 
 from ragtrace.capture.attribution.notation import letters, unescaped
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from ragtrace.capture.citations.markers import MARK, labels_in, marked, may_cite, sentences
 from ragtrace.capture.citations.names import PassageNames

@@ -6,12 +6,13 @@ import asyncio
 import sys
 from collections import defaultdict, deque
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import structs
 
 from ragtrace.cli.calibrate.label_reader import Labelled, good_lines, read_labelled
 from ragtrace.cli.io.arguments import (
@@ -42,11 +43,8 @@ if TYPE_CHECKING:
     from ragtrace.metrics.base import Output
     from ragtrace.model.codec import ScoreJson
     from ragtrace.scoring import Scorer
-    from ragtrace.scoring.offline.calibrating import CalibrationScorer
     from ragtrace.scoring.offline.calibration import Calibration, Rated
     from ragtrace.settings import Settings
-
-_COMPARED = "compared"  # key of the kept score that stands beside the label
 
 EPILOG = """\
 Input: JSON lines as `ragtrace score` reads them. --label names the field of the human
@@ -58,8 +56,7 @@ kept_for, a field of `ragtrace export`, says that they were not, the report says
 A high label stands for a high score; give --inverted for the opposite (for example
 1 = made up). Every line must be good, since all are read before any is judged.
 
-Asking again: a metric with a length setting is judged twice on labelled lines, and
-one that grades passages grades 200 of them one by one (--gate-pairs 0: not at all).
+The judge gives all grades: grades of passages that a line brings are not read.
 
 Exit status: 0 fine, 2 usage or bad input, 3 no line with a label has a score since the
 judge failed, 130 stopped by Ctrl-C.
@@ -96,16 +93,8 @@ def command(
     plot: Plot = None,
     jobs: Jobs = 8,
     limit: Limit = None,
-    gate_pairs: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Passages that are graded one by one, for the batch gate.")
-    ] = 200,
-    no_length_check: Annotated[
-        bool, typer.Option("--no-length-check", help="Judge no line again with the opposite length setting.")
-    ] = False,
 ) -> int:
     """Compare a judge's scores with human labels."""
-    from ragtrace.scoring.offline.calibrating import CalibrationScorer, debiases_length
-
     if resume and out in {None, "-"}:
         raise ConfigError("--resume needs --out: the file to go on with")
     if out == "-":
@@ -115,23 +104,16 @@ def command(
     settings = _settings(metric, cutoffs(k_values), given)
     scorer, number = _scorer(metric, settings)
     labelled = read_labelled(file, label, limit=limit, is_inverted=inverted, high_from=high_from)
-    has_batches = settings.batch_metrics and settings.grade_batch > 1 and _grades_with_judge(scorer)
-    is_rejudged = debiases_length(scorer.metrics[0].spec) and not no_length_check
-    asked = CalibrationScorer(
-        scorer=scorer,
-        rejudged=frozenset(labelled.ids if is_rejudged else ()),
-        gated=labelled.gated(gate_pairs) if has_batches else frozenset(),
-    )
     scores = _JudgeScores(out, number)
     if resume:
         scores.load()
     try:
-        _score(file, asked, scores, jobs=jobs, limit=limit, is_resumed=resume)
+        _score(file, scorer, scores, jobs=jobs, limit=limit, is_resumed=resume)
     except KeyboardInterrupt:
         hint = "the same command with --resume goes on" if out else "with --out FILE a run can be resumed"
         say(f"ragtrace: stopped; {len(scores.by_line)} lines are scored, {hint}", file=sys.stderr)
         return 130
-    report = _calibration(labelled, scores, scorer, number, has_batches=has_batches)
+    report = _calibration(labelled, scores, scorer, number)
     _report(report, ", ".join(label), json_file, plot)
     if not report.points and any(state.startswith("error ") for state in report.states):
         why = ", ".join(f"{n} {state}" for state, n in report.states.items())
@@ -141,7 +123,7 @@ def command(
 
 
 def _score(
-    file: str, scorer: CalibrationScorer, scores: _JudgeScores, *, jobs: int, limit: int | None, is_resumed: bool
+    file: str, scorer: Scorer, scores: _JudgeScores, *, jobs: int, limit: int | None, is_resumed: bool
 ) -> None:
     with ExitStack() as stack:
         out = None
@@ -155,8 +137,15 @@ def _score(
             scores.add(line, found)
             step()
 
-        owed = (line for line in good_lines(file, limit) if not scores.take(line))
+        owed = (_as_judged(line, scorer) for line in good_lines(file, limit) if not scores.take(line))
         asyncio.run(score_lines(owed, scorer, jobs=jobs, add=add))
+
+
+def _as_judged(line: Line, scorer: Scorer) -> Line:
+    """Return the line without labels of passages, where the metric could ask the judge for them."""
+    spec = scorer.metrics[0].spec
+    asks = spec.task == "grades" or {"judge", "labels"} <= set(spec.needs)
+    return replace(line, record=structs.replace(line.record, labels=None)) if asks else line
 
 
 def _report(report: Calibration, label: str, json_file: Path | None, plot: Path | None) -> None:
@@ -204,8 +193,8 @@ class _JudgeScores:
 
     path: str | None
     number: _Number
-    by_line: dict[int, dict[str, ScoreJson]] = field(default_factory=dict)
-    before: dict[str, deque[dict[str, ScoreJson]]] = field(default_factory=lambda: defaultdict(deque))
+    by_line: dict[int, ScoreJson] = field(default_factory=dict)
+    before: dict[str, deque[ScoreJson]] = field(default_factory=lambda: defaultdict(deque))
 
     def load(self) -> None:
         """Take the scores of an earlier run.
@@ -216,10 +205,10 @@ class _JudgeScores:
         numbers = count(1)
 
         def take(line: ScoredLine) -> None:
-            number = next(numbers)
-            if self.number.of(line["scores"]) is None:
+            number, score = next(numbers), self.number.of(line["scores"])
+            if score is None:
                 raise ConfigError(f"{self.path}:{number}: no score of {self.number}; choose another --out")
-            self.before[str(line["id"])].append(self._kept(line["scores"]))
+            self.before[str(line["id"])].append(_kept(score))
 
         done_before(Path(self.path or ""), take)
 
@@ -233,20 +222,15 @@ class _JudgeScores:
 
     def add(self, line: Line, scores: Mapping[str, ScoreJson]) -> None:
         """Take the scores of a line."""
-        self.by_line[line.number] = self._kept(scores)
+        score = self.number.of(scores)
+        if score is None:
+            raise KeyError(str(self.number))
+        self.by_line[line.number] = _kept(score)
 
-    def _kept(self, scores: Mapping[str, ScoreJson]) -> dict[str, ScoreJson]:
-        """Return the parts that the report reads; the details of all claims would fill the memory."""
-        from ragtrace.scoring.offline.calibrating import GATE, OPPOSITE
 
-        kept: dict[str, ScoreJson] = {}
-        opposite = f"{self.number.output.name}@{OPPOSITE}"
-        for key, score in ((_COMPARED, self.number.of(scores)), (OPPOSITE, scores.get(opposite))):
-            if score is not None:
-                kept[key] = {**score, "details": {}}
-        if GATE in scores:
-            kept[GATE] = scores[GATE]
-        return kept
+def _kept(score: ScoreJson) -> ScoreJson:
+    """Return a score without details: those of all claims would fill the memory."""
+    return {**score, "details": {}}
 
 
 def _settings(metric: str, k_values: tuple[int, ...] | None, given: dict[str, str | None]) -> Settings:
@@ -263,7 +247,7 @@ def _settings(metric: str, k_values: tuple[int, ...] | None, given: dict[str, st
         k_values = k_values or (cutoff,)
         if cutoff not in k_values:
             raise ConfigError(f"--metric {metric}: K {cutoff} is not computed; add it to --k-values")
-    return Settings.resolve({**given, "metrics": (metric,), "k_values": k_values})
+    return Settings.resolve({**given, "metrics": (metric,), "metric_options_k_values": k_values})
 
 
 def _scorer(asked: str, settings: Settings) -> tuple[Scorer, _Number]:
@@ -274,59 +258,30 @@ def _scorer(asked: str, settings: Settings) -> tuple[Scorer, _Number]:
     outputs = scorer.metrics[0].spec.outputs
     output = next((output for output in outputs if output.name == name), outputs[0])
     if "_at_k" in output.name:  # in the name of every number with a cut-off
-        return scorer, _Number(output, int(k) if k else next(iter(settings.k_values), None))
+        return scorer, _Number(output, int(k) if k else next(iter(settings.metric_options.k_values), None))
     if k:
         raise ConfigError(f"--metric {asked}: {output.name} has no cut-off; write {name}")
     return scorer, _Number(output, None)
 
 
-def _grades_with_judge(scorer: Scorer) -> bool:
-    from ragtrace.scoring.offline.calibrating import grades_passages
-
-    asks = grades_passages(scorer.metrics[0].spec)
-    return asks and scorer.judge is not None and "grades" in scorer.judge.tasks
-
-
-def _calibration(
-    labelled: Labelled, scores: _JudgeScores, scorer: Scorer, number: _Number, *, has_batches: bool
-) -> Calibration:
-    from ragtrace.scoring.offline.calibrating import GATE
+def _calibration(labelled: Labelled, scores: _JudgeScores, scorer: Scorer, number: _Number) -> Calibration:
     from ragtrace.scoring.offline.calibration import calibrate
-    from ragtrace.scoring.offline.gate import gate
 
-    rows = [_rated(labelled, line, found) for line, found in sorted(scores.by_line.items())]
-    gates = [found[GATE] for found in scores.by_line.values() if GATE in found]
-    pairs = [
-        pair
-        for one in gates
-        if one["state"] == "ok"
-        for pair in cast("list[tuple[int, int]]", one["details"]["pairs"])
-    ]
-    failures = [str(one["reason"]) for one in gates if one["state"] != "ok"]
     output = number.output
-    return calibrate(
-        rows,
-        output=output,
-        form=labelled.form,
-        threshold=scorer.threshold_of(output),
-        gate=gate(pairs, failures=failures) if has_batches else None,
-    )
+    rows = [_rated(labelled, line, output.name, score) for line, score in sorted(scores.by_line.items())]
+    return calibrate(rows, output=output, form=labelled.form, threshold=scorer.threshold_of(output))
 
 
-def _rated(labelled: Labelled, line: int, scores: Mapping[str, ScoreJson]) -> Rated:
-    from ragtrace.scoring.offline.calibrating import OPPOSITE
+def _rated(labelled: Labelled, line: int, name: str, score: ScoreJson) -> Rated:
     from ragtrace.scoring.offline.calibration import Rated
+    from ragtrace.scoring.offline.scored_row import key_of
 
-    score = scores[_COMPARED]
     return Rated(
         ratings=labelled.ratings[line],
         value=score["value"],
         state=score["state"],
         reason=score.get("reason"),
-        opposite=scores.get(OPPOSITE, {}).get("value"),
         answer_chars=labelled.chars[line],
-        maker=f"{score.get('judge') or 'labels'} {score.get('version') or ''}".strip(),
-        k=score.get("k"),
-        label_scale=score.get("label_scale"),
+        key=key_of(name, score),
         kept_for=labelled.kept_for.get(line),
     )

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from ragtrace.cli.io.jsonl_reader import open_lines, read_lines
 from ragtrace.errors import ConfigError, InputError, nearest
-from ragtrace.scoring.offline.calibrating import gradable
 from ragtrace.scoring.offline.human_labels import LabelForm, Ratings, form_of, ratings_in
 
 if TYPE_CHECKING:
@@ -29,29 +28,13 @@ class Labelled:
         form: the labels' scale.
         ratings: of each line by its number, empty where it has no label.
         chars: length of each line's answer.
-        ids: of labelled records.
         kept_for: of each line by its number, why a store kept it; missing where the line does not say so.
-        passages: how many passages a judge would grade, by id of the record, in the order of the file.
     """
 
     form: LabelForm
     ratings: dict[int, Ratings] = field(default_factory=dict)
     chars: dict[int, int] = field(default_factory=dict)
-    ids: set[str] = field(default_factory=set)
     kept_for: dict[int, str] = field(default_factory=dict)
-    passages: dict[str, int] = field(default_factory=dict)
-
-    def gated(self, pairs: int) -> frozenset[str]:
-        """Return the ids of the first records that hold so many passages."""
-        chosen: set[str] = set()
-        found = 0
-        for record, count in self.passages.items():
-            if found >= pairs:
-                break
-            if count > 1:
-                chosen.add(record)
-                found += count
-        return frozenset(chosen)
 
 
 def good_lines(name: str, limit: int | None) -> Iterator[Line]:
@@ -101,10 +84,7 @@ def read_labelled(
         labelled.chars[line.number] = len(line.record.answer)
         if isinstance(why := given.get("kept_for"), str):
             labelled.kept_for[line.number] = why
-        labelled.passages[line.record.id] = len(gradable(line.record))
-        if found[line.number]:
-            labelled.ids.add(line.record.id)
-    if not labelled.ids:
+    if not any(found.values()):
         fields = " or ".join(map(repr, paths))
         raise ConfigError(f"{name}: no line has a label in {fields}{nearest(paths[0], names)}")
     try:

@@ -28,7 +28,7 @@ def show(found: Comparison, console: Console) -> None:
         console.print(f"{letter}  {arm['name']}: {counts}{answered}")
     known = [line for line in found.lines if any(side.values for side in line.sides)]
     plain = [line for line in known if not line.is_over_runs]
-    runs = [line for line in known if line.is_over_runs and not line.metric.startswith(_INDEX)]
+    runs = [line for line in known if line.is_over_runs and not line.key.metric.startswith(_INDEX)]
     for title, lines in (("metric", plain), ("over runs of one query", runs)):
         if lines:
             console.print()

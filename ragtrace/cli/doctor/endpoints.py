@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from ragtrace.address import shown_address
 from ragtrace.cli.doctor.check_result import CheckResult, Level
 from ragtrace.errors import ConfigError
-from ragtrace.settings import shown_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -34,18 +34,20 @@ class _File:
 def check_settings() -> tuple[list[CheckResult], Settings | None]:
     """Resolve the settings of the environment; None where they are wrong."""
     from ragtrace.service.rates import rates_of
-    from ragtrace.settings import Settings, unknown_variables, variables
+    from ragtrace.settings import TABLE, Settings, unknown_variables
+    from ragtrace.sinks.base import sinks_of
 
     unknown = unknown_variables(os.environ)
-    findings = [
-        CheckResult("settings", "warn", f"{name} is not a setting{hint}", "unset it")
-        for name, hint in unknown.items()
-    ]
+    findings = [CheckResult("settings", "warn", f"{name} sets nothing{hint}") for name, hint in unknown.items()]
     try:
         settings = Settings.resolve({}, {name: os.environ[name] for name in os.environ if name not in unknown})
         rates_of(settings)
     except ConfigError as error:
         return [*findings, CheckResult("settings", "fail", str(error))], None
+    try:
+        sinks_of(settings.sinks)
+    except (ConfigError, MissingExtra) as error:
+        findings.append(CheckResult("settings", "fail", str(error)))
     if not settings.enabled:
         said, todo = "ragtrace is switched off (RAGTRACE_ENABLED)", "unset it to capture and score"
         findings.append(CheckResult("settings", "warn", said, todo))
@@ -53,13 +55,15 @@ def check_settings() -> tuple[list[CheckResult], Settings | None]:
         said = "scorer=worker needs a spool or a queue that the worker reads"
         todo = "set RAGTRACE_SPOOL to a file, or RAGTRACE_QUEUE to an address"
         findings.append(CheckResult("settings", "fail", said, todo))
-    n = sum(variable in os.environ for _, variable, _, _ in variables())
+    n = sum(one.variable in os.environ for one in TABLE.values())
     return findings or [CheckResult("settings", "ok", f"{n} from the environment, all resolve")], settings
 
 
 def check_disk(settings: Settings) -> list[CheckResult]:
     """Check the queue on Kafka, and folder, room and permissions of every written file."""
-    queue = [_queue(settings.queue, settings.kafka_config)] if settings.queue else []
+    from ragtrace.settings import secret
+
+    queue = [_queue(settings.queue.address, secret(settings.kafka_config))] if settings.queue.address else []
     files = _files(settings)
     if not files and not queue:
         return [CheckResult("disk", "ok", "no spool and no store: units wait in memory")]
@@ -100,10 +104,10 @@ def check_judge(settings: Settings, *, is_called: bool) -> CheckResult:
         judge = build_scorer(settings.with_changes(**once), limiter).judge
     except (ConfigError, MissingExtra) as error:
         return CheckResult("judge", "fail", str(error))
-    if judge is None or not costs(settings.judge):
-        return CheckResult("judge", "ok", f"{settings.judge.strip()}, offline: it needs no server")
+    if judge is None or not costs(settings.judge.name):
+        return CheckResult("judge", "ok", f"{settings.judge.name.strip()}, offline: it needs no server")
     if not is_called:
-        return CheckResult("judge", "ok", f"{settings.judge} was not asked (--no-judge)")
+        return CheckResult("judge", "ok", f"{settings.judge.name} was not asked (--no-judge)")
     return asyncio.run(_asked(judge, limiter.host if limiter is not None else judge.name))
 
 
@@ -115,14 +119,16 @@ def _unmade(settings: Settings) -> Settings:
 
 
 def _files(settings: Settings) -> list[_File]:
-    spool, store, grades = settings.spool, settings.store, settings.grade_cache
+    from ragtrace.judges.cache.grade_file import MOST_BYTES
+
+    spool, store, grades = settings.spool.path, settings.store.path, settings.grade_cache
     files = []
     if spool:
-        files.append(_File("spool", Path(spool), settings.spool_bytes))
+        files.append(_File("spool", Path(spool), settings.spool.bytes))
     if store and store != spool:
-        files.append(_File("store", Path(store), settings.store_bytes))
+        files.append(_File("store", Path(store), settings.store.bytes))
     if grades not in {"memory", "off"}:
-        files.append(_File("grade cache", Path(grades), settings.grade_cache_bytes))
+        files.append(_File("grade cache", Path(grades), MOST_BYTES))
     return files
 
 

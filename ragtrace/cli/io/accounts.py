@@ -41,7 +41,7 @@ def accounts(service: Service, before: Ends) -> str:
         left = f"{pending} pending"
     except UNREADABLE as error:
         counts, pending = service.gauges.accounts()
-        place = "queue" if service.settings.queue else "spool"
+        place = "queue" if service.settings.queue.address else "spool"
         is_known = counters_of(service.queue) is not None
         left = f"{pending} pending when last seen" if is_known else "pending unknown"
         left += f"; the {place} cannot be read: {error}"

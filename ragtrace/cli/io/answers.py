@@ -35,7 +35,7 @@ def source_of(given: str | None) -> str:
     """
     from ragtrace.settings import Settings
 
-    source = given or Settings.resolve({}).store
+    source = given or Settings.resolve({}).store.path
     if not source:
         raise ConfigError("give a file that `ragtrace score` wrote, or a store, or set RAGTRACE_STORE")
     if source != "-" and not Path(source).is_file() and not is_in_parts(source):

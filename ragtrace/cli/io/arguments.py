@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ragtrace.cli.io.stored import MOMENT
 from ragtrace.errors import ConfigError
+from ragtrace.settings import TABLE, bounds
 
-METRICS_HELP = "Metrics, separated by commas, or all. `ragtrace metrics` lists them."
-Metrics = Annotated[str | None, typer.Option(metavar="NAMES", help=METRICS_HELP)]
 Source = Annotated[
     str | None,
     typer.Argument(
@@ -20,32 +19,28 @@ Source = Annotated[
         help="File or folder that `ragtrace score` wrote, or a store. Default: RAGTRACE_STORE.",
     ),
 ]
-Judge = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAMES",
-        help="Judge: overlap (offline, the default) or openai:MODEL. Several, separated by commas, are a panel.",
-    ),
-]
-BaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="OpenAI-compatible server of the judge.")]
-Embedder = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Embedder: overlap (offline, the default), local, local:FOLDER (both offline), or openai:MODEL.",
-    ),
-]
-Pairs = Annotated[
-    str | None,
-    typer.Option(metavar="onnx:FOLDER", help="Local model that scores pairs, for the metric hallucination."),
-]
-KValues = Annotated[
-    str | None,
-    typer.Option(
-        metavar="K,K",
-        help="Cut-offs of @K metrics, separated by commas. The first is the main one. Default: number of contexts.",
-    ),
-]
+
+
+def option(name: str, metavar: str, *flags: str) -> Any:
+    """Return the option of a setting: it is described and bounded as the setting is."""
+    setting = TABLE[name]
+    low, high = bounds(setting.field)
+    default = setting.field.default
+    last = "" if default is None or isinstance(default, tuple) else f", else {default}"
+    doc = f"{setting.doc} Default: {setting.variable}{last}."
+    return typer.Option(*flags, metavar=metavar, help=doc, min=low, max=high)
+
+
+Metrics = Annotated[str | None, option("metrics", "NAMES")]
+Judge = Annotated[str | None, option("judge", "NAMES")]
+BaseUrl = Annotated[str | None, option("judge_base_url", "URL")]
+Embedder = Annotated[str | None, option("embedder", "NAME")]
+Pairs = Annotated[str | None, option("pairs", "onnx:FOLDER")]
+KValues = Annotated[str | None, option("metric_options_k_values", "K,K")]
+SampleRate = Annotated[float | None, option("sample_rate", "P")]
+MetricsPort = Annotated[int | None, option("metrics_port", "P")]
+Store = Annotated[str | None, option("store", "PATH", "--store")]
+Spool = Annotated[str | None, option("spool", "PATH", "--spool")]
 Jobs = Annotated[int, typer.Option(min=1, metavar="N", help="Records that are scored at once.")]
 Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Read at most N good lines.")]
 Resume = Annotated[
@@ -56,24 +51,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Plot = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Draw the report there, as .png or .svg. Extra: plots.")
 ]
-Store = Annotated[
-    str | None, typer.Option("--store", metavar="PATH", help="File of the store. Default: RAGTRACE_STORE.")
-]
-Spool = Annotated[
-    str | None, typer.Option("--spool", metavar="PATH", help="File of the spool. Default: RAGTRACE_SPOOL.")
-]
 Workflow = Annotated[str | None, typer.Option(metavar="NAME", help="Take this workflow alone.")]
 Since = Annotated[str | None, typer.Option(metavar="WHEN", help=f"Take no earlier scores: {MOMENT}.")]
 Until = Annotated[str | None, typer.Option(metavar="WHEN", help="Take scores before this moment alone.")]
 
 
-def scorer_service_name() -> str | None:
-    """Return ``ragtrace`` as ``service.name`` of a scorer's own process, None where the environment names one."""
-    variables = ("RAGTRACE_SERVICE_NAME", "OTEL_SERVICE_NAME")
-    is_named = any(map(os.environ.get, variables)) or "service.name=" in os.environ.get(
-        "OTEL_RESOURCE_ATTRIBUTES", ""
-    )
-    return None if is_named else "ragtrace"
+def name_service() -> None:
+    """Name this scorer's own process ``ragtrace``, unless the environment names it."""
+    if "service.name=" not in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", ""):
+        os.environ["OTEL_SERVICE_NAME"] = os.environ.get("OTEL_SERVICE_NAME") or "ragtrace"
 
 
 def cutoffs(text: str | None) -> tuple[int, ...] | None:

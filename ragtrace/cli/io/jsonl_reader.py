@@ -13,9 +13,9 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError, InputError
-from ragtrace.model.codec import ALIASES, UNPACK, read_aliases, record_from_json
+from ragtrace.model.codec import UNPACK, json_value, read_aliases, record_from_json
+from ragtrace.model.line import RecordLine
 from ragtrace.model.printable import count_text
-from ragtrace.model.schema import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 GZIP = b"\x1f\x8b"
-_KNOWN = {*SCHEMA["properties"], "scores"}.difference(*ALIASES.values())
+_KNOWN = {*RecordLine.__struct_fields__, "scores"}
 MOST_SHOWN = 10  # broken lines of one file that are shown one by one
 _FIRST_LINES = 5  # where none of them is JSON, the file is of another kind
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -225,12 +225,20 @@ def parsed(raw: bytes) -> Any:
         NotJson: it is not UTF-8 or not JSON.
         InputError: it holds a number that JSON does not have.
     """
+    made = json_value(raw, _parsed)
+    if isinstance(made, list):
+        raise InputError(f"a line must be a JSON object, got a list; write one object a line: {UNPACK}")
+    return made
+
+
+def _parsed(raw: bytes) -> Any:
+    """Return the JSON of a line that is not plain, or say where it is none."""
     try:
         text = raw.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise NotJson(f"not UTF-8 (byte {error.start + 1} of the line)") from None
     try:
-        made = json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         if _is_cut(text, error):
             raise NotJson(f"not JSON: the line ends too early, at column {len(text) + 1}") from None
@@ -241,9 +249,6 @@ def parsed(raw: bytes) -> Any:
         raise
     except ValueError:  # Python's own limit of 4,300 digits
         raise InputError("a whole number has too many digits") from None
-    if isinstance(made, list):
-        raise InputError(f"a line must be a JSON object, got a list; write one object a line: {UNPACK}")
-    return made
 
 
 def _is_cut(text: str, error: json.JSONDecodeError) -> bool:

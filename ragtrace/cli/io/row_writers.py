@@ -1,9 +1,8 @@
-"""Writes rows of scores as JSON lines, CSV and Parquet."""
+"""Writes rows of scores as JSON lines and CSV."""
 
 from __future__ import annotations
 
 import csv
-import importlib
 import io
 import json
 from contextlib import AbstractContextManager, contextmanager
@@ -11,7 +10,6 @@ from typing import IO, TYPE_CHECKING, Any
 from unicodedata import category, normalize
 
 from ragtrace.cli.io.jsonl_reader import one_line
-from ragtrace.errors import MissingExtra
 from ragtrace.model.printable import printable
 
 if TYPE_CHECKING:
@@ -32,16 +30,11 @@ COLUMNS: dict[str, type] = {
 }  # fmt: skip
 _FORMULA = frozenset("=+-@\u2212")
 _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Mn", "Zl", "Zp", "Zs"})
-_GROUP = 10_000  # rows of Parquet held in memory
 
 
 def writer_of(form: str, stream: IO[bytes]) -> AbstractContextManager[Write]:
-    """Return a context manager whose value writes one row.
-
-    Raises:
-        MissingExtra: parquet without pyarrow, on entering.
-    """
-    return {"jsonl": _jsonl, "csv": _csv, "parquet": _parquet}[form](stream)
+    """Return a context manager whose value writes one row."""
+    return {"jsonl": _jsonl, "csv": _csv}[form](stream)
 
 
 @contextmanager
@@ -89,31 +82,6 @@ def _begins_formula(text: str) -> bool:
 
 def _shown(value: Cell, *, is_terminal: bool) -> Cell:
     return printable(value) if is_terminal and isinstance(value, str) else value
-
-
-@contextmanager
-def _parquet(stream: IO[bytes]) -> Iterator[Write]:
-    try:
-        pa, parquet = (importlib.import_module(name) for name in ("pyarrow", "pyarrow.parquet"))
-    except ImportError as error:
-        raise MissingExtra("pyarrow", "parquet") from error
-    types = {str: pa.string(), float: pa.float64(), int: pa.int64(), bool: pa.bool_()}
-    schema = pa.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
-    held: list[dict[str, Cell]] = []
-    with parquet.ParquetWriter(stream, schema, compression="zstd") as out:
-
-        def write(row: Row) -> None:
-            held.append(_typed(row))
-            if len(held) >= _GROUP:
-                flush()
-
-        def flush() -> None:
-            if held:
-                out.write_table(pa.Table.from_pylist(held, schema=schema))
-                held.clear()
-
-        yield write
-        flush()
 
 
 def _typed(row: Row) -> dict[str, Cell]:

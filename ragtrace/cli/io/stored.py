@@ -56,7 +56,7 @@ def store_path(given: str | None, command: str, *, is_new: bool = False) -> Path
     """
     from ragtrace.settings import Settings
 
-    name = given or Settings.resolve({}).store
+    name = given or Settings.resolve({}).store.path
     if not name:
         raise ConfigError(f"{command}: there is no store: give --store PATH, or set RAGTRACE_STORE")
     if not (is_new or Path(name).is_file()):

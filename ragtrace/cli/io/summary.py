@@ -13,9 +13,9 @@ from ragtrace.cli.io.verdicts import VerdictShares
 from ragtrace.errors import ConfigError, nearest
 from ragtrace.metrics.consistency.runs import query_key
 from ragtrace.model.printable import count_text, printable
-from ragtrace.model.score import ERROR_REASONS
+from ragtrace.model.score import ERROR_REASONS, SeriesKey
 from ragtrace.scoring.limits.trouble import DOCTOR
-from ragtrace.scoring.offline.scored_row import Maker, clusters_of, ends_of, home, label_of, maker_of, unit_of
+from ragtrace.scoring.offline.scored_row import clusters_of, ends_of, home, key_of, label_of, unit_of
 from ragtrace.stats.intervals import clustered_interval
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ class Summary:
 
     def __init__(self, asked: Mapping[str, str | None] | None = None) -> None:
         self.asked = asked or {}
-        self.columns: dict[str, dict[Maker, SummaryColumn]] = {}
-        self.ratios: dict[str, dict[Maker, Ratio]] = {}
+        self.columns: dict[str, dict[SeriesKey, SummaryColumn]] = {}
+        self.ratios: dict[str, dict[SeriesKey, Ratio]] = {}
         self.verdicts = VerdictShares()
         self.label_ids = LabelIds()
         self.lines = 0
@@ -128,14 +128,15 @@ class Summary:
         self.failed_lines += bool(failures)
         self.messages.update(one for one in failures if one in self.messages or len(self.messages) < _MOST_MESSAGES)
         for key, score in scores.items():
-            self.columns.setdefault(key, {}).setdefault(_kind(score), SummaryColumn()).add(score, unit)
+            self.columns.setdefault(key, {}).setdefault(_kind(key, score), SummaryColumn()).add(score, unit)
             if key.partition("@")[0] == _TOP:
                 self._add_ratio(key.removeprefix(_TOP), score, scores, unit)
 
     def _add_ratio(self, suffix: str, top: ScoreJson, scores: Mapping[str, ScoreJson], unit: int) -> None:
         bottom = scores.get(f"{_BOTTOM}{suffix}", {})
         if top.get("state") == bottom.get("state") == "ok":
-            ratio = self.ratios.setdefault(f"{_RATIO}{suffix}", {}).setdefault(_kind(top), Ratio())
+            key = f"{_RATIO}{suffix}"
+            ratio = self.ratios.setdefault(key, {}).setdefault(_kind(key, top), Ratio())
             ratio.tops.append(top["value"] or 0.0)
             ratio.bottoms.append(bottom["value"] or 0.0)
             ratio.units.append(unit)
@@ -154,9 +155,9 @@ class Summary:
         rows = [(key, label, column) for key in self.columns for label, column in self._rows(key)]
         for key, label, column in rows:
             table.add_row(label, *_cells(key, column), *_failures(column, is_wide=is_wide))
-        for key, ratios in self.ratios.items():
+        for ratios in self.ratios.values():
             for kind in sorted(ratios, key=_order):
-                table.add_row(label_of(key, kind, ratios), *_ratio_cells(ratios[kind]), "", "", "")
+                table.add_row(label_of(kind, ratios), *_ratio_cells(ratios[kind]), "", "", "")
         console.print(table)
         if not is_wide:
             for _, label, column in rows:
@@ -167,7 +168,7 @@ class Summary:
 
     def _rows(self, key: str) -> list[tuple[str, SummaryColumn]]:
         found = _by_kind(self.columns.get(key, {}))
-        return [(label_of(key, kind, found), column) for kind, column in found.items()]
+        return [(label_of(kind, found), column) for kind, column in found.items()]
 
     def warnings(self) -> list[str]:
         """Return warnings of mixed or failing judges, missing scores, label ids, unknown fields and empty files."""
@@ -326,17 +327,17 @@ def maker_text(judge: str | None, version: str | None) -> str:
     return f"{judge or 'labels'} {version}"
 
 
-def _kind(score: ScoreJson) -> Maker:
-    """Return the K and label scale, over which no mean may mix."""
-    maker = maker_of(score)
-    return Maker(k=maker.k, label_scale=maker.label_scale)
+def _kind(name: str, score: ScoreJson) -> SeriesKey:
+    """Return the key of K and label scale only: a mean over several judges has a warning."""
+    key = key_of(name, score)
+    return SeriesKey(name, k=key.k, label_scale=key.label_scale)
 
 
-def _order(kind: Maker) -> tuple[int, str]:
+def _order(kind: SeriesKey) -> tuple[int, str]:
     return kind.k or 0, kind.label_scale or ""
 
 
-def _by_kind(columns: Mapping[Maker, SummaryColumn]) -> dict[Maker, SummaryColumn]:
+def _by_kind(columns: Mapping[SeriesKey, SummaryColumn]) -> dict[SeriesKey, SummaryColumn]:
     valued = sorted((kind for kind, column in columns.items() if column.values), key=_order)
     found = {kind: replace(columns[kind]) for kind in valued or list(columns)[:1]}
     for kind, column in columns.items():
@@ -346,7 +347,7 @@ def _by_kind(columns: Mapping[Maker, SummaryColumn]) -> dict[Maker, SummaryColum
     return found
 
 
-def _mixture(kinds: Iterable[Maker]) -> str:
+def _mixture(kinds: Iterable[SeriesKey]) -> str:
     cutoffs = [kind.k or 0 for kind in kinds]
     if min(cutoffs) < max(cutoffs):
         return f"K goes from {min(cutoffs)} to {max(cutoffs)}; choose one with --k-values"

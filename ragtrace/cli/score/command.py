@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragtrace.cli.io.arguments import (
-    METRICS_HELP,
     BaseUrl,
     Embedder,
     Jobs,
     Judge,
     KValues,
     Limit,
+    Metrics,
     Pairs,
     Resume,
     cutoffs,
+    option,
 )
 from ragtrace.cli.io.jsonl_reader import BrokenLines, Line, as_record, open_lines, read_lines
 from ragtrace.cli.io.jsonl_writer import ScoredLines, done_before
@@ -32,7 +33,6 @@ from ragtrace.cli.score.spending import Spending
 from ragtrace.cli.worst import WorstAnswers
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.model.printable import count_text
-from ragtrace.settings import DEFAULT_METRICS
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -88,34 +88,13 @@ def command(
         ),
     ],
     *,
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES",
-            help=f"{METRICS_HELP} Default: RAGTRACE_METRICS, else those of {', '.join(DEFAULT_METRICS)} that the "
-            "judge can compute.",
-        ),
-    ] = None,
+    metrics: Metrics = None,
     judge: Judge = None,
-    judge_repeats: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Ask each judge N times, with other seeds. Default: 1.")
-    ] = None,
-    consensus: Annotated[
-        str | None,
-        typer.Option(metavar="RULE", help="Rule that makes one number of several: mean (the default) or median."),
-    ] = None,
+    judge_repeats: Annotated[int | None, option("judge_repeats", "N")] = None,
+    consensus: Annotated[str | None, option("consensus", "RULE")] = None,
     base_url: BaseUrl = None,
-    grading: Annotated[
-        str | None,
-        typer.Option(metavar="SCALE", help="Scale of the judge's grades: direct5, umbrela or umbrela_strict."),
-    ] = None,
-    unfused: Annotated[
-        bool, typer.Option("--unfused", help="Ask the judge step by step, to compare with fused calls. Costs more.")
-    ] = False,
-    grade_cache: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Keep grades there and ask for none twice; or memory (default), off."),
-    ] = None,
+    grading: Annotated[str | None, option("metric_options_grading", "SCALE")] = None,
+    grade_cache: Annotated[str | None, option("grade_cache", "FILE")] = None,
     embedder: Embedder = None,
     pairs: Pairs = None,
     k_values: KValues = None,
@@ -157,12 +136,11 @@ def command(
         "judge_repeats": judge_repeats,
         "consensus": consensus,
         "judge_base_url": base_url,
-        "grading": grading,
-        "batch_metrics": False if unfused else None,
+        "metric_options_grading": grading,
         "grade_cache": grade_cache,
         "embedder": embedder,
         "pairs": pairs,
-        "k_values": cutoffs(k_values),
+        "metric_options_k_values": cutoffs(k_values),
     }
     settings = Settings.resolve(given)
     spending = Spending(settings, most_calls=max_calls)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from ragtrace.cli.io.arguments import METRICS_HELP, AsJson, BaseUrl, Jobs, Judge, Store, Workflow
+from ragtrace.cli.io.arguments import AsJson, BaseUrl, Jobs, Judge, Metrics, Store, Workflow
 from ragtrace.cli.io.jsonl_reader import JSON_ESCAPES
 from ragtrace.cli.io.say import say
 from ragtrace.cli.io.stored import opened_store, store_path
@@ -68,7 +68,7 @@ def freeze(
         str | None,
         typer.Option(metavar="FILE", help="Take the runs of a file of records, not those that the store kept."),
     ] = None,
-    metrics: Annotated[str | None, typer.Option(metavar="NAMES", help=METRICS_HELP)] = None,
+    metrics: Metrics = None,
     judge: Judge = None,
     base_url: BaseUrl = None,
     repeats: Annotated[
@@ -93,13 +93,13 @@ def freeze(
     from ragtrace.settings import Settings
 
     settings = Settings.resolve({"metrics": metrics, "judge": judge, "judge_base_url": base_url})
-    options = _RoundOptions(repeats or (3 if costs(settings.judge) else 1), jobs)
+    options = _RoundOptions(repeats or (3 if costs(settings.judge.name) else 1), jobs)
     is_new = file is not None
     with opened_store(store_path(store, "anchors", is_new=is_new), is_new=is_new) as opened:
         _check(opened, settings, again=again)
         scorer = build_scorer(settings)
         if not judged_metrics(scorer):
-            raise ConfigError(f"anchors freeze: judge {settings.judge!r} computes none of the metrics")
+            raise ConfigError(f"anchors freeze: judge {settings.judge.name!r} computes none of the metrics")
         if again:
             return _frozen_again(opened, settings, scorer, options)
         done = _resumed(opened, scorer, options)
@@ -188,7 +188,7 @@ def _chosen(store: SqliteStore, settings: Settings, n: int, workflow: str | None
 
     traffic: dict[int, float] | None = None
     if file is None:
-        since = time.time() - settings.store_payload_hours * 3_600.0
+        since = time.time() - settings.store.payload_hours * 3_600.0
         found, traffic = stored_candidates(store, watched_outputs(), workflow, since=since)
         hint = "the store keeps records with content=full, for store_payload_hours; or give --file"
     else:
@@ -347,10 +347,10 @@ def _table(states: list[tuple[AnchorSeries, AnchorState]]) -> None:
     for series, state in states:
         change = state.change
         table.add_row(
-            series.series.metric,
-            series.judge,
-            series.series.version,
-            "" if series.series.k is None else str(series.series.k),
+            series.key.metric,
+            series.key.judge,
+            series.key.version,
+            "" if series.key.k is None else str(series.key.k),
             f"{series.n_reference} x {series.repeats}",
             str(state.n),
             "" if change is None else f"{change.mean:+.3f}",
@@ -374,12 +374,8 @@ def _people(series: AnchorSeries) -> str:
 def _plain(series: AnchorSeries, state: AnchorState) -> dict[str, object]:
     change = state.change
     return {
-        "metric": series.series.metric,
-        "judge": series.judge,
-        "version": series.series.version,
-        "k": series.series.k,
-        "label_scale": series.series.label_scale,
-        "universe": series.series.universe,
+        "metric": series.key.metric,
+        **series.key.maker(),
         "n_reference": series.n_reference,
         "repeats": series.repeats,
         "n": state.n,

@@ -19,8 +19,9 @@ from ragtrace.cli.io.stored import moment, opened_store, store_path
 from ragtrace.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
+    from ragtrace.model import SeriesKey
     from ragtrace.service.baselines import Weighed
-    from ragtrace.stats.drift import Baseline, Series
+    from ragtrace.stats.drift import Baseline
     from ragtrace.stores.baselines import FrozenBaseline
     from ragtrace.stores.sqlite import SqliteStore
 
@@ -124,18 +125,18 @@ def _table(baselines: list[FrozenBaseline]) -> None:
     from ragtrace.cli.io.console import Shown
 
     table = Table(box=None, pad_edge=False)
-    labels = [name for name in ("label_scale", "universe") if any(getattr(it, name) for it in baselines)]
+    labels = [name for name in ("label_scale", "universe") if any(getattr(it.key, name) for it in baselines)]
     for name in ("metric", "workflow", "version", "K", *labels, "mean", "sd", "n", "frozen (UTC)", "note"):
         justify: Literal["left", "right"] = "right" if name in {"mean", "sd", "n"} else "left"
         table.add_column(name.replace("_", " "), no_wrap=name != "note", justify=justify)
     for it in baselines:
         n, effective = it.baseline.n, _effective(it.baseline)
         table.add_row(
-            it.metric,
-            it.workflow,
-            it.version,
-            "" if it.k is None else str(it.k),
-            *(getattr(it, name) or "" for name in labels),
+            it.key.metric,
+            it.key.workflow,
+            it.key.version,
+            "" if it.key.k is None else str(it.key.k),
+            *(getattr(it.key, name) or "" for name in labels),
             f"{it.baseline.mean:.3f}",
             f"{it.baseline.sd:.3f}",
             str(n) if n == effective else f"{effective} of {n}",
@@ -146,9 +147,18 @@ def _table(baselines: list[FrozenBaseline]) -> None:
 
 
 def _plain(it: FrozenBaseline) -> dict[str, object]:
-    fields = asdict(it)
-    figures = fields.pop("baseline")
-    return {**fields, **figures, "frozen_at": _date(it.frozen_at)}
+    key = it.key
+    return {
+        "metric": key.metric,
+        "workflow": key.workflow,
+        "version": key.version or "",
+        "k": key.k,
+        "frozen_at": _date(it.frozen_at),
+        "note": it.note,
+        "label_scale": key.label_scale,
+        "universe": key.universe,
+        **asdict(it.baseline),
+    }
 
 
 def _write(path: str | None, choice: BaselineFilter) -> int:
@@ -156,7 +166,7 @@ def _write(path: str | None, choice: BaselineFilter) -> int:
 
     now = time.time()
     with opened_store(store_path(path, "baseline")) as store:
-        kept = {it.series: it for it in store.baselines()} if choice.action == "freeze" else {}
+        kept = {it.key: it for it in store.baselines()} if choice.action == "freeze" else {}
         found = [
             frozen_baseline(key, scores, at=now, note=choice.note)
             for key, scores in _chosen(store, choice, now).items()
@@ -164,30 +174,30 @@ def _write(path: str | None, choice: BaselineFilter) -> int:
         enough = [it for it in found if _effective(it.baseline) >= choice.least]
         if not enough:
             raise ConfigError(_too_few(found, choice))
-        store.freeze([it for it in enough if it.series not in kept])
+        store.freeze([it for it in enough if it.key not in kept])
         if choice.action == "accept":  # what is normal now has a mix of questions of its own
             store.forget_question_mixes(choice.workflow)
     _report(choice, found, kept)
     return 0
 
 
-def _report(choice: BaselineFilter, found: list[FrozenBaseline], kept: dict[Series, FrozenBaseline]) -> None:
+def _report(choice: BaselineFilter, found: list[FrozenBaseline], kept: dict[SeriesKey, FrozenBaseline]) -> None:
     done = "frozen" if choice.action == "freeze" else "accepted"
     too_few = [it for it in found if _effective(it.baseline) < choice.least]
     enough = [it for it in found if it not in too_few]
     for it in enough:
-        if it.series not in kept:
-            say(f"{done}: {_named(it.series)}: mean {it.baseline.mean:.3f} over {_counted(it.baseline)}")
+        if it.key not in kept:
+            say(f"{done}: {_named(it.key)}: mean {it.baseline.mean:.3f} over {_counted(it.baseline)}")
             if _effective(it.baseline) < LEAST:
                 say(_too_few_for_alerts(it.baseline), file=sys.stderr)
     if choice.action == "accept" and not choice.since:
         say("Taken are the last scores, also from before a change: give --since the change to leave those out.")
     for it in enough:
-        if it.series in kept:
-            say(f"kept: {_named(it.series)}, frozen {_date(kept[it.series].frozen_at)}; accept replaces it")
+        if it.key in kept:
+            say(f"kept: {_named(it.key)}, frozen {_date(kept[it.key].frozen_at)}; accept replaces it")
     for it in too_few:
         counted = _counted(it.baseline)
-        say(f"too few: {_named(it.series)}: {counted}, {choice.least} are needed", file=sys.stderr)
+        say(f"too few: {_named(it.key)}: {counted}, {choice.least} are needed", file=sys.stderr)
 
 
 def _too_few_for_alerts(baseline: Baseline) -> str:
@@ -206,7 +216,7 @@ def _counted(baseline: Baseline) -> str:
     return f"{n} scores" if n == effective else f"{effective} effective scores (of {n})"
 
 
-def _chosen(store: SqliteStore, choice: BaselineFilter, now: float) -> dict[Series, list[Weighed]]:
+def _chosen(store: SqliteStore, choice: BaselineFilter, now: float) -> dict[SeriesKey, list[Weighed]]:
     from ragtrace.service.baselines import gathered, watched_outputs
     from ragtrace.settings import Settings
 
@@ -220,7 +230,7 @@ def _chosen(store: SqliteStore, choice: BaselineFilter, now: float) -> dict[Seri
     found = gathered(store, since=since, until=until, metric=choice.metric, workflow=choice.workflow)
     most = choice.scores
     if most is None and choice.action == "accept" and not choice.since:
-        most = max(Settings.resolve({}).drift_baseline, choice.least)
+        most = max(Settings.resolve({}).drift.baseline, choice.least)
     return {key: scores[-most:] if most else scores for key, scores in found.items()}
 
 
@@ -231,16 +241,16 @@ def _too_few(found: list[FrozenBaseline], choice: BaselineFilter) -> str:
     n, effective = best.baseline.n, _effective(best.baseline)
     kind, has = ("", str(n)) if n == effective else ("effective ", f"{effective} (of {n})")
     return (
-        f"baseline {choice.action}: no series has {choice.least} {kind}scores; {_named(best.series)} has {has}:"
+        f"baseline {choice.action}: no series has {choice.least} {kind}scores; {_named(best.key)} has {has}:"
         f" wait, or take --since further back or --least lower (alerts leave one below {LEAST} aside)"
     )
 
 
-def _named(series: Series) -> str:
-    k = "" if series.k is None else f" K={series.k}"
-    labels = ", ".join(filter(None, (series.label_scale, series.universe)))
+def _named(key: SeriesKey) -> str:
+    k = "" if key.k is None else f" K={key.k}"
+    labels = ", ".join(filter(None, (key.label_scale, key.universe)))
     shown = f", labels {labels}" if labels else ""
-    return f"{series.metric}{k} of {series.workflow} (version {series.version}{shown})"
+    return f"{key.metric}{k} of {key.workflow} (version {key.version or ''}{shown})"
 
 
 def _date(at: float) -> str:

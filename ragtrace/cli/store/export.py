@@ -40,12 +40,9 @@ def command(
     source: Annotated[str | None, typer.Argument(metavar="STORE", help="The same as --store.")] = None,
     *,
     store: Store = None,
-    form: Annotated[
-        Literal["jsonl", "csv", "parquet"], typer.Option("--format", help="Form of the rows.")
-    ] = "jsonl",
+    form: Annotated[Literal["jsonl", "csv"], typer.Option("--format", help="Form of the rows.")] = "jsonl",
     out: Annotated[
-        str,
-        typer.Option(metavar="FILE", help="Write the rows into this new file; - is standard output (not parquet)."),
+        str, typer.Option(metavar="FILE", help="Write the rows into this new file; - is standard output.")
     ],
     since: Since = None,
     until: Until = None,
@@ -61,15 +58,13 @@ def command(
         bool, typer.Option("--no-texts", help="Leave query, answer and contexts empty, also where they were kept.")
     ] = False,
 ) -> int:
-    """Write the scores of a store as JSON lines, CSV or Parquet."""
+    """Write the scores of a store as JSON lines or CSV."""
     from ragtrace.cli.io.row_writers import writer_of
     from ragtrace.stores.base import exported_source
 
     if source is not None and store is not None:
         raise ConfigError("export: give the store once: STORE or --store STORE")
     path = store_path(store or source, "export")
-    if form == "parquet" and out == "-":
-        raise ConfigError("parquet is a binary form: give --out FILE")
     now = time.time()
     earliest = moment(since, now) if since else 0.0
     latest = moment(until, now) if until else None

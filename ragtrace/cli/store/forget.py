@@ -66,12 +66,12 @@ def _whom(given: dict[Subject, str | None]) -> tuple[Subject, str]:
 def _files(store: str | None, given: str | None) -> list[Path]:
     from ragtrace.settings import Settings
 
-    spool = given or Settings.resolve({}).spool
+    spool = given or Settings.resolve({}).spool.path
     if spool and not Path(spool).is_file():
         if given:
             raise ConfigError(f"--spool {spool}: there is no file; check the path")
         spool = None
-    if not store and not Settings.resolve({}).store and spool:
+    if not store and not Settings.resolve({}).store.path and spool:
         return [Path(spool)]
     path = store_path(store, "forget")
     return [path] if not spool or Path(spool).samefile(path) else [path, Path(spool)]

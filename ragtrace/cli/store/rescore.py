@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragtrace.cli.io.arguments import METRICS_HELP, BaseUrl, Jobs, Judge, Store, Workflow
+from ragtrace.cli.io.arguments import BaseUrl, Jobs, Judge, Store, Workflow, option
 from ragtrace.cli.io.say import say
 from ragtrace.cli.io.stored import MOMENT, moment, opened_store, store_path
 
@@ -42,7 +42,7 @@ def command(
     *,
     store: Store = None,
     since: Annotated[str, typer.Option(metavar="WHEN", help=f"Score records no older than this: {MOMENT}.")],
-    metrics: Annotated[str, typer.Option("--metrics", "--metric", metavar="NAMES", help=METRICS_HELP)],
+    metrics: Annotated[str, option("metrics", "NAMES", "--metrics", "--metric")],
     judge: Judge = None,
     base_url: BaseUrl = None,
     workflow: Workflow = None,

@@ -10,7 +10,7 @@ from ragtrace.ingest.dialects import genai, openinference
 from ragtrace.ingest.dialects.base import RunSummary, SpanDocument, merged
 from ragtrace.ingest.dialects.values import count_in, documents_in, loaded, mapping_in, text_in, texts_in
 from ragtrace.model import Outcome
-from ragtrace.telemetry.wire import length_before_cut
+from ragtrace.text import length_before_cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ragtrace.ingest.receiving.options import ListenAddress, ServerTls
 
 _log = logging.getLogger("ragtrace")
-_PACKAGES = {"grpc": "grpcio", "orjson": "orjson", "uvicorn": "uvicorn"}
+_PACKAGES = {"grpc": "grpcio", "uvicorn": "uvicorn"}
 
 
 class Receiver:

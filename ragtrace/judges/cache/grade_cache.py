@@ -16,7 +16,7 @@ from ragtrace.judges.cache.lru import Lru
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ragtrace.judges.base import Grades, Judge
+    from ragtrace.judges.base import Grades
     from ragtrace.model import Passage, RagRecord
 
 
@@ -103,10 +103,6 @@ class PassageGrader(Protocol):
             enough_fives: stop once so many have a 5.
             may_repair: False where the evaluation that this goes on with has had its one repair.
         """
-        ...
-
-    def without_grade_cache(self) -> Judge:
-        """Return the same judge asking for every passage."""
         ...
 
 

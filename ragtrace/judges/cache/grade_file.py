@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ragtrace.judges.cache.grade_cache import CachedGrade
 
 SCHEMA_VERSION = 1
+MOST_BYTES = 268_435_456  # of rows
 BUSY_S = 10.0  # how long a transaction waits for another process's
 _KEYS_A_QUERY = 500  # SQLite takes 999 parameters in its older builds
 _SCHEMA = """
@@ -62,7 +63,7 @@ class GradeFile:
         ConfigError: the file cannot be opened, or is another program's.
     """
 
-    def __init__(self, path: Path | str, *, max_bytes: int = 268_435_456, frozen: int | None = None) -> None:
+    def __init__(self, path: Path | str, *, max_bytes: int = MOST_BYTES, frozen: int | None = None) -> None:
         if max_bytes < 65_536:
             raise ConfigError(f"a grade cache has at least 65536 bytes, got {max_bytes}")
         self.path = Path(path)

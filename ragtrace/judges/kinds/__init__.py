@@ -14,7 +14,7 @@ from ragtrace.errors import ConfigError
 if TYPE_CHECKING:
     from ragtrace.judges.cache.grade_cache import GradeCache
     from ragtrace.judges.limiter import RateLimiter
-    from ragtrace.settings import Grading
+    from ragtrace.modes import Grading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,6 @@ class JudgeParameters:
         timeout_s: limit of one attempt, in seconds.
         grade_batch: passages that ``openai`` grades in one call, 1 to 10.
         grading: scale on which ``openai`` grades.
-        batch_metrics: False asks ``openai`` in steps and item by item, for a comparison; no batches then.
         limiter: admits every attempt of ``openai``; None admits all.
         grade_cache: keeps the grades of ``openai``; None gives each judge a memory of its own.
     """
@@ -37,7 +36,6 @@ class JudgeParameters:
     timeout_s: float = 45.0
     grade_batch: int = 10
     grading: Grading = "direct5"
-    batch_metrics: bool = True
     limiter: RateLimiter | None = None
     grade_cache: GradeCache | Literal["off"] | None = None
 
@@ -47,5 +45,3 @@ class JudgeParameters:
             raise ConfigError(
                 f"judge {name!r} grades on direct5 alone, got {self.grading!r}: use openai:MODEL, or direct5"
             )
-        if not self.batch_metrics:
-            raise ConfigError(f"judge {name!r} has no unfused form: use openai:MODEL, or leave batch_metrics alone")

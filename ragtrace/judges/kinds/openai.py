@@ -27,9 +27,8 @@ def judge(model: str, options: JudgeParameters) -> LLMJudge:
     )
     return LLMJudge(
         chat,
-        batch_size=options.grade_batch if options.batch_metrics else 1,
+        batch_size=options.grade_batch,
         scale=options.grading,
-        fused=options.batch_metrics,
         grade_cache=options.grade_cache,
     )
 

@@ -12,7 +12,7 @@ from ragtrace.judges.base import Fact, Facts, GeneratedQuestion, Grades, Judge, 
 from ragtrace.judges.cache.grade_cache import GradeLru
 from ragtrace.judges.cache.grade_memory import GradeMemory
 from ragtrace.judges.cache.lru import Lru
-from ragtrace.judges.llm.audit import MAX_CLAIMS, STEPS, SUFFICIENCY, audited, audited_in_steps
+from ragtrace.judges.llm.audit import MAX_CLAIMS, SUFFICIENCY, audited
 from ragtrace.judges.llm.chat import ChatModel, ChatReply, SeededModel
 from ragtrace.judges.llm.numbering import Numbered, grading_batches, numbered
 from ragtrace.judges.llm.replies import (
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ragtrace.judges.cache.grade_cache import GradeCache, LabelSet
     from ragtrace.judges.llm.nuggets import NuggetSet
     from ragtrace.model import Passage, RagRecord
-    from ragtrace.settings import Grading
+    from ragtrace.modes import Grading
 
 __all__ = ["MAX_CLAIMS", "ChatModel", "ChatReply", "LLMJudge"]
 
@@ -64,9 +64,6 @@ class LLMJudge(Judge):
         max_output_tokens: limit of one reply; generous, as reasoning models count their thoughts in it.
         scale: of the grades: ``direct5`` asks for 1 to 5; ``umbrela`` for UMBRELA's 0 to 3, which become 1, 3, 4
             and 5, or 1, 2, 4 and 5 with ``umbrela_strict``.
-        fused: False asks for the audit in steps (claims, verdicts, citations) and for the relevance of each context
-            in a call of its own, as others do; dearer, for a comparison. `batch_size` 1 is the like for grades.
-        claim_batch: claims checked in one call of the audit in steps, at least 1.
         nugget_cache: nuggets made before; the last 1,000 sets in memory when left out.
         grade_cache: grades given before: a passage seen for the same query is not asked for again. The last 10,000
             in memory when left out; several judges may share one; "off" asks for every passage.
@@ -91,8 +88,6 @@ class LLMJudge(Judge):
         batch_size: int = 10,
         max_output_tokens: int = 4096,
         scale: Grading = "direct5",
-        fused: bool = True,
-        claim_batch: int = 20,
         nugget_cache: Lru[NuggetSet] | None = None,
         grade_cache: GradeCache | Literal["off"] | None = None,
     ) -> None:
@@ -100,8 +95,6 @@ class LLMJudge(Judge):
             raise ValueError(f"batch_size is 1 to 10, got {batch_size}")
         if scale not in RUBRICS:
             raise ValueError(f"scale is {', '.join(RUBRICS)}, got {scale!r}")
-        if claim_batch < 1:
-            raise ValueError(f"claim_batch is at least 1, got {claim_batch}")
         self.name = name or f"openai:{model.name}"
         self.thresholds: Mapping[str, float] = {}
         self.nugget_cache = Lru(NUGGET_SETS) if nugget_cache is None else nugget_cache
@@ -109,8 +102,6 @@ class LLMJudge(Judge):
         self._batch_size = batch_size
         self._rubric = RUBRICS[scale]
         self._scale = scale
-        self._is_fused = fused
-        self._claim_batch = claim_batch
         self._max_output_tokens = max_output_tokens
         self._memory = GradeMemory(
             GradeLru() if grade_cache is None else None if grade_cache == "off" else grade_cache,
@@ -130,15 +121,15 @@ class LLMJudge(Judge):
         if task == "grades":
             return (self._rubric.prompt,), (self._scale, self._batch_size)
         if task == "audit" or task in _OF_THE_AUDIT:
-            return (("audit",), 0) if self._is_fused else (STEPS, self._claim_batch)
+            return ("audit",), 0
         if task == _SUFFICIENCY:
-            return (("audit", SUFFICIENCY), 0) if self._is_fused else ((SUFFICIENCY,), 0)
-        return (task,), int(task == "relevance" and not self._is_fused)
+            return ("audit", SUFFICIENCY), 0
+        return (task,), 0
 
     async def audit(self, record: RagRecord) -> Audit:
         """Read the answer against the delivered contexts.
 
-        It takes one call, two with a repair, more in steps.
+        It takes one call, two with a repair.
 
         Returns:
             Claims with verdicts (``support`` 1.0 or 0.0), and one citation verdict for each distinct pair whose
@@ -147,26 +138,22 @@ class LLMJudge(Judge):
         Raises:
             JudgeError: no usable reply; JudgeIncomplete when verdicts stay missing after the repair.
         """
-        session = self.session("audit" if self._is_fused else STEPS[0])
+        session = self.session("audit")
         with session:
-            if self._is_fused:
-                return await audited(record, session)
-            return await audited_in_steps(record, session, self._claim_batch)
+            return await audited(record, session)
 
     async def sufficiency(self, record: RagRecord, audit: Audit) -> Sufficiency:
         """Decide whether the contexts hold all that the query asks, in a call of its own.
 
-        The fused audit asks it too. This is then its one repair, for an audit that did not say. Both share one
-        repair in any form.
+        The audit asks it too. This is its one repair, for an audit that did not say.
 
         Raises:
             JudgeError: no usable reply; JudgeIncomplete when the audit's repair is used up or brings nothing.
         """
-        if self._is_fused and audit.has_repaired:
+        if audit.has_repaired:
             raise JudgeIncomplete("the judge did not say whether the contexts suffice, also after the repair")
         session = self.session(SUFFICIENCY)
-        if self._is_fused or audit.has_repaired:
-            session.without_repair()
+        session.without_repair()
         with session:
             data = {"query": record.query, "contexts": Numbered(record).shown()}
             try:
@@ -252,12 +239,6 @@ class LLMJudge(Judge):
         """
         return await self._memory.labelled(record)
 
-    def without_grade_cache(self) -> LLMJudge:
-        """Return the same judge asking for every passage."""
-        other = copy.copy(self)
-        other._memory = replace(self._memory, cache=None)  # noqa: SLF001 -- our own
-        return other
-
     async def questions(self, record: RagRecord, n: int) -> Questions:
         """Write `n` (1 to 10) questions that the answer would answer.
 
@@ -309,15 +290,10 @@ class LLMJudge(Judge):
         if not contexts.kept:
             return Relevance(relevant={})
         target = (record.reference or "") if with_reference else record.answer
-        size = len(contexts) if self._is_fused else 1
-        relevant: dict[int, bool] = {}
+        data = {"query": record.query, "contexts": contexts.shown(), "answer": target}
         with session:
-            for first in range(0, len(contexts), size):
-                batch = contexts.kept[first : first + size]
-                shown = numbered(passage.text for _, passage in batch)
-                data = {"query": record.query, "contexts": shown, "answer": target}
-                rows = await asked_rows(session, data, ("contexts",), RelevanceReply, lambda reply: reply.verdicts)
-                relevant |= {batch[n - 1][0]: row.relevant for n, row in sorted(rows.items())}
+            rows = await asked_rows(session, data, ("contexts",), RelevanceReply, lambda reply: reply.verdicts)
+        relevant = {contexts.kept[n - 1][0]: row.relevant for n, row in sorted(rows.items())}
         return Relevance(relevant=relevant, usage=session.usage)
 
     async def aclose(self) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.llm.session import JudgeSession
     from ragtrace.model import LabelScale
-    from ragtrace.settings import Grading
+    from ragtrace.modes import Grading
 
 
 class UmbrelaRow(NumberedRow):

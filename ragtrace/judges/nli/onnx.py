@@ -16,6 +16,7 @@ from ragtrace.errors import ConfigError, JudgeInvalidOutput, JudgeTruncated, nea
 from ragtrace.judges.base import PairSignals
 from ragtrace.judges.model_files import files_hash, imported, read_tokenizer
 from ragtrace.judges.nli.outputs import OVERRIDES, is_hhem, probabilities, reading_of, whole
+from ragtrace.text import valid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -165,8 +166,7 @@ class OnnxPairScorer:
 
     def _plain(self, text: str) -> str:
         """Return the text without special tokens. Data that spells ``[SEP]`` must not end the premise."""
-        text = text.encode("utf-8", "replace").decode()  # half a surrogate pair is no text for the tokenizer
-        return self._special.sub(lambda found: f"{found[0][:1]} {found[0][1:]}", text)
+        return self._special.sub(lambda found: f"{found[0][:1]} {found[0][1:]}", valid(text))
 
 
 def _files(folder: Path) -> list[Path]:

@@ -17,6 +17,7 @@ from ragtrace.judges.offline.short import is_short_claim
 from ragtrace.judges.offline.tables import table
 from ragtrace.judges.offline.words import is_readable, sentences, stems
 from ragtrace.model.record import CONTEXTS_TRUNCATED
+from ragtrace.text import MAX_RECORD_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 REVISION = "5"  # raised when other attempts, claims or specifics are found
 MAX_SENTENCES = 200
-MAX_CONTEXT_CHARS = 1_048_576  # as many as capture keeps of a run
 LONG_CLAIM_TERMS = 2  # with fewer, a part of a text may be a heading, a number of a list, or agreement
 WHOLE = "whole answers"  # the heading of refusals that need no expression
 _MARKS_OF_CODE = ("`", "~~~", "/", "www.", "@")
@@ -115,7 +115,7 @@ def _is_cut(record: RagRecord) -> bool:
     """Tell whether contexts, question or earlier turns, on which a claim may rest, are cut or more than is read."""
     n_chars = sum(len(passage.text) for passage in record.contexts)
     is_asked = record.lossy.keys().isdisjoint(("query_chars", "history"))
-    return n_chars > MAX_CONTEXT_CHARS or not is_asked
+    return n_chars > MAX_RECORD_CHARS or not is_asked
 
 
 def _said(answer: str) -> tuple[str, list[Apart]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.errors import ConfigError
 from ragtrace.judges.model_files import files_hash, imported, read_tokenizer
+from ragtrace.text import valid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +56,7 @@ class StaticEmbedder:
         import numpy as np  # noqa: PLC0415 - the application's process may import this module
 
         rows = np.zeros((len(texts), self._vectors.shape[1]), dtype=np.float64)
-        plain = [text.encode("utf-8", "replace").decode() for text in texts]  # half a surrogate pair is no text
+        plain = list(map(valid, texts))
         for place, found in enumerate(self._tokenizer.encode_batch(plain, add_special_tokens=False)):
             known = [token for token in found.ids if token < len(self._vectors)]
             if known:

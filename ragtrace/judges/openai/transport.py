@@ -21,6 +21,7 @@ from itertools import count
 from time import time
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from ragtrace.address import shown_address
 from ragtrace.capture.off_loop import off_loop
 from ragtrace.capture.suppression import uninstrumented
 from ragtrace.errors import (
@@ -37,7 +38,6 @@ from ragtrace.errors import (
 from ragtrace.judges.limiter import AttemptResult, Fate, JudgeRequest, counted
 from ragtrace.judges.openai.addresses import JudgeAddress
 from ragtrace.model import JudgeUsage, Usage
-from ragtrace.settings import shown_address
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping

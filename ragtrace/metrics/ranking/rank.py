@@ -1,4 +1,4 @@
-"""Arithmetic of rank metrics: P@K, AP@K with three normalisers, reciprocal rank, nDCG@K.
+"""Arithmetic of rank metrics: P@K, AP@K over the retrieved, reciprocal rank, nDCG@K.
 
 All take the ranked ids best first, of which later copies are removed, and grades by id. An id without a grade
 counts as not relevant, as trec_eval does; the metrics over records refuse such lists instead. Verified against
@@ -72,36 +72,6 @@ def ap_at_k_retrieved(
     return average_precision(top, sum(top))
 
 
-def ap_at_k(ranked: Sequence[str], grades: Mapping[str, float], k: int, relevant: float = 4) -> float | None:
-    """Return average precision over all relevant passages that were judged (trec_eval's map_cut).
-
-    In [0, 1]. For labels of the whole corpus only. None when K is not positive or nothing judged is relevant.
-
-    Example:
-        >>> ap_at_k(["a"], {"a": 5, "b": 5}, 1)
-        0.5
-    """
-    n_relevant = _relevant(grades, relevant)
-    if k <= 0 or n_relevant == 0:
-        return None
-    return average_precision(hits(ranked, grades, relevant)[:k], n_relevant)
-
-
-def ap_at_k_min_rk(ranked: Sequence[str], grades: Mapping[str, float], k: int, relevant: float = 4) -> float | None:
-    """Return average precision over min(relevant judged, K), the name ``ap_at_k_minRK``.
-
-    In [0, 1]. For labels of the whole corpus only. None when K is not positive or nothing judged is relevant.
-
-    Example:
-        >>> ap_at_k_min_rk(["a"], {"a": 5, "b": 5}, 1)
-        1.0
-    """
-    n_relevant = _relevant(grades, relevant)
-    if k <= 0 or n_relevant == 0:
-        return None
-    return average_precision(hits(ranked, grades, relevant)[:k], min(n_relevant, k))
-
-
 def reciprocal_rank(ranked: Sequence[str], grades: Mapping[str, float], relevant: float = 4) -> float:
     """Return 1 / rank of the first relevant passage.
 
@@ -111,17 +81,8 @@ def reciprocal_rank(ranked: Sequence[str], grades: Mapping[str, float], relevant
         >>> reciprocal_rank(["a", "b"], {"a": 1, "b": 4})
         0.5
     """
-    return _reciprocal(hits(ranked, grades, relevant))
-
-
-def mrr_at_k(ranked: Sequence[str], grades: Mapping[str, float], k: int, relevant: float = 4) -> float | None:
-    """Return the reciprocal rank within the top K, 0.0 beyond it; None unless K is positive.
-
-    Example:
-        >>> mrr_at_k(["a", "b"], {"a": 1, "b": 4}, 1)
-        0.0
-    """
-    return _reciprocal(hits(ranked, grades, relevant)[:k]) if k > 0 else None
+    found = hits(ranked, grades, relevant)
+    return 1.0 / (found.index(True) + 1) if True in found else 0.0
 
 
 def ndcg_at_k(ranked: Sequence[str], gains: Mapping[str, float], k: int) -> float | None:
@@ -148,24 +109,6 @@ def ndcg_at_k(ranked: Sequence[str], gains: Mapping[str, float], k: int) -> floa
         return None
     found = _dcg([gains.get(key, 0.0) for key in dict.fromkeys(ranked)][:k])
     return min(found / ideal, 1.0)
-
-
-def ndcg_exp_at_k(ranked: Sequence[str], gains: Mapping[str, float], k: int) -> float | None:
-    """Return nDCG@K with gain 2^g - 1 (ranx ndcg_burges); for the rest see `ndcg_at_k`.
-
-    Example:
-        >>> ndcg_exp_at_k(["b", "a"], {"a": 1, "b": 0}, 1)
-        0.0
-    """
-    return ndcg_at_k(ranked, {key: 2.0**gain - 1.0 for key, gain in gains.items()}, k)
-
-
-def _relevant(grades: Mapping[str, float], relevant: float) -> int:
-    return sum(grade >= relevant for grade in grades.values())
-
-
-def _reciprocal(found: Sequence[bool]) -> float:
-    return 1.0 / (found.index(True) + 1) if True in found else 0.0
 
 
 def _dcg(gains: Sequence[float]) -> float:

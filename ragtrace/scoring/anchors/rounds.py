@@ -7,9 +7,9 @@ import time
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import record_internal_error
+from ragtrace.model import SeriesKey
 from ragtrace.scoring.background_task import BackgroundTask
 from ragtrace.scoring.scorer import PASSING
-from ragtrace.stats.drift import Series
 from ragtrace.stores.anchors import AnchorScore
 
 if TYPE_CHECKING:
@@ -35,20 +35,14 @@ def anchor_scores(results: Sequence[MetricResult], judge: str, watched: Collecti
         >>> from ragtrace.model import JudgeInfo, MetricResult
         >>> by = JudgeInfo(model="openai:m", prompt_hash="p")
         >>> given = MetricResult(name="faithfulness", state="ok", value=0.5, judge=by, version="v")
-        >>> [(it.series.metric, it.value) for it in anchor_scores([given], "openai:m", {"faithfulness"})]
+        >>> [(it.key.metric, it.value) for it in anchor_scores([given], "openai:m", {"faithfulness"})]
         [('faithfulness', 0.5)]
     """
     return [
-        AnchorScore(
-            series=Series(
-                result.name, "", result.version, result.k, by.label_scale or None, result.label_scope or None
-            ),
-            judge=by.model,
-            value=min(max(result.value, 0.0), 1.0),
-        )
+        AnchorScore(key=SeriesKey.of(result), value=min(max(result.value, 0.0), 1.0))
         for result in results
-        if (by := result.judge) is not None
-        and by.model == judge
+        if result.judge is not None
+        and result.judge.model == judge
         and result.name in watched
         and result.value is not None
     ]

@@ -7,9 +7,11 @@ so a judge that heeds its instructions alone scores them alike.
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal
+
+from msgspec.structs import replace
 
 from ragtrace.model import Passage, Pool, RagRecord
 from ragtrace.sampling.strata import CANARY_TAG

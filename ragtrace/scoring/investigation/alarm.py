@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from opentelemetry.util.types import AnyValue, AttributeValue
 
+    from ragtrace.model import SeriesKey
     from ragtrace.scoring.investigation.search import Investigation
-    from ragtrace.scoring.offline.scored_row import Maker
     from ragtrace.stores.sqlite import SqliteStore
 
 _DAY_S = 86_400.0
@@ -85,9 +85,9 @@ def investigate_alarm(
     return AlarmFinding(text="\n".join(rows), attributes=event_attributes(found, series))
 
 
-def _is_of(maker: Maker, series: Mapping[str, AttributeValue]) -> bool:
+def _is_of(key: SeriesKey, series: Mapping[str, AttributeValue]) -> bool:
     """Return whether scores are those that the detector watches."""
-    return maker.version == series.get(semconv.JUDGE_VERSION) and maker.k == series.get(semconv.K)
+    return key.version == series.get(semconv.JUDGE_VERSION) and key.k == series.get(semconv.K)
 
 
 def event_attributes(found: Investigation, series: Mapping[str, AttributeValue]) -> dict[str, AnyValue]:

@@ -7,7 +7,7 @@ import logging
 import time
 from collections import deque
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from opentelemetry._logs import LogRecord, SeverityNumber
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opentelemetry._logs import Logger
     from opentelemetry.util.types import AttributeValue
 
+    from ragtrace.model import SeriesKey
     from ragtrace.scoring.investigation.alarm import AlarmFinding
     from ragtrace.stores.sqlite import SqliteStore
 
@@ -31,35 +32,13 @@ _MOST_WAITING = 8
 _NS = 1e9
 
 
-class AlarmedSeries(Protocol):
-    """A detector's series at the moment of an alarm."""
-
-    @property
-    def metric(self) -> str:
-        """The exported name."""
-        ...
-
-    @property
-    def workflow(self) -> str:
-        """The workflow of its scores."""
-        ...
-
-    @property
-    def changed_time(self) -> float | None:
-        """Unix seconds of the estimated change; None while unknown."""
-        ...
-
-    @property
-    def attributes(self) -> Mapping[str, AttributeValue]:
-        """The point attributes of the series."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Due:
     """An alarm to investigate, not before a monotonic time."""
 
-    series: AlarmedSeries
+    key: SeriesKey
+    changed_at: float | None
+    attributes: Mapping[str, AttributeValue]
     at_s: float
     tries: int = 0
 
@@ -92,9 +71,15 @@ class Investigations:
         self._due: deque[_Due] = deque(maxlen=_MOST_WAITING)
         self._background = BackgroundTask(self._investigate)
 
-    def take(self, series: AlarmedSeries) -> None:
-        """Note a new alarm, for the next `tick`."""
-        self._due.append(_Due(series, self._clock()))
+    def take(self, key: SeriesKey, changed_at: float | None, attributes: Mapping[str, AttributeValue]) -> None:
+        """Note a new alarm, for the next `tick`.
+
+        Args:
+            key: of the detector's series.
+            changed_at: Unix seconds of the estimated change; None while unknown.
+            attributes: the point attributes of the series.
+        """
+        self._due.append(_Due(key, changed_at, attributes, self._clock()))
 
     def tick(self) -> None:
         """Begin an investigation when an alarm waits and none runs; call it about once a second.
@@ -119,30 +104,30 @@ class Investigations:
             return
         self._due.remove(due)
         try:
-            found = await asyncio.get_running_loop().run_in_executor(None, self._search, due.series)
+            found = await asyncio.get_running_loop().run_in_executor(None, self._search, due)
         except Exception as error:
             record_internal_error("ragtrace.scoring.investigation.background", error)
             return
         if found.is_early and due.tries + 1 < MOST_TRIES:
             self._due.append(replace(due, at_s=self._clock() + RETRY_S, tries=due.tries + 1))
         else:
-            self._tell(due.series, found)
+            self._tell(due.key, found)
 
-    def _search(self, series: AlarmedSeries) -> AlarmFinding:
+    def _search(self, due: _Due) -> AlarmFinding:
         from ragtrace.scoring.investigation.alarm import investigate_alarm  # noqa: PLC0415 - imports numpy
 
         return investigate_alarm(
             self._store,
-            series.metric,
-            series.workflow,
+            due.key.metric,
+            due.key.workflow,
             now=self._wall(),
-            changed_at=series.changed_time,
-            series=series.attributes,
+            changed_at=due.changed_at,
+            series=due.attributes,
         )
 
-    def _tell(self, series: AlarmedSeries, found: AlarmFinding) -> None:
+    def _tell(self, key: SeriesKey, found: AlarmFinding) -> None:
         shown = found.text.replace("\n", "\n  ")
-        _log.warning("investigation of the drift alarm, %s of %s:\n  %s", series.metric, series.workflow, shown)
+        _log.warning("investigation of the drift alarm, %s of %s:\n  %s", key.metric, key.workflow, shown)
         if self._logger is not None and found.attributes is not None:
             self._logger.emit(
                 LogRecord(

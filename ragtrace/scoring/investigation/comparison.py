@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ragtrace.metrics.base import Output
-    from ragtrace.model.score import Direction
+    from ragtrace.model.score import Direction, SeriesKey
     from ragtrace.scoring.investigation.runs import RunScore, Source
-    from ragtrace.scoring.offline.scored_row import Maker
     from ragtrace.stats.change.mean import Change, Worse
 
 _RIVAL = 0.5  # of the largest weight: two judges of one stream have equal weights but for chance
@@ -60,18 +59,17 @@ class Period:
 
 
 class MetricChange(NamedTuple):
-    """Scores of one metric and one maker, in the order of time, with the change of their mean.
+    """Scores of one series, in the order of time, with the change of their mean.
 
-    `others` are the makers whose scores were compared too, and changed less surely.
+    `others` are the series of the metric that were compared too, and changed less surely.
     """
 
-    metric: str
+    key: SeriesKey
     direction: Direction
-    maker: Maker
     runs: list[RunScore]
     scores: TwoPeriods
     change: Change
-    others: tuple[Maker, ...] = ()
+    others: tuple[SeriesKey, ...] = ()
 
     @property
     def worse(self) -> Worse:
@@ -80,23 +78,23 @@ class MetricChange(NamedTuple):
 
     @property
     def p(self) -> float:
-        """The p-value of the change, multiplied by the number of makers that were compared."""
+        """The p-value of the change, multiplied by the number of series that were compared."""
         return self.change.p * (1 + len(self.others))
 
 
 def compared(
-    source: Source, period: Period, metric: str, *, is_wanted: Callable[[Maker], bool] = lambda _maker: True
+    source: Source, period: Period, metric: str, *, is_wanted: Callable[[SeriesKey], bool] = lambda _key: True
 ) -> MetricChange:
     """Return the scores of a metric in two periods, of one judge version, K and kind of labels.
 
-    Makers of at least half the weight of the heaviest are compared one by one: the judges of two-judge scoring both
+    Series of at least half the weight of the heaviest are compared one by one: the judges of two-judge scoring both
     stand for all traffic. The one that changed most surely is taken.
 
     Args:
         source: where the scores stand.
         period: what is compared.
         metric: the exported name.
-        is_wanted: says which makers to look at, where there are such.
+        is_wanted: says which series to look at, where there are such.
 
     Raises:
         TooFewScores: a period has fewer than 20 independent scores.
@@ -106,31 +104,31 @@ def compared(
     window = source.scores(metric, period.since, period.until)
     if not before and not window:
         raise NoMetric(f"{metric}: there is no score in these periods; {there(source)}")
-    weights: defaultdict[Maker, float] = defaultdict(float)
+    weights: defaultdict[SeriesKey, float] = defaultdict(float)
     for run in window or before:
-        weights[run.maker] += run.weight
-    wanted = [maker for maker in weights if is_wanted(maker)] or list(weights)
+        weights[run.key] += run.weight
+    wanted = [key for key in weights if is_wanted(key)] or list(weights)
     wanted.sort(key=lambda it: -weights[it])
     found: list[MetricChange] = []
     problem: TooFewScores | None = None
-    for maker in (it for it in wanted if weights[it] >= _RIVAL * weights[wanted[0]]):
+    for key in (it for it in wanted if weights[it] >= _RIVAL * weights[wanted[0]]):
         try:
-            found.append(_of_maker(metric, maker, [*before, *window], period))
+            found.append(_change_of(key, [*before, *window], period))
         except TooFewScores as error:
             problem = problem or error
     if problem is not None and not found:
         raise problem
     best = min(found, key=lambda it: it.change.p)
-    return best._replace(others=tuple(it.maker for it in found if it is not best))
+    return best._replace(others=tuple(it.key for it in found if it is not best))
 
 
-def _of_maker(metric: str, maker: Maker, scores: Sequence[RunScore], period: Period) -> MetricChange:
-    runs = sorted((run for run in scores if run.maker == maker), key=lambda run: run.at)
-    two = _two_periods(runs, period, _ends(metric))
-    direction = direction_of(metric)
+def _change_of(key: SeriesKey, scores: Sequence[RunScore], period: Period) -> MetricChange:
+    runs = sorted((run for run in scores if run.key == key), key=lambda run: run.at)
+    two = _two_periods(runs, period, _ends(key.metric))
+    direction = direction_of(key.metric)
     change = mean_change(two, worse=worse_of(direction))
-    _check_enough(metric, change, n_other=len(scores) - len(runs))
-    return MetricChange(metric, direction, maker, runs, two, change)
+    _check_enough(key.metric, change, n_other=len(scores) - len(runs))
+    return MetricChange(key, direction, runs, two, change)
 
 
 def there(source: Source) -> str:

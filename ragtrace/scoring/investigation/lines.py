@@ -141,17 +141,17 @@ def _what(found: Investigation) -> list[str]:
             f"; the interval does not count the {found.period.looks} looks for its time" if is_sure_alone else ""
         )
         return [
-            f"{found.metric}: {verb}; from {_mean(change.before)} to {_mean(change.window)}",
+            f"{found.key.metric}: {verb}; from {_mean(change.before)} to {_mean(change.window)}",
             f"change {_signed(change)}{looks if found.period.looks > 1 else ''}",
         ]
     verb = "fell" if found.direction == "up" else "rose, and lower is better,"
     rows = [
-        f"{found.metric} {verb} by {abs(change.value):.3f}{_interval(change, is_turned=change.value < 0)}",
+        f"{found.key.metric} {verb} by {abs(change.value):.3f}{_interval(change, is_turned=change.value < 0)}",
         f"from {_mean(change.before)}",
         f"to   {_mean(change.window)}",
     ]
-    if judges := {it.judge for it in found.others if it.judge} - {found.maker.judge}:
-        rows.append(f"as {found.maker.judge} scored it; shown less surely: {', '.join(sorted(judges))}")
+    if judges := {it.judge for it in found.others if it.judge} - {found.key.judge}:
+        rows.append(f"as {found.key.judge} scored it; shown less surely: {', '.join(sorted(judges))}")
     if found.also:
         rows.append(
             f"also worse: {', '.join(map(_also, found.also[:_MOST_ALSO]))}; see --metric {found.also[0].metric}"

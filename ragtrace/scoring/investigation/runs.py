@@ -10,10 +10,12 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from ragtrace.model import SeriesKey
 from ragtrace.model.diagnosis import DIAGNOSIS, VERDICTS
-from ragtrace.scoring.offline.scored_row import Maker, maker_of
+from ragtrace.scoring.offline.scored_row import key_of
 from ragtrace.stats.change.slices import Slice
 from ragtrace.stores.run_facts import facts_of
+from ragtrace.text import MAX_LABEL_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,7 +29,6 @@ MOST_RUNS = 50_000
 """Scores that are read of one period; the newest of more."""
 _NAMED = ("workflow", "environment", "corpus", "model", "language", "kind")
 _LISTS = {"tags": "tag", "sources": "source"}
-_MOST_CHARS = 128
 _KNOWN = 4_096
 
 
@@ -41,7 +42,7 @@ class RunScore:
         value: in the unit of the metric.
         weight: above 0.
         cluster: equal for scores that are not independent: those of a session, else of a question.
-        maker: judge version, K and labels; only scores that agree are averaged.
+        key: only scores of one key are averaged.
         slices: the slices of the run that have a name.
         query_chars: length of the question; None where the facts of the run were not kept.
         answer_chars: length of the answer.
@@ -53,7 +54,7 @@ class RunScore:
     value: float
     weight: float
     cluster: str
-    maker: Maker
+    key: SeriesKey
     slices: tuple[Slice, ...] = ()
     query_chars: int | None = None
     answer_chars: int | None = None
@@ -110,7 +111,8 @@ class StoreSource:
         for row in islice(rows, self._most):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"the store was not read within {self._limit_s:g} s")
-            maker = Maker(
+            key = SeriesKey(
+                metric=metric,
                 judge=row["judge"] or None,
                 version=row["version"],
                 k=row["cutoff"],
@@ -118,7 +120,7 @@ class StoreSource:
                 universe=row["universe"] or None,
             )
             verdict = json.loads(row["diagnosis"] or "{}").get("verdict")
-            found.append(run_score(row, maker, at=row["at"], verdict=verdict))
+            found.append(run_score(row, key, at=row["at"], verdict=verdict))
         return found
 
 
@@ -157,7 +159,7 @@ class _ScoredRecord(NamedTuple):
 
     facts: Row
     at: float
-    values: dict[str, tuple[float, Maker]]
+    values: dict[str, tuple[float, SeriesKey]]
     verdict: object
 
 
@@ -167,7 +169,7 @@ def _line(record: RagRecord, scores: Mapping[str, ScoreJson]) -> _ScoredRecord:
         facts={**facts_of(record), **named, "trace_id": record.trace_id or record.id},
         at=record.ended or record.started,
         values={
-            name: (float(value), maker_of(score))
+            name: (float(value), key_of(name, score))
             for name, score in scores.items()
             if isinstance(value := score.get("value"), int | float)
         },
@@ -175,14 +177,28 @@ def _line(record: RagRecord, scores: Mapping[str, ScoreJson]) -> _ScoredRecord:
     )
 
 
-def run_score(row: Row, maker: Maker, *, at: float, verdict: object) -> RunScore:
-    """Return a score from the columns of `ragtrace.stores.run_facts`, with its value and weight.
+def run_score(row: Row, key: SeriesKey, *, at: float, verdict: object) -> RunScore:
+    """Return a score from the columns of `ragtrace.stores.run_facts`, with its value and weight."""
+    return RunScore(
+        trace_id=row["trace_id"],
+        at=at,
+        value=float(row["value"]),
+        weight=float(row["weight"]),
+        cluster=row.get("cluster") or row.get("session") or row["trace_id"],
+        key=key,
+        slices=slices_of(row),
+        query_chars=row.get("query_chars"),
+        answer_chars=row.get("answer_chars"),
+        verdict=next((it for it in VERDICTS if it == verdict), None),
+    )
+
+
+def slices_of(row: Row) -> tuple[Slice, ...]:
+    """Return the slices of a run from the columns of `ragtrace.stores.run_facts`.
 
     Example:
-        >>> row = {"trace_id": "t", "value": 0.5, "weight": 1.0, "cluster": "0a1b", "workflow": "rag"}
-        >>> found = run_score({**row, "tags": '["beta"]'}, Maker(), at=0.0, verdict="ok")
-        >>> found.cluster, [tuple(it) for it in found.slices]
-        ('0a1b', [('workflow', 'rag'), ('tag', 'beta')])
+        >>> [tuple(it) for it in slices_of({"workflow": "rag", "tags": '["beta"]'})]
+        [('workflow', 'rag'), ('tag', 'beta')]
     """
     named = [_slice(name, row[name]) for name in _NAMED if row.get(name)]
     if row.get("k") is not None:
@@ -190,24 +206,13 @@ def run_score(row: Row, maker: Maker, *, at: float, verdict: object) -> RunScore
     for column, dimension in _LISTS.items():
         if row.get(column):
             named += _listed(dimension, row[column])
-    return RunScore(
-        trace_id=row["trace_id"],
-        at=at,
-        value=float(row["value"]),
-        weight=float(row["weight"]),
-        cluster=row.get("cluster") or row.get("session") or row["trace_id"],
-        maker=maker,
-        slices=tuple(named),
-        query_chars=row.get("query_chars"),
-        answer_chars=row.get("answer_chars"),
-        verdict=next((it for it in VERDICTS if it == verdict), None),
-    )
+    return tuple(named)
 
 
 @lru_cache(_KNOWN)
 def _slice(dimension: str, value: str) -> Slice:
     """Return the one object of a slice: thousands of runs share it."""
-    return Slice(dimension, value[:_MOST_CHARS])
+    return Slice(dimension, value[:MAX_LABEL_CHARS])
 
 
 @lru_cache(_KNOWN)

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ragtrace.errors import ConfigError
+    from ragtrace.model import SeriesKey
     from ragtrace.model.diagnosis import Stage, Verdict
     from ragtrace.model.score import Direction
     from ragtrace.scoring.investigation.comparison import MetricChange
     from ragtrace.scoring.investigation.replaced import Replaced
     from ragtrace.scoring.investigation.runs import RunScore, Source
     from ragtrace.scoring.investigation.verdicts import VerdictShare
-    from ragtrace.scoring.offline.scored_row import Maker
     from ragtrace.stats.change.mean import Array, Change, Mask, Worse
     from ragtrace.stats.change.slices import Explained
 
@@ -89,9 +89,8 @@ class Investigation:
     """Result of an investigation.
 
     Attributes:
-        metric: the exported name.
+        key: of the scores; those of other keys were left out.
         direction: up = higher is better.
-        maker: judge version, K and labels of the scores; others were left out.
         period: the two periods.
         is_fallen: whether a change for the worse is shown.
         changed_at: Unix seconds of the first run after the estimated change; None where nothing fell.
@@ -104,13 +103,12 @@ class Investigation:
         examples: runs of the window that are worse than the mean of before, those of the first slice and of the
             verdict first.
         also: other metrics that changed for the worse, the surest first; only where the metric was chosen here.
-        others: judges, versions and K whose scores stand for the same traffic, and changed less surely.
+        others: keys whose scores stand for the same traffic, and changed less surely.
         note: says that the window begins at the likeliest change although nobody asked for it; "" otherwise.
     """
 
-    metric: str
+    key: SeriesKey
     direction: Direction
-    maker: Maker
     period: Period
     is_fallen: bool
     changed_at: float | None
@@ -120,7 +118,7 @@ class Investigation:
     has_facts: bool
     examples: tuple[Example, ...]
     also: tuple[AlsoWorse, ...] = ()
-    others: tuple[Maker, ...] = ()
+    others: tuple[SeriesKey, ...] = ()
     shares: tuple[VerdictShare, ...] = ()
     replaced: tuple[Replaced, ...] = ()
     note: str = ""
@@ -135,9 +133,11 @@ class Investigation:
         fields = asdict(self)
         slices = fields["explained"]["slices"]
         return {
+            "metric": fields.pop("key").metric,
+            "direction": fields.pop("direction"),
+            "maker": self.key.maker(),
             **fields,
-            "maker": self.maker._asdict(),
-            "others": [it._asdict() for it in self.others],
+            "others": [it.maker() for it in self.others],
             "explained": {
                 **fields["explained"],
                 "slices": [{**it, "slice": it["slice"]._asdict()} for it in slices],
@@ -151,7 +151,7 @@ def investigate(
     *,
     metric: str | None = None,
     changed_at: float | None = None,
-    is_wanted: Callable[[Maker], bool] = lambda _maker: True,
+    is_wanted: Callable[[SeriesKey], bool] = lambda _key: True,
 ) -> Investigation:
     """Compare two periods of a metric, and say where a fall lies.
 
@@ -276,7 +276,7 @@ def _surest(looks: Sequence[_Look], *, changed_at: float | None = None) -> Inves
     """Explain the surest change for the worse, and name the others; where none is shown, explain the first look."""
     worse = sorted((it for it in looks if it.is_worse), key=lambda it: it.p)
     also = tuple(
-        AlsoWorse(metric=it.metric, before=it.change.before.mean, window=it.change.window.mean)
+        AlsoWorse(metric=it.key.metric, before=it.change.before.mean, window=it.change.window.mean)
         for it, _ in worse[1:]
     )
     return _explained(next(iter([*worse, *looks])), changed_at=changed_at, also=also)
@@ -300,9 +300,8 @@ def _explained(look: _Look, *, changed_at: float | None, also: tuple[AlsoWorse, 
     verdict = _grown(runs, scores, shares) if is_fallen else None
     first = members[explained.slices[0].slice] if explained.slices else None
     return Investigation(
-        metric=found.metric,
+        key=found.key,
         direction=found.direction,
-        maker=found.maker,
         period=period,
         is_fallen=is_fallen,
         changed_at=(changed_at or _change_time(runs, scores, period, worse)) if is_fallen else None,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ragtrace.metrics.base import Output
-    from ragtrace.scoring.offline.gate import Gate
+    from ragtrace.model import SeriesKey
     from ragtrace.scoring.offline.human_labels import LabelForm
 
 LEAST_PAIRS = 10  # labelled records with a score, for any figure
@@ -28,7 +28,6 @@ LEAST_CLASS_TO_CHOOSE = 10  # of each class, for a threshold
 LEAST_FOR_MEAN = 20  # labelled records; the coverage of `powered_mean` was measured from here on
 LENGTH_ALARM = 0.3  # the correlation's interval is as far from 0
 GOOD_ALPHA, TENTATIVE_ALPHA = 0.8, 0.667
-WEAK, MEDIUM = 0.2, 0.5  # of a grade: strength of a length bias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,23 +39,17 @@ class Rated:
         value: the judge's score, None with any state but ``ok``.
         state: of the score.
         reason: why there is no score.
-        opposite: the score under the opposite length setting, where it was asked for.
         answer_chars: length of the answer in characters.
-        maker: judge and version of the score.
-        k: its cut-off, None for a metric without one.
-        label_scale: of the passage grades behind it.
+        key: of the score; None where there is none.
         kept_for: why a store kept its texts; None where it was none.
     """
 
     ratings: Ratings
     value: float | None
+    key: SeriesKey | None = None
     state: str = "ok"
     reason: str | None = None
-    opposite: float | None = None
     answer_chars: int = 0
-    maker: str = ""
-    k: int | None = None
-    label_scale: str | None = None
     kept_for: str | None = None
 
 
@@ -81,9 +74,7 @@ class Calibration:
         threshold: the metric's present threshold under this judge.
         suggested: the threshold of the best balanced accuracy; None where the figure says why.
         figures: by name, in the order of the table.
-        length_strength: of the length bias: none, weak, medium or strong; None where it was not asked.
         has_length_alarm: the score goes with the answer's length beyond what chance allows.
-        gate: batches against single passages; None for a metric that grades no passages.
         mean: the labels' mean over all records, corrected; None where `mean_reason` says why. Records without a
             score are in it.
         judge_mean: of all scores, on the labels' scale, with its interval.
@@ -106,9 +97,7 @@ class Calibration:
     threshold: float | None
     suggested: float | None
     figures: dict[str, Figure]
-    length_strength: str | None
     has_length_alarm: bool
-    gate: Gate | None
     mean: PoweredMean | None
     mean_reason: str | None
     judge_mean: Figure
@@ -142,9 +131,7 @@ class Calibration:
             "threshold": self.threshold,
             "suggested_threshold": self.suggested,
             "figures": {name: figure.to_json() for name, figure in self.figures.items()},
-            "length_bias": self.length_strength,
             "length_alarm": self.has_length_alarm,
-            "batch_gate": self.gate.to_json() if self.gate else None,
             "judge_mean": self.judge_mean.to_json(),
             "label_mean": {"value": None, "reason": self.mean_reason}
             if mean is None
@@ -161,9 +148,7 @@ class Calibration:
         }
 
 
-def calibrate(
-    rows: Sequence[Rated], *, output: Output, form: LabelForm, threshold: float | None, gate: Gate | None = None
-) -> Calibration:
+def calibrate(rows: Sequence[Rated], *, output: Output, form: LabelForm, threshold: float | None) -> Calibration:
     """Return the report over records with and without labels. Pure.
 
     A high label and a high score are taken to mean the same. Records whose score is not ``ok`` are counted in
@@ -174,7 +159,6 @@ def calibrate(
         output: the number that was scored: its name, range and direction.
         form: the labels' scale.
         threshold: the one in force.
-        gate: what the batches showed.
 
     Example:
         >>> from ragtrace.metrics.base import Output
@@ -188,11 +172,12 @@ def calibrate(
     figures = study.separation(threshold) | study.agreement() | study.length()
     mean, why = study.mean()
     scored = [row for row in rows if row.value is not None]
+    keys = {row.key for row in scored if row.key is not None}
     return Calibration(
         metric=output.name,
-        makers=tuple(sorted({row.maker for row in scored if row.maker})),
-        ks=tuple(sorted({row.k for row in scored if row.k is not None})),
-        label_scales=tuple(sorted({row.label_scale for row in scored if row.label_scale})),
+        makers=tuple(sorted({f"{key.judge or 'labels'} {key.version or ''}".strip() for key in keys})),
+        ks=tuple(sorted({key.k for key in keys if key.k is not None})),
+        label_scales=tuple(sorted({key.label_scale for key in keys if key.label_scale})),
         form=form,
         records=len(rows),
         labelled=sum(bool(row.ratings) for row in rows),
@@ -204,9 +189,7 @@ def calibrate(
         threshold=threshold,
         suggested=figures["suggested_threshold"].value,
         figures=figures,
-        length_strength=_strength(figures["length_debias"]),
         has_length_alarm=_excludes_zero(figures["score_by_length"], LENGTH_ALARM),
-        gate=gate,
         mean=mean,
         mean_reason=why,
         judge_mean=study.judge_mean(),
@@ -259,7 +242,7 @@ class _Study:
         }
 
     def length(self) -> dict[str, Figure]:
-        """Return correlations with the answer's length, and the length bias in grades."""
+        """Return correlations with the answer's length."""
         scored = [(row.value, float(row.answer_chars)) for row in self._rows if row.value is not None]
         values, lengths = [pair[0] for pair in scored], [pair[1] for pair in scored]
         few = _few(len(scored), LEAST_PAIRS, "with a score")
@@ -267,7 +250,6 @@ class _Study:
         return {
             "score_by_length": few or spearman(values, lengths),
             "label_by_length": self._few() or spearman(self.labels, rated),
-            "length_debias": self._debias(),
         }
 
     def mean(self) -> tuple[PoweredMean | None, str | None]:
@@ -339,14 +321,6 @@ class _Study:
         twice = sum(sum(rating is not None for rating in ratings) > 1 for ratings in labelled)
         return _few(twice, LEAST_PAIRS, "with two ratings") or krippendorff_alpha(table)
 
-    def _debias(self) -> Figure:
-        output = self._output
-        pairs = [(row.value, row.opposite) for row in self._rated]
-        grades = 4.0 / (output.high - output.low)
-        apart = [grades * (value - other) for value, other in pairs if value is not None and other is not None]
-        few = _few(len(apart), LEAST_PAIRS, "judged twice") if apart else None
-        return few or mean_figure(apart, "the metric has no length setting, or it was not asked twice", ends=None)
-
 
 def strength_of_alpha(value: float) -> str:
     """Return good from .8, tentative from .667, else too low.
@@ -373,15 +347,6 @@ def _few(n: int, least: int, what: str) -> Figure | None:
     return (
         None if n >= least else Figure(n=n, reason=f"{count_text(n, 'record')} {what}, at least {least} are needed")
     )
-
-
-def _strength(figure: Figure) -> str | None:
-    if figure.value is None or figure.low is None or figure.high is None:
-        return None
-    if figure.low <= 0.0 <= figure.high:
-        return "none"
-    nearer = min(abs(figure.low), abs(figure.high))
-    return "weak" if nearer < WEAK else "medium" if nearer < MEDIUM else "strong"
 
 
 def _excludes_zero(figure: Figure, by: float) -> bool:

@@ -28,10 +28,6 @@ def findings(report: Calibration) -> list[str]:
         found.append(f"alpha is below .667: {_BIASED if report.kept_as_bad else _UNBIASED}")
     if report.has_length_alarm:
         found.append("the score goes with the length of the answer; look at long and short answers apart")
-    if report.length_strength in {"weak", "medium", "strong"}:
-        found.append(f"the length setting moves the grades: a {report.length_strength} length bias")
-    if report.gate is not None:
-        found.append(f"batch gate {report.gate.verdict}: {report.gate.advice}")
     if report.mean is not None and report.mean.n_unlabelled and not report.kept_as_bad:
         found.append("the corrected mean holds if the labelled records are a random choice of all")
     return found
@@ -111,10 +107,6 @@ def rows(report: Calibration) -> Iterator[Row]:
     yield "Spearman", figures["spearman"], "score and label"
     yield "score by answer length", figures["score_by_length"], "Spearman, all scored records"
     yield "label by answer length", figures["label_by_length"], "Spearman, for comparison"
-    yield "length setting, difference", figures["length_debias"], f"grades; bias {report.length_strength}"
-    if report.gate is not None:
-        yield "batch gate, kappa", report.gate.kappa, f"batch and single; {report.gate.verdict}"
-        yield "batch gate, shift", report.gate.shift, "grades, batch - single"
     yield from _means(report)
 
 

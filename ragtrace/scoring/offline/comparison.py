@@ -6,16 +6,19 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import astuple
+
 from ragtrace.errors import ConfigError
 from ragtrace.metrics.registry import output, select
 from ragtrace.scoring.offline.repeated import over_runs, repeated_queries
-from ragtrace.scoring.offline.scored_row import ANSWERED, Maker, clusters_of, ends_of, home, label_of, shown
+from ragtrace.scoring.offline.scored_row import ANSWERED, clusters_of, ends_of, home, label_of, shown
 from ragtrace.stats.differences import Difference, paired_difference, unpaired_difference
 from ragtrace.stats.intervals import Interval, clustered_interval
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
 
+    from ragtrace.model import SeriesKey
     from ragtrace.scoring.offline.scored_row import ScoredRow
 
     RowKey = tuple[str, int]
@@ -44,7 +47,7 @@ class Observation(NamedTuple):
 
 @dataclass(slots=True)
 class MetricColumn:
-    """Scores of one file for one metric by one maker."""
+    """Scores of one file in one series."""
 
     found: dict[RowKey, Observation] = field(default_factory=dict)
     na: Counter[str] = field(default_factory=Counter)
@@ -98,21 +101,19 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """One metric by one maker over all files.
+    """One series over all files.
 
     Attributes:
-        metric: its key in the files.
-        label: the same, with what tells it from another line of the metric.
-        maker: who made the scores.
+        key: its metric is the key of the scores in the files.
+        label: the metric, with what tells it from another line of it.
         direction: which way is better; None for a metric that is not installed here.
         is_over_runs: it is about repeated runs, one value a query.
         sides: one a file.
         contrasts: one for each file but the first: it minus the first.
     """
 
-    metric: str
+    key: SeriesKey
     label: str
-    maker: Maker
     direction: str | None
     is_over_runs: bool
     sides: tuple[Side, ...]
@@ -121,8 +122,8 @@ class Compared:
     def to_json(self) -> dict[str, object]:
         """Return it as JSON-ready values."""
         return {
-            "metric": self.metric,
-            **self.maker._asdict(),
+            "metric": self.key.metric,
+            **self.key.maker(),
             "direction": self.direction,
             "over_runs": self.is_over_runs,
             "files": [side.to_json() for side in self.sides],
@@ -136,7 +137,7 @@ class Comparison:
 
     Attributes:
         arms: name, good lines, broken lines and repeated queries of each file.
-        lines: one a metric and maker.
+        lines: one a series.
         refused: a sentence for each metric that two files give by different judges, versions, K or scales, or over
             different labels.
         answered: share of questions answered in each file, with its interval.
@@ -218,16 +219,15 @@ def _lines(
     for name in names:
         if wanted and not _is_wanted(name, wanted):
             continue
-        makers = _makers(name, tables)
-        columns = [_columns(name, rows, makers, unit) for rows, unit in zip(tables, units, strict=True)]
+        keys = _keys(name, tables)
+        columns = [_columns(name, rows, keys, unit) for rows, unit in zip(tables, units, strict=True)]
         differing = _refusals(name, columns, arms)
         refused += list(filter(None, differing))
-        for maker in makers:
-            sides = [by_maker.get(maker, MetricColumn()) for by_maker in columns]
+        for key in keys:
+            sides = [by_key.get(key, MetricColumn()) for by_key in columns]
             line = Compared(
-                metric=name,
-                label=label_of(name, maker, makers),
-                maker=maker,
+                key=key,
+                label=label_of(key, keys),
                 direction=_direction(name),
                 is_over_runs=is_over_runs,
                 sides=tuple(_side(column, name) for column in sides),
@@ -251,12 +251,12 @@ def _is_wanted(name: str, wanted: set[str]) -> bool:
     return inner in wanted or inner.partition("@")[0] in wanted
 
 
-def _makers(name: str, tables: Sequence[Sequence[ScoredRow]]) -> list[Maker]:
-    """Return the makers of values, sorted by K; without values, of the failures."""
+def _keys(name: str, tables: Sequence[Sequence[ScoredRow]]) -> list[SeriesKey]:
+    """Return the keys of values, sorted by K; without values, of the failures."""
     scores = [row.scores[name] for rows in tables for row in rows if name in row.scores]
-    found = {score.maker for score in scores if score.value is not None} or {scores[0].maker}
+    found = {score.key for score in scores if score.value is not None} or {scores[0].key}
     return sorted(
-        found, key=lambda maker: tuple(f"{part:09}" if isinstance(part, int) else part or "" for part in maker)
+        found, key=lambda key: tuple(f"{it:09}" if isinstance(it, int) else it or "" for it in astuple(key))
     )
 
 
@@ -267,11 +267,11 @@ def _units(rows: Sequence[ScoredRow]) -> list[Hashable]:
 
 
 def _columns(
-    name: str, rows: Sequence[ScoredRow], makers: Sequence[Maker], units: Sequence[Hashable]
-) -> dict[Maker, MetricColumn]:
-    columns: dict[Maker, MetricColumn] = {}
+    name: str, rows: Sequence[ScoredRow], keys: Sequence[SeriesKey], units: Sequence[Hashable]
+) -> dict[SeriesKey, MetricColumn]:
+    columns: dict[SeriesKey, MetricColumn] = {}
     seen: Counter[str] = Counter()
-    own = [m for m in makers if any(name in row.scores and row.scores[name].maker == m for row in rows)]
+    own = [key for key in keys if any(name in row.scores and row.scores[name].key == key for row in rows)]
     for row, unit in zip(rows, units, strict=True):
         place, seen[row.id] = seen[row.id], seen[row.id] + 1
         score = row.scores.get(name)
@@ -279,29 +279,29 @@ def _columns(
             continue
         if score.value is not None:
             query = row.key.query if row.key else ""
-            found = columns.setdefault(score.maker, MetricColumn()).found
+            found = columns.setdefault(score.key, MetricColumn()).found
             found[row.id, place] = Observation(score.value, unit, query, score.labels)
             continue
-        column = columns.setdefault(home(score.maker, own or makers), MetricColumn())
+        column = columns.setdefault(home(score.key, own or keys), MetricColumn())
         (column.errors if score.state == "error" else column.na)[str(score.reason)] += 1
     return columns
 
 
 def _refusals(
-    name: str, columns: Sequence[Mapping[Maker, MetricColumn]], arms: Sequence[ComparedFile]
+    name: str, columns: Sequence[Mapping[SeriesKey, MetricColumn]], arms: Sequence[ComparedFile]
 ) -> list[str | None]:
     """Return for each other file the reason why it cannot be compared, or None."""
-    givers = [{maker for maker, column in by_maker.items() if column.found} for by_maker in columns]
+    found = [{key for key, column in by_key.items() if column.found} for by_key in columns]
     lines: list[str | None] = []
-    for arm, makers in zip(arms[1:], givers[1:], strict=True):
-        if not makers or not givers[0] or makers & givers[0]:
+    for arm, keys in zip(arms[1:], found[1:], strict=True):
+        if not keys or not found[0] or keys & found[0]:
             lines.append(None)
             continue
-        one, other = min(givers[0], key=str), min(makers, key=str)
+        one, other = min(found[0], key=str).maker(), min(keys, key=str).maker()
         parts = [
-            f"{field_name.replace('_', ' ')} {shown(a)} and {shown(b)}"
-            for field_name, a, b in zip(Maker._fields, one, other, strict=True)
-            if a != b
+            f"{field_name.replace('_', ' ')} {shown(part)} and {shown(other[field_name])}"
+            for field_name, part in one.items()
+            if part != other[field_name]
         ]
         lines.append(f"{name}: {arms[0].name} and {arm.name} are not compared: {', '.join(parts)}")
     return lines

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from ragtrace.metrics.consistency.rouge_consistency import rouge_consistency
 from ragtrace.metrics.consistency.score_consistency import score_consistency
-from ragtrace.scoring.offline.scored_row import Maker, Scored, ScoredRow
+from ragtrace.model import SeriesKey
+from ragtrace.scoring.offline.scored_row import Scored, ScoredRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -44,7 +47,8 @@ def over_runs(rows: Iterable[ScoredRow]) -> list[ScoredRow]:
 def _row(runs: Sequence[ScoredRow]) -> ScoredRow:
     first = runs[0]
     units = {run.unit for run in runs}
-    scores = {result.name: _scored(result, Maker()) for result in rouge_consistency([run.answer for run in runs])}
+    found = rouge_consistency([run.answer for run in runs])
+    scores = {result.name: _scored(result, SeriesKey(result.name)) for result in found}
     for name in dict.fromkeys(name for run in runs for name in run.scores):
         scores |= dict(_spread(name, [run.scores[name] for run in runs if name in run.scores]))
     return ScoredRow(
@@ -59,15 +63,16 @@ def _row(runs: Sequence[ScoredRow]) -> ScoredRow:
 
 
 def _spread(name: str, given: Sequence[Scored]) -> Iterator[tuple[str, Scored]]:
-    """Yield the spread over the largest group of one maker and label version."""
-    alike: dict[tuple[Maker, str | None], list[float]] = {}
+    """Yield the spread over the largest group of one series and label version."""
+    alike: dict[tuple[SeriesKey, str | None], list[float]] = {}
     for score in given:
         if score.value is not None:
-            alike.setdefault((score.maker, score.labels), []).append(score.value)
-    most = max(alike, key=lambda one: len(alike[one]), default=(Maker(), None))
+            alike.setdefault((score.key, score.labels), []).append(score.value)
+    most = max(alike, key=lambda one: len(alike[one]), default=(SeriesKey(name), None))
     for result in score_consistency(alike.get(most, [])):
-        yield f"{result.name}({name})", _scored(result, *most)
+        spread = f"{result.name}({name})"
+        yield spread, _scored(result, structs.replace(most[0], metric=spread), most[1])
 
 
-def _scored(result: MetricResult, maker: Maker, labels: str | None = None) -> Scored:
-    return Scored(result.state, result.value, result.reason, maker, labels)
+def _scored(result: MetricResult, key: SeriesKey, labels: str | None = None) -> Scored:
+    return Scored(result.state, result.value, result.reason, key, labels)

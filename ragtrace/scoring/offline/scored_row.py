@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from typing import TYPE_CHECKING, get_args
 
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.judges.scales import gains, is_whole
 from ragtrace.metrics.consistency.runs import answers_of, query_key
 from ragtrace.metrics.registry import output
 from ragtrace.model.codec import record_from_json
-from ragtrace.model.score import Scale, State
+from ragtrace.model.score import Scale, SeriesKey, State
 from ragtrace.stats.intervals import UNIT, Range
 
 if TYPE_CHECKING:
@@ -24,32 +24,23 @@ if TYPE_CHECKING:
 
 ANSWERED = "answered"  # a share is made of it
 _LABELS = "labels"
+_OF_SERIES = tuple(SeriesKey("").maker())
 _STATES = frozenset(get_args(State))
 _MOST = 1e100  # sums of squares of millions of such values are finite; no score is near
-
-
-class Maker(NamedTuple):
-    """Origin and kind of a score; only scores that agree are averaged."""
-
-    judge: str | None = None
-    version: str | None = None
-    k: int | None = None
-    label_scale: str | None = None
-    universe: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
     """One score of a line, with a value or a reason.
 
-    `labels` is the version of the labels it was computed over. It is of the query, not of the maker: a label cache
+    `labels` is the version of the labels it was computed over. It is of the query, not of the series: a label cache
     has another for each query, and grows query by query. So a mean may hold several; a pair has one.
     """
 
     state: str
     value: float | None
     reason: str | None
-    maker: Maker
+    key: SeriesKey
     labels: str | None = None
 
 
@@ -89,7 +80,7 @@ def scored_row(given: object, number: int) -> ScoredRow:
     Example:
         >>> line = {"id": 7, "query": "Where?", "scores": {"mrr": {"state": "ok", "value": 1, "version": "a1"}}}
         >>> row = scored_row(line, 1)
-        >>> row.id, row.scores["mrr"].value, row.scores["mrr"].maker.version
+        >>> row.id, row.scores["mrr"].value, row.scores["mrr"].key.version
         ('7', 1.0, 'a1')
     """
     record = record_from_json(given, fallback_id=str(number))
@@ -163,7 +154,7 @@ def read_score(name: str, score: object) -> Scored:
         raise InputError(f"field 'scores.{name}' is not a score with a state")
     value = score.get("value")
     if score["state"] != "ok":
-        return Scored(score["state"], None, str(score.get("reason")), maker_of(score))
+        return Scored(score["state"], None, str(score.get("reason")), key_of(name, score))
     try:
         number = math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
     except OverflowError:
@@ -176,25 +167,26 @@ def read_score(name: str, score: object) -> Scored:
         raise InputError(f"field 'scores.{name}.value' must lie between -1e100 and 1e100")
     details = score.get("details")
     labels = details.get("labels_version") if isinstance(details, dict) else None
-    return Scored("ok", number, None, maker_of(score), _text(labels))
+    return Scored("ok", number, None, key_of(name, score), _text(labels))
 
 
-def maker_of(score: Mapping[str, object]) -> Maker:
-    """Return who made a score, as it stands in a scored line.
+def key_of(name: str, score: Mapping[str, object]) -> SeriesKey:
+    """Return the key of a score's series, as a scored line tells it.
 
     Example:
-        >>> maker_of({"state": "ok", "value": 0.5, "judge": "labels", "version": "a1", "k": 3}).k
+        >>> key_of("mrr", {"state": "ok", "value": 0.5, "judge": "labels", "version": "a1", "k": 3}).k
         3
     """
-    parts = tuple(map(score.get, Maker._fields))
+    parts = tuple(map(score.get, _OF_SERIES))
     try:
-        return _known_maker(*parts)
+        return _known_key(name, *parts)
     except TypeError:  # a list, of a line that somebody made
-        return _maker(*parts)
+        return _key(name, *parts)
 
 
-def _maker(judge: object, version: object, k: object, label_scale: object, universe: object) -> Maker:
-    return Maker(
+def _key(name: str, judge: object, version: object, k: object, label_scale: object, universe: object) -> SeriesKey:
+    return SeriesKey(
+        metric=name,
         judge=_text(judge),
         version=_text(version),
         k=k if is_whole(k) else None,
@@ -203,34 +195,38 @@ def _maker(judge: object, version: object, k: object, label_scale: object, unive
     )
 
 
-_known_maker = lru_cache(4_096, typed=True)(_maker)  # most lines have the makers of the line before
+_known_key = lru_cache(4_096, typed=True)(_key)  # most lines have the keys of the line before
 
 
-def home(maker: Maker, makers: Sequence[Maker]) -> Maker:
-    """Return the maker under which a score without a value is counted.
+def home(key: SeriesKey, keys: Sequence[SeriesKey]) -> SeriesKey:
+    """Return the key of a metric under which a score without a value is counted.
 
     Example:
-        >>> home(Maker("j"), [Maker("i", k=2), Maker("j", k=2), Maker("j", k=3)])
-        Maker(judge='j', version=None, k=2, label_scale=None, universe=None)
+        >>> home(SeriesKey("mrr", judge="j"), [SeriesKey("mrr", judge="i"), SeriesKey("mrr", judge="j", k=2)]).k
+        2
     """
-    fitting = [m for m in makers if all(own in {None, other} for own, other in zip(maker, m, strict=True))]
-    return (fitting or list(makers))[0]
+    own = key.maker()
+    fitting = (it for it in keys if all(own[name] in {None, part} for name, part in it.maker().items()))
+    return next(fitting, keys[0])
 
 
-def label_of(name: str, maker: Maker, makers: Collection[Maker]) -> str:
-    """Return a metric's name with the parts that set its maker apart.
+def label_of(key: SeriesKey, keys: Collection[SeriesKey]) -> str:
+    """Return a metric's name with the parts that tell its series from others of it.
 
     Example:
-        >>> label_of("p_at_k", Maker("j", k=2), [Maker("j", k=2), Maker("j", k=3)])
+        >>> label_of(SeriesKey("p_at_k", k=2), [SeriesKey("p_at_k", k=2), SeriesKey("p_at_k", k=3)])
         'p_at_k (K 2)'
     """
-    differing = [i for i in range(len(maker)) if len({other[i] for other in makers}) > 1]
-    parts = [f"K {maker[i]}" if Maker._fields[i] == "k" else shown(maker[i]) for i in differing]
-    return f"{name} ({', '.join(parts)})" if parts else name
+    parts = [
+        f"K {part}" if name == "k" else shown(part)
+        for name, part in key.maker().items()
+        if len({getattr(other, name) for other in keys}) > 1
+    ]
+    return f"{key.metric} ({', '.join(parts)})" if parts else key.metric
 
 
 def shown(part: object) -> str:
-    """Return one part of a maker in words.
+    """Return one part of a key in words.
 
     Example:
         >>> shown(None), shown(3)

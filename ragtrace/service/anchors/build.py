@@ -27,9 +27,9 @@ def anchor_settings(settings: Settings, scorer: Scorer) -> Settings:
     All judged metrics are computed, also those that no detector watches: one call may answer for several.
     """
     return settings.with_changes(
-        budget_usd_per_day=settings.anchors_usd_per_day,
-        budget_tokens_per_day=settings.anchors_tokens_per_day,
-        judge_calls=1,
+        budget_usd_per_day=settings.anchors.usd_per_day,
+        budget_tokens_per_day=settings.anchors.tokens_per_day,
+        concurrency=1,
         grade_cache="off",
         shadow=None,
         metrics=judged_metrics(scorer),
@@ -77,7 +77,7 @@ def build_anchors(
         every_s=every_s,
         limiter=limiter,
     )
-    return rounds, Culprits(AnchorMonitor(table, every_s=every_s), tolerance=settings.drift_tolerance)
+    return rounds, Culprits(AnchorMonitor(table, every_s=every_s), tolerance=settings.drift.tolerance)
 
 
 def _judged(scorer: Scorer) -> list[MetricResult]:

@@ -14,9 +14,10 @@ from ragtrace.stats.culprit import Drop, culprit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from ragtrace.model import SeriesKey
     from ragtrace.service.anchors.monitor import AnchorMonitor
     from ragtrace.stats.culprit import Culprit
-    from ragtrace.stats.drift import Baseline, Series
+    from ragtrace.stats.drift import Baseline
 
 _log = logging.getLogger("ragtrace")
 _SLOT_S = 900.0
@@ -99,23 +100,23 @@ class Culprits:
         self.anchors = anchors
         self._tolerance = tolerance
         self._clock = clock or time.time
-        self._recent: defaultdict[Series, RecentScores] = defaultdict(RecentScores)
-        self._named: dict[Series, Culprit] = {}
+        self._recent: defaultdict[SeriesKey, RecentScores] = defaultdict(RecentScores)
+        self._named: dict[SeriesKey, Culprit] = {}
 
-    def add(self, series: Series, x: float, weight: float, at: float) -> None:
+    def add(self, key: SeriesKey, x: float, weight: float, at: float) -> None:
         """Take one score, turned so that higher is better."""
-        self._recent[series].add(x, weight, at)
+        self._recent[key].add(x, weight, at)
 
-    def of(self, series: Series, baseline: Baseline | None, *, is_down: bool) -> Culprit:
+    def of(self, key: SeriesKey, baseline: Baseline | None, *, is_down: bool) -> Culprit:
         """Return the culprit of a series that fell below its baseline, which is turned as its scores are."""
-        drop = self._drop(series, baseline)
-        return "unknown" if drop is None else culprit(drop, self.anchors.change_of(series), is_down=is_down)
+        drop = self._drop(key, baseline)
+        return "unknown" if drop is None else culprit(drop, self.anchors.change_of(key), is_down=is_down)
 
-    def look(self, watches: Iterable[tuple[Series, Baseline, bool, bool]]) -> None:
+    def look(self, watches: Iterable[tuple[SeriesKey, Baseline, bool, bool]]) -> None:
         """Read the anchors anew, ask for a round where a mean seems to fall, and log culprits that changed.
 
         Args:
-            watches: series, turned baseline, whether lower is better, and whether it alarms.
+            watches: key of the series, turned baseline, whether lower is better, and whether it alarms.
 
         Raises:
             sqlite3.Error: the store's file cannot be read or written.
@@ -123,29 +124,29 @@ class Culprits:
         if not self.anchors.refresh():
             return
         is_falling = False
-        for series, baseline, is_down, is_alarm in watches:
-            drop = self._drop(series, baseline)
+        for key, baseline, is_down, is_alarm in watches:
+            drop = self._drop(key, baseline)
             if drop is None:
                 continue
             is_falling |= is_alarm or drop.value > max(self._tolerance, _SUSPECT_ERRORS * drop.error)
-            self._name(series, drop, is_down=is_down, is_alarm=is_alarm)
+            self._name(key, drop, is_down=is_down, is_alarm=is_alarm)
         if is_falling:
             self.anchors.hurry()
 
-    def _name(self, series: Series, drop: Drop, *, is_down: bool, is_alarm: bool) -> None:
+    def _name(self, key: SeriesKey, drop: Drop, *, is_down: bool, is_alarm: bool) -> None:
         if not is_alarm:
-            self._named.pop(series, None)
+            self._named.pop(key, None)
             return
-        change = self.anchors.change_of(series)
+        change = self.anchors.change_of(key)
         word = culprit(drop, change, is_down=is_down)
-        if change is None or word == self._named.get(series, "unknown"):
+        if change is None or word == self._named.get(key, "unknown"):
             return
-        self._named[series] = word
+        self._named[key] = word
         _log.warning(
             "drift culprit: %s of %s: %s; its mean fell by %.3f, and the judge's scores of the same %d runs changed"
             " by %+.3f (%.3f to %.3f)",
-            series.metric,
-            series.workflow,
+            key.metric,
+            key.workflow,
             word,
             drop.value,
             change.n,
@@ -154,8 +155,8 @@ class Culprits:
             change.high,
         )
 
-    def _drop(self, series: Series, baseline: Baseline | None) -> Drop | None:
-        recent = self._recent.get(series)
+    def _drop(self, key: SeriesKey, baseline: Baseline | None) -> Drop | None:
+        recent = self._recent.get(key)
         return None if recent is None or baseline is None else recent.drop(baseline, self._clock())
 
 

@@ -7,10 +7,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from ragtrace import semconv
 from ragtrace.judges.registry import costs
 from ragtrace.stats.anchors import LEAST_ANCHORS, judge_change
 from ragtrace.stats.drift import STATE_NUMBERS
+from ragtrace.telemetry.metrics.series import key_attributes
 from ragtrace.telemetry.wire import clean_attributes
 
 if TYPE_CHECKING:
@@ -18,9 +21,10 @@ if TYPE_CHECKING:
 
     from opentelemetry.util.types import AttributeValue
 
+    from ragtrace.model import SeriesKey
     from ragtrace.settings import Settings
     from ragtrace.stats.anchors import JudgeChange
-    from ragtrace.stats.drift import Series, State
+    from ragtrace.stats.drift import State
     from ragtrace.stores.anchor_table import AnchorTable
     from ragtrace.stores.anchors import AnchorSeries
 
@@ -50,9 +54,9 @@ def anchors_period_s(settings: Settings) -> float | None:
         >>> anchors_period_s(Settings.resolve({"judge": "openai:m"}, environ={}))
         86400.0
     """
-    if settings.anchors_every_s is not None:
-        return settings.anchors_every_s or None
-    return DEFAULT_EVERY_S if costs(settings.judge) else None
+    if settings.anchors.every_s is not None:
+        return settings.anchors.every_s or None
+    return DEFAULT_EVERY_S if costs(settings.judge.name) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +64,14 @@ class AnchorState:
     """The anchors of one metric and judge version at one moment.
 
     Attributes:
-        series: metric, version and labels; its workflow is "".
-        judge: the judge's name.
+        key: of the scores, in any workflow.
         change: of the judge; None while the reference is not whole, or where scores are too few or stale.
         state: learning (also where scores are stale), ok, warning or alarm.
         n: anchors with a reference and a fresh score.
         attributes: the point attributes.
     """
 
-    series: Series
-    judge: str
+    key: SeriesKey
     change: JudgeChange | None
     state: State
     n: int
@@ -110,7 +112,7 @@ class AnchorMonitor:
         self._table = table
         self._every_s = every_s
         self._read_at = float("-inf")
-        self._states: dict[Series, AnchorState] = {}
+        self._states: dict[SeriesKey, AnchorState] = {}  # by their keys without the judge's name
 
     def refresh(self) -> bool:
         """Read the anchors' scores, at most every 10 s; True when it did.
@@ -123,9 +125,9 @@ class AnchorMonitor:
             return False
         self._read_at = now
         found = [state_of(it) for it in sorted(self._series(), key=lambda it: it.at)]
-        before, self._states = self._states, {it.series: it for it in found}
+        before, self._states = self._states, {replace(it.key, judge=None): it for it in found}
         for state in found:
-            _report(before.get(state.series), state)
+            _report(before.get(replace(state.key, judge=None)), state)
         return True
 
     def hurry(self) -> None:
@@ -139,11 +141,11 @@ class AnchorMonitor:
 
     def states(self) -> list[AnchorState]:
         """Return the anchors of every metric and judge; of its versions the last scored."""
-        return list({(it.series._replace(version=""), it.judge): it for it in self._states.values()}.values())
+        return list({replace(it.key, version=None): it for it in self._states.values()}.values())
 
-    def change_of(self, series: Series) -> JudgeChange | None:
+    def change_of(self, key: SeriesKey) -> JudgeChange | None:
         """Return the judge's change in a series of scores of any workflow; None where it is not known."""
-        state = self._states.get(series._replace(workflow=""))
+        state = self._states.get(replace(key, workflow=""))
         return None if state is None else state.change
 
     def points(self, field: str) -> list[tuple[float, Mapping[str, AttributeValue]]]:
@@ -160,23 +162,12 @@ def state_of(found: AnchorSeries) -> AnchorState:
     """Return the state of one series of anchors."""
     change = judge_change(found.pairs)
     is_known = change is not None and change.n >= max(LEAST_ANCHORS, found.n_reference / 2)
-    series = found.series
     return AnchorState(
-        series=series,
-        judge=found.judge,
+        key=found.key,
         change=change if is_known else None,
         state=change.state if change is not None and is_known else "learning",
         n=len(found.pairs),
-        attributes=clean_attributes(
-            {
-                semconv.GEN_AI_EVALUATION_NAME: series.metric,
-                semconv.JUDGE_MODEL: found.judge,
-                semconv.JUDGE_VERSION: series.version or None,
-                semconv.K: series.k,
-                semconv.LABEL_SCALE: series.label_scale,
-                semconv.UNIVERSE: series.universe,
-            }
-        ),
+        attributes=clean_attributes(key_attributes(found.key)),
     )
 
 
@@ -186,13 +177,13 @@ def _report(before: AnchorState | None, now: AnchorState) -> None:
         return
     if now.change is None or now.state != "alarm":
         _log.warning("judge drift over: %s of %s; the judge scores the anchors as before, or scores them no more",
-                     now.series.metric, now.judge)  # fmt: skip
+                     now.key.metric, now.key.judge)  # fmt: skip
         return
     _log.warning(
         "judge drift: %s of %s changed by %+.3f (%.3f to %.3f) on the same %d runs, behind the same version; "
         "`ragtrace anchors show` has the figures",
-        now.series.metric,
-        now.judge,
+        now.key.metric,
+        now.key.judge,
         now.change.mean,
         now.change.low,
         now.change.high,

@@ -7,11 +7,12 @@ import math
 from typing import Any
 
 from ragtrace.capture import guarded, record_wrong_call
-from ragtrace.capture.sanitize import safe_redact
+from ragtrace.capture.guard import safe_redact
 from ragtrace.model import is_trace_id
 from ragtrace.service.runtime import current, recorder
 from ragtrace.stores import Label
 from ragtrace.stores.base import TRACE_ID_FORM
+from ragtrace.text import MAX_NAME_CHARS, MAX_TEXT_CHARS, kept
 
 _AT_EXIT_S = 2.0
 _CALL = "ragtrace.feedback()"
@@ -70,9 +71,12 @@ def _taken(trace_id: str, value: float, metric: str, texts: dict[str, Any]) -> b
     recorder()  # configures at first use
     service = current()
     redact = safe_redact(service.settings.redact) if service is not None else None
-    if redact is not None:
-        texts = {name: None if text is None else redact(text) for name, text in texts.items()}
-    label = Label(trace_id=trace_id, value=number, metric=metric, **texts)
+    most = {"comment": MAX_TEXT_CHARS}
+    given: dict[str, Any] = {
+        name: None if text is None else kept(text, most.get(name, MAX_NAME_CHARS), redact)[0]
+        for name, text in texts.items()
+    }
+    label = Label(trace_id=trace_id, value=number, metric=metric, **given)
     storing = service.storing if service is not None else None
     if storing is None:
         record_wrong_call(_CALL, "feedback needs the setting store", site="ragtrace.feedback.no_store")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+from msgspec.structs import replace
+
 from ragtrace.capture import record_internal_error
-from ragtrace.capture.sanitize import safe_redact
+from ragtrace.capture.guard import safe_redact
 from ragtrace.ingest.dialects.registry import all_dialects
 from ragtrace.ingest.reading import read_trace
 from ragtrace.ingest.spans import received_span

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ragtrace import semconv
 from ragtrace.capture import guarded, record_internal_error
 from ragtrace.metrics.evaluate import expected
-from ragtrace.telemetry.metrics.series import judge_version
+from ragtrace.telemetry.metrics.series import score_attributes
 from ragtrace.telemetry.wire import clean_attributes
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from opentelemetry.util.types import AttributeValue
 
     from ragtrace.metrics.base import Output
-    from ragtrace.model import MetricResult, RagRecord, Score
+    from ragtrace.model import RagRecord, Score, SeriesKey
     from ragtrace.scoring import Scorer
-    from ragtrace.stats.two_judges.two_phase import CombinedMean, JudgedRun
+    from ragtrace.stats.two_phase import CombinedMean, JudgedRun
     from ragtrace.telemetry.metrics.instruments import Instruments
 
     Attributes = dict[str, AttributeValue]
@@ -37,7 +37,7 @@ GAUGES = {
     semconv.COMBINED_LOW: "low",
     semconv.COMBINED_HIGH: "high",
 }
-"""Gauges of the combined mean, each with its field of `ragtrace.stats.two_judges.two_phase.CombinedMean`."""
+"""Gauges of the combined mean, each with its field of `ragtrace.stats.two_phase.CombinedMean`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -54,12 +54,10 @@ class _CombinedSeries:
     """The runs of one series in the window, and pairs of both judges from before.
 
     Attributes:
-        first: labels of the first judge.
         attributes: labels of the points; None before the first result of the second judge.
         waiting: of `runs` those that the second judge is to be asked about again, by trace and span.
     """
 
-    first: Attributes
     attributes: Attributes | None = None
     runs: deque[_Entry] = field(default_factory=lambda: deque(maxlen=MAX_RUNS))
     waiting: dict[tuple[str, str], _Entry] = field(default_factory=dict)
@@ -80,7 +78,7 @@ class _CombinedSeries:
 
     def read(self, oldest: float) -> CombinedMean | None:
         """Return the mean over the runs since `oldest`, computed anew where runs came or left."""
-        from ragtrace.stats.two_judges.two_phase import combined_mean  # noqa: PLC0415 - numpy only where two judges score
+        from ragtrace.stats.two_phase import combined_mean  # noqa: PLC0415 - numpy only where two judges score
 
         while self.runs and self.runs[0].at < oldest:
             self._leave()
@@ -128,7 +126,7 @@ class CombinedMeans:
         self._window_s = window_s
         self._clock = clock
         self._lock = threading.Lock()
-        self._series: dict[tuple[tuple[str, AttributeValue], ...], _CombinedSeries] = {}
+        self._series: dict[tuple[SeriesKey, str | None], _CombinedSeries] = {}
 
     @guarded
     def observe(self, record: RagRecord, scores: Sequence[Score]) -> None:
@@ -155,25 +153,25 @@ class CombinedMeans:
         return is_weighed and score.result.judge is not None and score.result.judge.model == judge
 
     def _add(self, record: RagRecord, output: Output, first: Score, second: Score | None) -> None:
-        labels = self._instruments.series(record, first.result, output)
+        key, model = self._instruments.series(record, first.result)
         with self._lock:
-            series = self._series_of(labels, first.result)
+            series = self._series_of(key, model)
             if series is None:
                 return
             if second is not None and series.attributes is None:
-                series.attributes = self._instruments.series(record, second.result, output) | series.first
+                about = {semconv.FIRST_JUDGE_MODEL: key.judge, semconv.FIRST_JUDGE_VERSION: key.version}
+                of_second = score_attributes(*self._instruments.series(record, second.result))
+                series.attributes = of_second | clean_attributes(about)
             span = (first.key.trace_id, first.key.span_id)
             series.add(self._clock(), span, _run_of(output, first, second))
 
-    def _series_of(self, labels: Attributes, first: MetricResult) -> _CombinedSeries | None:
-        key = tuple(sorted(labels.items()))
-        found = self._series.get(key)
+    def _series_of(self, key: SeriesKey, model: str | None) -> _CombinedSeries | None:
+        found = self._series.get((key, model))
         if found is None:
             if len(self._series) >= MAX_SERIES:
                 record_internal_error("ragtrace.service.means.series", reason="too many series")
                 return None
-            about = {semconv.FIRST_JUDGE_MODEL: self._first, semconv.FIRST_JUDGE_VERSION: judge_version(first)}
-            found = self._series[key] = _CombinedSeries(clean_attributes(about))
+            found = self._series[key, model] = _CombinedSeries()
         return found
 
 
@@ -197,7 +195,7 @@ def combined_means(
 
 
 def _run_of(output: Output, first: Score, second: Score | None) -> JudgedRun:
-    from ragtrace.stats.two_judges.two_phase import JudgedRun  # noqa: PLC0415 - numpy only where two judges score
+    from ragtrace.stats.two_phase import JudgedRun  # noqa: PLC0415 - numpy only where two judges score
 
     weight = first.weight or 1.0
     if second is None:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from ragtrace import semconv
 from ragtrace.capture import guarded, record_internal_error
+from ragtrace.capture.off_loop import off_loop
 from ragtrace.model.cluster import cluster_of
 from ragtrace.stats.intervals import Sums
 from ragtrace.stats.mix import MixAdjusted, mix_adjusted
 from ragtrace.stats.question_kinds import MOST_KINDS, NEW, Codebook
 from ragtrace.stores.question_mixes import QuestionMix
-from ragtrace.telemetry.metrics.series import LabelValues, Measure, bounded_text
+from ragtrace.telemetry.metrics.series import LabelValues, bounded_text, measured, score_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,10 +24,9 @@ if TYPE_CHECKING:
     from opentelemetry.util.types import AttributeValue
 
     from ragtrace.metrics.base import Output
-    from ragtrace.model import RagRecord, Score
+    from ragtrace.model import RagRecord, Score, SeriesKey
 
     Points = list[tuple[float, Mapping[str, AttributeValue]]]
-    Key = tuple[tuple[str, AttributeValue], ...]
 
 KIND_TAG = "kind:"
 """Beginning of a tag by which an application names the kind of a question, such as ``kind:billing``."""
@@ -129,7 +129,7 @@ class MixMonitor:
         self._clock = clock
         self._labels = LabelValues()
         self._workflows: dict[str, _Learning | _Mix] = {}
-        self._series: dict[Key, _Slots] = {}
+        self._series: dict[SeriesKey, _Slots] = {}
         self._looked_at = float("-inf")
 
     @guarded
@@ -146,16 +146,15 @@ class MixMonitor:
             output, value, weight = self._outputs[score.result.name], score.result.value, score.weight
             if value is None or weight is None:
                 continue
-            measure = Measure.of(score.result, output, self._labels)
-            slots = self._slots(measure.attributes(workflow, None, "random"))
+            slots = self._slots(measured(score.result, self._labels, workflow))
             if slots is not None:
                 slots.add(now, kind, cluster, min(max(output.exported(value), 0.0), 1.0), weight)
 
     def adjusted(self) -> list[tuple[MixAdjusted, Mapping[str, AttributeValue]]]:
         """Return the mean of each series at its workflow's mix, with its attributes."""
         now, found = self._clock(), []
-        for slots in list(self._series.values()):
-            mix = self._workflows.get(str(slots.attributes[semconv.GEN_AI_WORKFLOW_NAME]))
+        for key, slots in list(self._series.items()):
+            mix = self._workflows.get(key.workflow)
             if isinstance(mix, _Mix):
                 found.append((mix_adjusted(slots.by_kind(now), mix.mix), slots.attributes))
         return found
@@ -163,12 +162,9 @@ class MixMonitor:
     def kind_of(self, workflow: str, record: RagRecord) -> str | None:
         """Return the kind of a run's question; None before its workflow's mix is learnt, and for a named kind.
 
-        A named kind is a tag already. Call it in the scorer's thread.
+        A named kind is a tag already. Call it in the scorer's thread or on its loop.
         """
-        found = self._workflows.get(workflow)
-        if found is None and len(self._workflows) < _MOST_WORKFLOWS:
-            kept = self._store.question_mix(workflow) if self._store is not None else None
-            found = self._workflows[workflow] = _Learning() if kept is None else _of(kept)
+        found = self._workflow(workflow)
         return found.codebook.kind(record.query) if isinstance(found, _Mix) and not _named_kind(record) else None
 
     def readers(self) -> dict[str, Callable[[], Points]]:
@@ -186,9 +182,8 @@ class MixMonitor:
         gone = [name for name, mix in self._workflows.items() if isinstance(mix, _Mix) and name not in kept]
         for workflow in gone:
             self._workflows[workflow] = _Learning()
-            for key, slots in list(self._series.items()):
-                if slots.attributes[semconv.GEN_AI_WORKFLOW_NAME] == workflow:
-                    del self._series[key]
+            for key in [it for it in self._series if it.workflow == workflow]:
+                del self._series[key]
 
     def _points(self, part: str) -> Points:
         found = [(getattr(adjusted.interval, part), attributes) for adjusted, attributes in self.adjusted()]
@@ -199,23 +194,25 @@ class MixMonitor:
         is_weighted = score.stratum == "random" and score.weight is not None
         return is_weighted and result.value is not None and result.name in self._outputs
 
-    def _slots(self, attributes: Mapping[str, AttributeValue]) -> _Slots | None:
-        key = tuple(sorted(attributes.items()))
+    def _slots(self, key: SeriesKey) -> _Slots | None:
         found = self._series.get(key)
         if found is None and len(self._series) < _MOST_SERIES:
-            found = self._series[key] = _Slots(attributes)
+            found = self._series[key] = _Slots(score_attributes(key, None))
         elif found is None:
             record_internal_error("ragtrace.service.means.mix.series", reason="too many series")
         return found
 
+    def _workflow(self, name: str) -> _Learning | _Mix | None:
+        """Return what is known of a workflow, from the store at its first run; None past the most workflows."""
+        found = self._workflows.get(name)
+        if found is None and len(self._workflows) < _MOST_WORKFLOWS:
+            kept = off_loop(self._store.question_mix)(name) if self._store is not None else None
+            found = self._workflows[name] = _Learning() if kept is None else _of(kept)
+        return found
+
     def _mix(self, workflow: str, record: RagRecord, weight: float) -> _Mix | None:
-        found = self._workflows.get(workflow)
-        if found is None:
-            if len(self._workflows) >= _MOST_WORKFLOWS:
-                return None
-            kept = self._store.question_mix(workflow) if self._store is not None else None
-            found = self._workflows[workflow] = _Learning() if kept is None else _of(kept)
-        if isinstance(found, _Mix):
+        found = self._workflow(workflow)
+        if found is None or isinstance(found, _Mix):
             return found
         found.runs.append((record.query, _named_kind(record), weight))
         if len(found.runs) >= self._learn:

@@ -7,6 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from msgspec import structs
 from opentelemetry import trace
 from opentelemetry.context import Context
 
@@ -16,7 +17,7 @@ from ragtrace.model import Scale, Usage
 from ragtrace.model.cluster import cluster_of
 from ragtrace.telemetry.metrics.clusters import ClusterSums, Squares
 from ragtrace.telemetry.metrics.meters import instruments_of
-from ragtrace.telemetry.metrics.series import EVALUATOR, LabelValues, Measure, Windows
+from ragtrace.telemetry.metrics.series import EVALUATOR, LabelValues, Windows, measured, score_attributes
 from ragtrace.telemetry.metrics.shares import Shares
 from ragtrace.telemetry.wire import clean_value, remote_context
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from opentelemetry.util.types import AttributeValue
 
     from ragtrace.capture import FinishedRun, Step
-    from ragtrace.model import MetricResult, Missed, RagRecord, Score
+    from ragtrace.model import MetricResult, Missed, RagRecord, Score, SeriesKey
     from ragtrace.telemetry.metrics.meters import Points, Reader
     from ragtrace.telemetry.metrics.series import Attributes
 
@@ -80,8 +81,8 @@ class Instruments:
         self._shares = Shares(self._add, clock)
         self._sources: set[Source] = set()
         self._searched: set[str] = set()
-        self._measures: set[Measure] = set()
-        self._created: set[tuple[Measure, Source]] = set()
+        self._scales: dict[SeriesKey, Scale] = {}
+        self._created: set[tuple[SeriesKey, str | None]] = set()
         self._scored_at: float | None = None
         self._readers: dict[str, Reader] = {
             semconv.INTERNAL_LOSSES: _loss_points,
@@ -99,10 +100,10 @@ class Instruments:
         """Return a workflow's name as points have it; "" stays for an unknown one."""
         return self._labels.bounded("workflow", workflow) if workflow else ""
 
-    def series(self, record: RagRecord, result: MetricResult, scale: Scale) -> Attributes:
-        """Return the point attributes of a result's series in the random stratum."""
+    def series(self, record: RagRecord, result: MetricResult) -> tuple[SeriesKey, str | None]:
+        """Return the key of a result as points have it, and the model that answered."""
         model = self._labels.bounded("model", record.model) if record.model else None
-        return Measure.of(result, scale, self._labels).attributes(self.workflow(record), model, "random")
+        return measured(result, self._labels, self.workflow(record)), model
 
     # -- captured runs: called in the application's process --
 
@@ -184,12 +185,12 @@ class Instruments:
         source = (bounded("workflow", workflow), bounded("model", model) if model else None)
         if source not in self._sources:
             self._sources.add(source)
-            for measure in list(self._measures):
-                self._create(measure, source)
+            for key in list(self._scales):
+                self._create(key, source)
 
     def precreate_metric(self, result: MetricResult, scale: Scale) -> None:
         """Create the label sets of a metric, by any result of it (``na`` will do): see `precreate`."""
-        self._know(Measure.of(result, scale, self._labels))
+        self._know(measured(result, self._labels), scale)
 
     def known_series(self) -> set[Source]:
         """Return the (workflow, model) pairs seen so far."""
@@ -240,10 +241,10 @@ class Instruments:
         for score in scores:
             result = score.result
             scale = scales.get(result.name, _ANY_SCALE)
-            measure = Measure.of(result, scale, self._labels)
-            if measure not in self._measures:
-                self._know(measure)
-            outcome = _outcome(result.name, workflow, result.state, measure.judge_model)
+            key = measured(result, self._labels, workflow)
+            if (any_workflow := structs.replace(key, workflow="")) not in self._scales:
+                self._know(any_workflow, scale)
+            outcome = _outcome(result.name, workflow, result.state, key.judge)
             if result.reason:
                 outcome[semconv.REASON] = result.reason
             self._add(semconv.EVALUATIONS, 1, outcome)
@@ -256,12 +257,20 @@ class Instruments:
                 continue
             self._scored_at = score.scored_at or time.time()
             value = scale.exported(result.value)
-            attributes = measure.attributes(workflow, model, score.stratum)
+            attributes = score_attributes(key, model, score.stratum)
             if scale.is_unit:
                 value = min(max(value, 0.0), 1.0)
                 self._record(semconv.EVALUATION_SCORE, value, attributes, context or _NO_TRACE)
-            if score.stratum == "random" and score.weight is not None:
-                self._add_weighted(scale, attributes, cluster, value, score.weight, is_pass=result.passed)
+            if score.stratum != "random" or (w := score.weight) is None:
+                continue
+            is_counted = scale.is_unit or scale.low >= 0.0
+            if is_counted and value < 0.0:  # off its scale: counters cannot fall
+                squares = Squares(w * w, w * w * value, w * w * value * value)
+            else:
+                squares = self._clusters.join((key, model), cluster, value, w)
+                if is_counted:
+                    self._count(attributes, (1.0, w, w * value, *squares), w, is_pass=result.passed)
+            self._windows.add(key, model, scale, value, w, squares, is_pass=result.passed)
 
     def waits(
         self,
@@ -378,38 +387,25 @@ class Instruments:
         for meter in self._meters:
             meter.histograms[name].record(value, dict(attributes), context)
 
-    def _know(self, measure: Measure) -> None:
-        self._measures.add(measure)
+    def _know(self, key: SeriesKey, scale: Scale) -> None:
+        self._scales[key] = scale
         for source in list(self._sources):
-            self._create(measure, source)
+            self._create(key, source)
 
-    def _create(self, measure: Measure, source: Source) -> None:
-        if (measure, source) in self._created or len(self._created) >= _MOST_PRECREATED:
+    def _create(self, key: SeriesKey, source: Source) -> None:
+        (workflow, model), scale = source, self._scales[key]
+        key = structs.replace(key, workflow=workflow)
+        if (key, model) in self._created or len(self._created) >= _MOST_PRECREATED:
             return
-        self._created.add((measure, source))  # no lock: adding 0 twice changes nothing
-        workflow, model = source
-        self._shares.precreate(measure.name, workflow)
-        attributes = measure.attributes(workflow, model, "random")
-        if measure.scale.is_unit or measure.scale.low >= 0.0:
+        self._created.add((key, model))  # no lock: adding 0 twice changes nothing
+        self._shares.precreate(key.metric, workflow)
+        attributes = score_attributes(key, model)
+        if scale.is_unit or scale.low >= 0.0:
             for name in _SUMS:
                 self._add(name, 0.0, attributes)
-            if measure.scale.threshold is not None:
+            if scale.threshold is not None:
                 self._add(semconv.SCORE_LOW_W, 0.0, attributes)
-        self._add(semconv.EVALUATIONS, 0, _outcome(measure.name, workflow, "ok", measure.judge_model))
-
-    def _add_weighted(
-        self, scale: Scale, attributes: Attributes, cluster: str, x: float, w: float, *, is_pass: bool | None
-    ) -> None:
-        """Add a score to its sums, as counters only where it is never negative, and to its window."""
-        series = tuple(sorted(attributes.items()))
-        is_counted = scale.is_unit or scale.low >= 0.0
-        if is_counted and x < 0.0:  # off its scale: counters cannot fall
-            squares = Squares(w * w, w * w * x, w * w * x * x)
-        else:
-            squares = self._clusters.join(series, cluster, x, w)
-            if is_counted:
-                self._count(attributes, (1.0, w, w * x, *squares), w, is_pass=is_pass)
-        self._windows.add(series, scale, x, w, squares, is_pass=is_pass)
+        self._add(semconv.EVALUATIONS, 0, _outcome(key.metric, workflow, "ok", key.judge))
 
     def _count(self, attributes: Attributes, parts: tuple[float, ...], w: float, *, is_pass: bool | None) -> None:
         for name, part in zip(_SUMS, parts, strict=True):

@@ -7,10 +7,14 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import structs
+
 from ragtrace import semconv
 from ragtrace.capture import record_internal_error
+from ragtrace.model import SeriesKey
 from ragtrace.stats.intervals import UNIT, Range, Sums, mean_interval
-from ragtrace.telemetry.wire import clean_attributes, clean_value
+from ragtrace.telemetry.wire import clean_attributes
+from ragtrace.text import MAX_LABEL_CHARS, cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,14 +25,13 @@ if TYPE_CHECKING:
     from ragtrace.telemetry.metrics.clusters import Squares
 
     Attributes = dict[str, AttributeValue]
-    SeriesKey = tuple[tuple[str, AttributeValue], ...]
 
 EVALUATOR = "ragtrace"
 OTHER = "other"
 _MOST_WINDOWS = 2_000
 _MOST_NAMES = 100
-_MOST_CHARS = 128
 _MOST_K = 1_000
+_OTHER_K = -1  # shown as `OTHER`
 _SLOTS = 60
 
 
@@ -58,54 +61,40 @@ class LabelValues:
         return value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
-    """One metric as it is measured: every label that forbids averaging two results, except workflow and model.
+def measured(result: MetricResult, labels: LabelValues, workflow: str = "") -> SeriesKey:
+    """Return the key of a result as points have it.
 
-    Attributes:
-        name: the exported metric name.
-        scale: of its values.
+    An application or its retriever names the cut-off, so it is bounded. A version is that of a judge.
     """
+    k, version = result.k, judge_version(result)
+    if k is not None and not (0 <= k <= _MOST_K and labels.bounded("k", str(k)) != OTHER):
+        k = _OTHER_K
+    return structs.replace(SeriesKey.of(result), workflow=workflow, version=version, k=k)
 
-    name: str
-    scale: Scale
-    judge_model: str | None = None
-    judge_version: str | None = None
-    label_scale: str | None = None
-    label_scope: str | None = None
-    k: int | str | None = None
 
-    @classmethod
-    def of(cls, result: MetricResult, scale: Scale, labels: LabelValues) -> Measure:
-        """Return how a result was measured; an application or its retriever names the cut-off, so it is bounded."""
-        judge, k = result.judge, result.k
-        is_bounded = k is None or (0 <= k <= _MOST_K and labels.bounded("k", str(k)) != OTHER)
-        return cls(
-            name=result.name,
-            judge_model=judge.model if judge else None,
-            judge_version=judge_version(result),
-            label_scale=judge.label_scale if judge else None,
-            label_scope=result.label_scope,
-            k=k if is_bounded else OTHER,
-            scale=scale,
-        )
+def key_attributes(key: SeriesKey) -> dict[str, str | int | None]:
+    """Return the point attributes of a series, without those of its runs."""
+    return {
+        semconv.GEN_AI_EVALUATION_NAME: key.metric,
+        semconv.JUDGE_MODEL: key.judge,
+        semconv.JUDGE_VERSION: key.version,
+        semconv.K: OTHER if key.k == _OTHER_K else key.k,
+        semconv.LABEL_SCALE: key.label_scale,
+        semconv.UNIVERSE: key.universe,
+    }
 
-    def attributes(self, workflow: str, model: str | None, stratum: str) -> Attributes:
-        """Return the point attributes of a score of this measure."""
-        return clean_attributes(
-            {
-                semconv.GEN_AI_WORKFLOW_NAME: workflow,
-                semconv.GEN_AI_REQUEST_MODEL: model,
-                semconv.EVALUATOR: EVALUATOR,
-                semconv.GEN_AI_EVALUATION_NAME: self.name,
-                semconv.JUDGE_MODEL: self.judge_model,
-                semconv.JUDGE_VERSION: self.judge_version,
-                semconv.K: self.k,
-                semconv.LABEL_SCALE: self.label_scale,
-                semconv.UNIVERSE: self.label_scope,
-                semconv.STRATUM: stratum,
-            }
-        )
+
+def score_attributes(key: SeriesKey, model: str | None, stratum: str = "random") -> Attributes:
+    """Return the point attributes of the scores of a series, by the model of the answers and the stratum."""
+    return clean_attributes(
+        {
+            semconv.GEN_AI_WORKFLOW_NAME: key.workflow,
+            semconv.GEN_AI_REQUEST_MODEL: model,
+            semconv.EVALUATOR: EVALUATOR,
+            **key_attributes(key),
+            semconv.STRATUM: stratum,
+        }
+    )
 
 
 def judge_version(result: MetricResult) -> str | None:
@@ -115,8 +104,7 @@ def judge_version(result: MetricResult) -> str | None:
 
 def bounded_text(text: str) -> str:
     """Return a label value of at most 128 characters in valid Unicode."""
-    shown: str = clean_value(text[:_MOST_CHARS])
-    return shown
+    return cut(text, MAX_LABEL_CHARS)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,29 +200,39 @@ class Windows:
         >>> from ragtrace.model import Scale
         >>> from ragtrace.telemetry.metrics.clusters import Squares
         >>> windows = Windows(3_600.0, lambda: 0.0)
-        >>> windows.add((("k", 5),), Scale(), 0.5, 1.0, Squares(1.0, 0.5, 0.25), is_pass=None)
-        >>> windows.points("mean")
-        [(0.5, {'k': 5})]
+        >>> key = SeriesKey("mrr", "rag")
+        >>> windows.add(key, "gpt", Scale(), 0.5, 1.0, Squares(1.0, 0.5, 0.25), is_pass=None)
+        >>> [(mean, attributes["gen_ai.workflow.name"]) for mean, attributes in windows.points("mean")]
+        [(0.5, 'rag')]
     """
 
     def __init__(self, length_s: float, clock: Callable[[], float]) -> None:
         self._length_s = length_s
         self._clock = clock
         self._lock = threading.Lock()
-        self._series: dict[SeriesKey, tuple[Window, Attributes]] = {}
+        self._series: dict[tuple[SeriesKey, str | None], tuple[Window, Attributes]] = {}
 
     def add(
-        self, key: SeriesKey, scale: Scale, value: float, weight: float, squares: Squares, *, is_pass: bool | None
+        self,
+        key: SeriesKey,
+        model: str | None,
+        scale: Scale,
+        value: float,
+        weight: float,
+        squares: Squares,
+        *,
+        is_pass: bool | None,
     ) -> None:
-        """Add one score to the window of its series, by the series' attributes."""
+        """Add one score to the window of its series and of the model that answered."""
         with self._lock:
-            found = self._series.get(key)
+            found = self._series.get((key, model))
             if found is None:
                 if len(self._series) >= _MOST_WINDOWS:
                     record_internal_error("ragtrace.telemetry.instruments.windows", reason="too many series")
                     return
                 low, high = (0.0, 1.0) if scale.is_unit else (scale.low, scale.high)
-                found = self._series[key] = (Window(self._length_s, low, high), dict(key))
+                window = Window(self._length_s, low, high)
+                found = self._series[key, model] = window, score_attributes(key, model)
             found[0].add(self._clock(), value, weight, squares, is_pass=is_pass)
 
     def points(self, field: str) -> list[tuple[float, Attributes]]:

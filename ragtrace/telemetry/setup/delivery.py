@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from ragtrace.capture import kind_of, record_internal_error
 from ragtrace.telemetry.setup.collector import own_export
 from ragtrace.telemetry.setup.receipts import collection_began
-from ragtrace.telemetry.wire import size_bytes
+from ragtrace.text import size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -46,7 +46,6 @@ class Providers:
     Built by `providers`.
 
     Attributes:
-        service_name: ``service.name`` that was asked for.
         tracer_provider: makes spans.
         meter_providers: one, or two where a scrape endpoint stands beside the application's provider.
         logger_provider: takes events.
@@ -62,9 +61,7 @@ class Providers:
         *,
         own: Sequence[OwnProvider[object]] = (),
         receipts: Receipts | None = None,
-        service_name: str | None = None,
     ) -> None:
-        self.service_name = service_name
         self._instance = instance_of(meter_providers[0])
         self.receipts = receipts or Receipts()
         self.tracer_provider = tracer_provider
@@ -156,7 +153,6 @@ class Providers:
             self._given(self.tracer_provider),
             meters,
             self._given(self.logger_provider),
-            self.service_name,
             is_forked=True,
         )
         if meters is not None:
@@ -185,7 +181,6 @@ def providers(
     meter_provider: MeterProvider | None = None,
     logger_provider: LoggerProvider | None = None,
     *,
-    service_name: str | None = None,
     readers: Sequence[MetricReader] = (),
 ) -> Providers:
     """Choose each provider: the given one, else the global one the application set, else our own.
@@ -198,7 +193,6 @@ def providers(
         tracer_provider: used as it is.
         meter_provider: used as it is.
         logger_provider: used as it is.
-        service_name: ``service.name`` of our own resource; default OTEL_SERVICE_NAME.
         readers: further metric readers (a scrape endpoint's); beside a provider that is not ours they get a
             provider of their own.
 
@@ -216,20 +210,19 @@ def providers(
     check([signal for signal, provider in ours.items() if provider is None])
     if meters is not None:
         warn_of_shared_series(meters)
-    return _built(tracers, meters, loggers, service_name, readers=readers)
+    return _built(tracers, meters, loggers, readers=readers)
 
 
 def _built(
     tracers: TracerProvider | None,
     meters: MeterProvider | None,
     loggers: LoggerProvider | None,
-    service_name: str | None,
     *,
     readers: Sequence[MetricReader] = (),
     is_forked: bool = False,
 ) -> Providers:
     """Build our own in place of each that is None."""
-    resource = own_resource(service_name, is_forked=is_forked)
+    resource = own_resource(is_forked=is_forked)
     own: list[OwnProvider[object]] = []
     receipts = Receipts()
     receipts.events = receipts.counts = "time"
@@ -256,7 +249,7 @@ def _built(
         own.append(OwnProvider(provider=scraped))
     else:
         all_meters = [meters]
-    return Providers(tracers, all_meters, loggers, own=own, receipts=receipts, service_name=service_name)
+    return Providers(tracers, all_meters, loggers, own=own, receipts=receipts)
 
 
 def _source_of(own: object) -> Source:

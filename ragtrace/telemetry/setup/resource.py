@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, SERVICE_NAME, Resource
+from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, Resource
 
 from ragtrace.telemetry.setup.exporters import say_once
 
@@ -20,24 +20,21 @@ _OF_THE_PARENT = (
 )
 
 
-def own_resource(service_name: str | None, *, is_forked: bool = False) -> Resource:
+def own_resource(*, is_forked: bool = False) -> Resource:
     """Return the resource of our own providers, with a ``service.instance.id``.
 
     Newer SDKs draw a random one and older ones draw none; OTEL_RESOURCE_ATTRIBUTES goes before both. A forked
     child always has a random one, since it inherits the variable.
 
     Args:
-        service_name: ``service.name``; default OTEL_SERVICE_NAME.
         is_forked: whether this process is a forked child of one that has the same settings.
 
     Example:
-        >>> own_resource("shop").attributes["service.name"]
-        'shop'
-        >>> one, other = (own_resource("shop", is_forked=True).attributes for _ in range(2))
+        >>> one, other = (own_resource(is_forked=True).attributes for _ in range(2))
         >>> one["service.instance.id"] == other["service.instance.id"]
         False
     """
-    found = Resource.create({SERVICE_NAME: service_name} if service_name else {})
+    found = Resource.create()
     if found.attributes.get(SERVICE_INSTANCE_ID) and not is_forked:
         return found
     return found.merge(Resource({SERVICE_INSTANCE_ID: str(uuid.uuid4())}))

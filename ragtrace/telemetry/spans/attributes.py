@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,8 @@ from ragtrace.telemetry.spans.documents import (
     reranked_json,
 )
 from ragtrace.telemetry.spans.messages import messages_json
-from ragtrace.telemetry.wire import array_json, clean_value, cut_text, size_bytes, texts_json, to_json
+from ragtrace.telemetry.wire import clean_value, to_json
+from ragtrace.text import cut_bytes, size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from ragtrace.capture import FinishedRun, Generation, Step
     from ragtrace.model import Passage, RagRecord
     from ragtrace.telemetry.spans.documents import Room
-    from ragtrace.telemetry.spans.messages import PassageMarks
 
 StepSpan = tuple[str, object, SpanKind, dict[str, object]]
 """First word of a span's name, its subject where one is known, its kind, and attributes; None is left out."""
@@ -38,14 +39,12 @@ class StepReader:
 
     Args:
         room: bytes that the trace may still put on the wire.
-        marks: replaces passages in prompts, where references are wanted.
         has_content: whether texts are written.
         is_genai: whether keys of OpenTelemetry GenAI are written.
         is_openinference: whether keys of OpenInference are written.
     """
 
     room: Room
-    marks: PassageMarks | None
     has_content: bool
     is_genai: bool
     is_openinference: bool
@@ -64,8 +63,7 @@ class StepReader:
         query = self._text(step.query)
         # In dialect both the one JSON attribute serves every reader that we know, and each text is sent once.
         flattened = {} if self.is_genai else self._flattened(step.passages, semconv.RETRIEVAL_DOCUMENTS)
-        documents = documents_json(step.passages, self.room, has_content=self.has_content)
-        truncated = documents.truncated
+        documents, truncated = documents_json(step.passages, self.room, has_content=self.has_content)
         if flattened:
             truncated += _cut_texts(step.passages, flattened, self.room.limit_chars)
         attributes: dict[str, object] = {
@@ -73,9 +71,9 @@ class StepReader:
             semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_RETRIEVER,
             semconv.GEN_AI_DATA_SOURCE_ID: step.source,
             semconv.GEN_AI_RETRIEVAL_TOP_K: step.top_k,
-            semconv.GEN_AI_RETRIEVAL_DOCUMENTS: documents.json,
+            semconv.GEN_AI_RETRIEVAL_DOCUMENTS: documents,
             semconv.RETRIEVAL_DOCUMENT_COUNT: len(step.passages),
-            semconv.RETRIEVAL_DOCUMENT_CAPTURED: documents.captured,
+            semconv.RETRIEVAL_DOCUMENT_CAPTURED: len(step.passages),
             semconv.RETRIEVAL_DOCUMENT_TRUNCATED: truncated,
         }
         if self.is_genai:
@@ -184,15 +182,14 @@ class StepReader:
         # A finish reason for each output, "" where none is known; dialect genai leaves those out.
         unknown = [""] * len(step.outputs) if self.is_openinference else []
         reasons = [*step.finish_reasons, *unknown][: len(step.outputs)]
-        said = messages_json(step.inputs, self.room, self.marks)
-        # A reply that quotes a passage is an answer and stays as it is.
-        reply = messages_json(step.outputs, self.room, None, finish_reasons=reasons)
+        said = messages_json(step.inputs, self.room)
+        reply = messages_json(step.outputs, self.room, finish_reasons=reasons)
         return dict(zip(keys, (said, reply), strict=True))
 
     def _text(self, text: str) -> str | None:
         if not self.has_content:
             return None
-        kept = clean_value(cut_text(text, self.room.text_bytes // 8))
+        kept = clean_value(cut_bytes(text, self.room.text_bytes // 8))
         copies = 2 if self.is_genai and self.is_openinference else 1
         self.room.text_bytes -= copies * size_bytes(kept)
         return kept
@@ -223,8 +220,8 @@ def root_attributes(captured: FinishedRun, room: Room, *, has_content: bool, dia
         semconv.K: record.k or len(record.contexts) or None,
         semconv.CORPUS_NAME: record.corpus,
         semconv.CORPUS_VERSION: record.corpus_version,
-        semconv.PROMPT_IDS: None if prompt_ids is None else texts_json(prompt_ids, room.limit_chars),
-        **_ranked(record, room),
+        semconv.PROMPT_IDS: None if prompt_ids is None else to_json(prompt_ids),
+        **_ranked(record),
         semconv.RUN_TAGS: record.tags or None,
         semconv.TAGS: (record.tags or None) if is_openinference else None,
         **{f"{semconv.RUN_METADATA_PREFIX}{name}": value for name, value in record.metadata.items()},
@@ -238,12 +235,12 @@ def root_attributes(captured: FinishedRun, room: Room, *, has_content: bool, dia
             texts[semconv.RUN_INTERRUPT] = record.interrupt
         share = room.text_bytes // 4
         for name, text in texts.items():
-            attributes[name] = kept = clean_value(cut_text(text, share))
+            attributes[name] = kept = clean_value(cut_bytes(text, share))
             room.text_bytes -= size_bytes(kept)
     return attributes
 
 
-def _ranked(record: RagRecord, room: Room) -> dict[str, object]:
+def _ranked(record: RagRecord) -> dict[str, object]:
     """Return pool and selection by id, score and rank; nothing for a stage that was not seen.
 
     Each list is one JSON text: as arrays the lists of 50 candidates cost 0.3 ms of CPU a run in the SDK and its
@@ -253,19 +250,22 @@ def _ranked(record: RagRecord, room: Room) -> dict[str, object]:
     stages = {pool.stage: pool.passages for pool in record.pools}
     if not stages:
         return {}
-    limit = room.limit_chars
     pool = stages.get("retrieved")
     selected = stages.get("reranked", record.contexts)
-    scores = room.scores_of(selected)
-    attributes: dict[str, object] = {
-        semconv.SELECTED_IDS: texts_json([p.id for p in selected], limit),
-        semconv.SELECTED_SCORES: None if scores is None else array_json(scores, limit),
+    lists: dict[str, Sequence[object] | None] = {
+        semconv.SELECTED_IDS: [p.id for p in selected],
+        semconv.SELECTED_SCORES: _scores(selected),
     }
     if pool is not None:
         # From the last to the first, so that the first place of a doubled id stays.
         places = dict(zip([p.id for p in reversed(pool)], range(len(pool), 0, -1), strict=True))
-        scores = room.scores_of(pool)
-        attributes[semconv.POOL_IDS] = texts_json([p.id for p in pool], limit)
-        attributes[semconv.POOL_SCORES] = None if scores is None else array_json(scores, limit)
-        attributes[semconv.SELECTED_RANKS] = array_json([str(places.get(p.id, 0)) for p in selected], limit)
-    return attributes
+        lists[semconv.POOL_IDS] = [p.id for p in pool]
+        lists[semconv.POOL_SCORES] = _scores(pool)
+        lists[semconv.SELECTED_RANKS] = [places.get(p.id, 0) for p in selected]
+    return {name: to_json(rows) for name, rows in lists.items() if rows is not None}
+
+
+def _scores(passages: Sequence[Passage]) -> list[float | None] | None:
+    scores = [p.score for p in passages]
+    is_whole = set(map(type, scores)) == {float} and all(map(math.isfinite, scores))  # type: ignore[arg-type]
+    return scores if is_whole else None

@@ -6,13 +6,13 @@ Over budget, texts go before ids, and those of the lowest ranks first.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragtrace import semconv
-from ragtrace.capture.sanitize import clean_score
 from ragtrace.model.passage import content_hash
-from ragtrace.telemetry.wire import clean_value, cut_text, is_plain, quoted, scalars_json, size_bytes
+from ragtrace.telemetry.wire import clean_value, json_bytes, to_json
+from ragtrace.text import cut_bytes, size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,24 +24,7 @@ RESERVED_ATTRIBUTES = 24  # for our own names, and a few that the application's 
 DEFAULT_ATTRIBUTES = 128  # the SDK's own default
 MAX_ATTRIBUTES = 512  # where the SDK has no limit
 _LONG_BYTES = 65_536  # to which the text of a document is cut where it does not fit
-_WHOLE, _CUT = 1, 2
-_MOST_CHARACTER_BYTES = 4  # in UTF-8
 _NAME_BYTES = 32  # of a place, a field's name and a number
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Documents:
-    """Documents ready for the wire.
-
-    Attributes:
-        json: a JSON array, never empty text.
-        captured: documents that stand in it; fewer than given only where the SDK's own length limit forces it.
-        truncated: documents whose text was wanted, and is cut or left out for size.
-    """
-
-    json: str
-    captured: int
-    truncated: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,7 +37,6 @@ class Room:
         limit_chars: the SDK's own limit on an attribute value, which would cut JSON in the middle; None = none.
         limit_attributes: the SDK's own limit on the attributes of a span, beyond which it drops the oldest.
         sent: texts that an earlier span of the trace carries.
-        shown: scores as JSON by the identity of their passages, None where one has none: see `scores_of`.
     """
 
     document_bytes: int
@@ -62,7 +44,11 @@ class Room:
     limit_chars: int | None = None
     limit_attributes: int = DEFAULT_ATTRIBUTES
     sent: set[str] = field(default_factory=set)
-    shown: dict[int, list[str] | None] = field(default_factory=dict)
+
+    @property
+    def list_bytes(self) -> int:
+        """Bytes for one list of documents."""
+        return self.document_bytes if self.limit_chars is None else min(self.document_bytes, self.limit_chars)
 
     @property
     def message_bytes(self) -> int:
@@ -78,24 +64,13 @@ class Room:
         self.document_bytes -= size - self.text_bytes
         self.text_bytes = 0
 
-    def scores_of(self, passages: Sequence[Passage]) -> list[str] | None:
-        """Return the scores of passages as JSON, None unless all have a finite one; worked out once a trace.
 
-        The root's lists and the retrieval's documents write the same 50 numbers, at 0.3 us each.
-        """
-        key = id(passages)  # the passages of a run outlive its room
-        if key not in self.shown:
-            scores = [p.score for p in passages]
-            is_usable = set(map(type, scores)) == {float} and math.isfinite(sum(scores))  # type: ignore[arg-type]
-            self.shown[key] = list(map(repr, scores)) if is_usable else None
-        return self.shown[key]
+def documents_json(passages: Sequence[Passage], room: Room, *, has_content: bool) -> tuple[str, int]:
+    """Return ``[{id, score, rank, content?, metadata?}]``, and how many texts are cut or left out for size.
 
-
-def documents_json(passages: Sequence[Passage], room: Room, *, has_content: bool) -> Documents:
-    """Return ``[{id, score, rank, content?, metadata?}]`` within the room that is left, and take it.
-
-    A document without a score gets 1/rank and ``score_kind: "rank"``: Phoenix drops all documents when one
-    score is null. A text that is not sent leaves its ``hash`` (16 hex digits of SHA-256).
+    The room has texts of the first ranks; one that is not sent leaves its ``hash`` (16 hex digits of SHA-256). A
+    document without a score gets 1/rank and ``score_kind: "rank"``: Phoenix drops all documents when one score is
+    null.
 
     Args:
         passages: best first; none gives ``[]``.
@@ -105,117 +80,63 @@ def documents_json(passages: Sequence[Passage], room: Room, *, has_content: bool
     Example:
         >>> from ragtrace.model import Passage
         >>> pool = [Passage(id="a", text="Oslo.", rank=1, score=0.5), Passage(id="b", text="Rome.", rank=2)]
-        >>> documents_json(pool, Room(document_bytes=500, text_bytes=0), has_content=True).json
+        >>> documents_json(pool, Room(document_bytes=500, text_bytes=0), has_content=True)[0]
         '[{"id":"a","score":0.5,"rank":1,"content":"Oslo."},{"id":"b","score":0.5,"rank":2,"score_kind":"rank","content":"Rome."}]'
     """
-    nothing = [False] * len(passages)
-    if not has_content:
-        return _fitted(_rows(passages, nothing, room), room, 0)
-    wanted = _first_times(passages, room.sent)
-    full = _rows(passages, wanted, room)
-    budget = room.document_bytes if room.limit_chars is None else min(room.document_bytes, room.limit_chars)
-    chars = sum(map(len, full)) + len(full) + 1
-    # A character takes four bytes at most: to count bytes is needed only near the limit.
-    if chars > budget or (chars * _MOST_CHARACTER_BYTES > budget and _size(full) > budget):
-        short = [replace(p, text=cut_text(p.text, _LONG_BYTES)) for p in passages]
-        rows = (full, _rows(short, wanted, room), _rows(passages, nothing, room))
-        room.shown.pop(id(short), None)  # it is gone with this call, and another list may take its place
-        kept, full = _rows_that_fit(*rows, budget)
-    else:
-        kept = list(map(int, wanted))
-    sent = [p for p, is_sent in zip(passages, kept, strict=True) if is_sent]
-    room.sent.update([p.text for p in sent])
-    cut = sum(p.truncated > 0 or is_sent == _CUT for p, is_sent in zip(passages, kept, strict=True) if is_sent)
-    return _fitted(full, room, sum(wanted) - len(sent) + cut)
+    wanted: list[str | None] = [None] * len(passages)
+    seen = room.sent | {""}
+    for place, passage in enumerate(passages if has_content else ()):
+        if passage.text not in seen:
+            seen.add(passage.text)
+            wanted[place] = passage.text
+    texts = wanted
+    data = json_bytes(list(map(_row, passages, texts)))
+    if has_content and len(data) > room.list_bytes:
+        texts = _fitting(passages, wanted, room.list_bytes)
+        data = json_bytes(list(map(_row, passages, texts)))
+    room.sent.update([p.text for p, text in zip(passages, texts, strict=True) if text is not None])
+    room.document_bytes -= min(len(data), room.list_bytes)
+    given = zip(passages, texts, wanted, strict=True)
+    truncated = sum([p.truncated > 0 or text != whole for p, text, whole in given if whole is not None])
+    return data.decode(), truncated
 
 
-def _first_times(passages: Sequence[Passage], sent: set[str]) -> list[bool]:
-    """Return for each passage whether its text is not on the wire yet."""
-    texts = {p.text for p in passages}
-    if not sent and "" not in texts and len(texts) == len(passages):
-        return [True] * len(passages)
-    seen = {"", *sent}
-    wanted = []
-    for passage in passages:
-        wanted.append(passage.text not in seen)
-        seen.add(passage.text)
-    return wanted
-
-
-def _rows_that_fit(
-    full: Sequence[str], short: Sequence[str], bare: Sequence[str], budget: int
-) -> tuple[list[int], list[str]]:
-    """Return which rows keep their text, and the rows; a long text may be cut, and behind a gap none is kept."""
-    left = budget - _size(bare)
-    kept, rows = [0] * len(bare), list(bare)
-    for place, (whole, cut, without) in enumerate(zip(full, short, bare, strict=True)):
-        sizes = (size_bytes(whole) - size_bytes(without), size_bytes(cut) - size_bytes(without))
-        form = next((form for form, size in zip((_WHOLE, _CUT), sizes, strict=True) if size <= left), 0)
-        if not form:
+def _fitting(passages: Sequence[Passage], texts: Sequence[str | None], budget: int) -> list[str | None]:
+    """Return the texts that fit, from the first on: a long one may be cut, and behind a gap there is none."""
+    kept: list[str | None] = [None] * len(passages)
+    bare = list(map(_row, passages, kept))
+    left = budget - len(json_bytes(bare))
+    for place, (passage, text) in enumerate(zip(passages, texts, strict=True)):
+        if text is None:
+            continue
+        for form in (text, cut_bytes(text, _LONG_BYTES)):
+            size = len(json_bytes(_row(passage, form))) - len(json_bytes(bare[place]))
+            if size <= left:
+                break
+        else:
             break
-        if whole != without:
-            kept[place], rows[place] = form, (whole, cut)[form - 1]
-            left -= sizes[form - 1]
-    return kept, rows
+        kept[place] = form
+        left -= size
+    return kept
 
 
-def _size(rows: Sequence[str]) -> int:
-    """Bytes of the array: rows, commas, brackets."""
-    return sum(map(size_bytes, rows)) + len(rows) + 1
+def _row(passage: Passage, text: str | None) -> dict[str, object]:
+    """Return a document with a text, or with a hash that stands for its text."""
+    row = _ranked(passage)
+    if text is not None:
+        row["content"] = text
+        if passage.metadata:
+            row["metadata"] = passage.metadata
+    elif passage.text and not passage.id.startswith("sha256:"):  # an id of ours is the hash already
+        row["hash"] = content_hash(passage.text)
+    return row
 
 
-def _fitted(rows: list[str], room: Room, truncated: int) -> Documents:
-    text = f"[{','.join(rows)}]"
-    limit = room.limit_chars
-    # Only here are documents left out: the SDK would cut the string there anyway, and break the JSON.
-    while limit is not None and len(text) > limit and rows:
-        rows = rows[: min(len(rows) - 1, len(rows) * limit // len(text))]
-        text = f"[{','.join(rows)}]"
-    room.document_bytes = max(room.document_bytes - size_bytes(text), 0)
-    return Documents(json=text, captured=len(rows), truncated=truncated)
-
-
-def _heads(passages: Sequence[Passage], room: Room) -> list[str]:
-    """Return the beginnings of rows. By hand, since one C call for dictionaries takes twice as long."""
-    scores = room.scores_of(passages)
-    if scores is not None and is_plain([p.id for p in passages]):  # nearly every pool, in one go
-        return [
-            f'{{"id":"{p.id}","score":{score},"rank":{p.rank}' for p, score in zip(passages, scores, strict=True)
-        ]
-    heads = []
-    for passage in passages:
-        score, kind = passage.score if type(passage.score) is float else clean_score(passage.score), ""
-        if score is None or not math.isfinite(score):
-            score, kind = 1.0 / max(passage.rank, 1), ',"score_kind":"rank"'
-        heads.append(f'{{"id":{quoted(passage.id)},"score":{score!r},"rank":{passage.rank:d}{kind}')
-    return heads
-
-
-def _rows(passages: Sequence[Passage], wanted: Sequence[bool], room: Room) -> list[str]:
-    """Return rows, each with its text where that is wanted, else with a hash that stands for it.
-
-    A pool of plain prose is written in one go, 70 us for 50 instead of 110.
-    """
-    scores = room.scores_of(passages) if all(wanted) else None
-    if scores is not None and is_plain([p.id for p in passages]) and is_plain([p.text for p in passages]):
-        return [
-            f'{{"id":"{p.id}","score":{score},"rank":{p.rank},"content":"{p.text}"'
-            f"{_metadata(p) if p.metadata else ''}}}"
-            for p, score in zip(passages, scores, strict=True)
-        ]
-    rows = []
-    for head, passage, is_wanted in zip(_heads(passages, room), passages, wanted, strict=True):
-        end = ""
-        if is_wanted:
-            end = f',"content":{quoted(passage.text)}{_metadata(passage)}'
-        elif passage.text and not passage.id.startswith("sha256:"):  # an id of ours is the hash already
-            end = f',"hash":"{content_hash(passage.text)}"'
-        rows.append(f"{head}{end}}}")
-    return rows
-
-
-def _metadata(passage: Passage) -> str:
-    return f',"metadata":{scalars_json(passage.metadata)}' if passage.metadata else ""
+def _ranked(passage: Passage) -> dict[str, object]:
+    score = passage.score
+    if score is not None and math.isfinite(score):
+        return {"id": passage.id, "score": float(score), "rank": passage.rank}
+    return {"id": passage.id, "score": 1.0 / max(passage.rank, 1), "rank": passage.rank, "score_kind": "rank"}
 
 
 def reranked_json(candidates: Sequence[Passage], chosen: Sequence[Passage], room: Room) -> str:
@@ -234,12 +155,17 @@ def reranked_json(candidates: Sequence[Passage], chosen: Sequence[Passage], room
     # From the last to the first, so that the first place of a doubled id stays.
     places = dict(zip([c.id for c in reversed(candidates)], range(len(candidates), 0, -1), strict=True))
     rows = []
-    for head, passage in zip(_heads(chosen, room), chosen, strict=True):
+    for passage in chosen:
         place = places.get(passage.id, 0)
-        found = clean_score(candidates[place - 1].score) if place else None
-        known = "" if found is None else f',"retrieval_score":{found!r}'
-        rows.append(f'{head},"previous_rank":{place}{known}}}')
-    return _fitted(rows, room, 0).json
+        row = _ranked(passage)
+        row["previous_rank"] = place
+        found = candidates[place - 1].score if place else None
+        if found is not None and math.isfinite(found):
+            row["retrieval_score"] = float(found)
+        rows.append(row)
+    data = json_bytes(rows)
+    room.document_bytes -= min(len(data), room.list_bytes)
+    return data.decode()
 
 
 def flattened_documents(
@@ -295,7 +221,7 @@ def _fields(passage: Passage, limit_chars: int | None, *, has_content: bool) -> 
     if has_content and passage.text:
         fields[semconv.DOCUMENT_CONTENT] = clean_value(passage.text)
     if has_content and passage.metadata:
-        metadata = scalars_json(passage.metadata)
+        metadata = to_json(passage.metadata)
         if limit_chars is None or len(metadata) <= limit_chars:  # the SDK would cut the JSON in the middle
             fields[semconv.DOCUMENT_METADATA] = metadata
     return fields

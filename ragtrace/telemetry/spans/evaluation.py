@@ -18,13 +18,12 @@ from ragtrace.telemetry.setup.receipts import ScoreEvent
 from ragtrace.telemetry.wire import (
     clean_attributes,
     clean_value,
-    cut_text,
     remote_context,
-    size_bytes,
     span_context,
     to_json,
     within,
 )
+from ragtrace.text import cut_bytes, size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from opentelemetry.util.types import AnyValue
 
     from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
-    from ragtrace.settings import ContentMode
+    from ragtrace.modes import ContentMode
     from ragtrace.telemetry.spans.writer import Root
 
 MOST_EXPLANATION_BYTES = 4_096
@@ -394,8 +393,8 @@ def explanation(result: MetricResult, most_bytes: int = MOST_EXPLANATION_BYTES) 
     for name in ("explanation", "message"):
         text = result.details.get(name)
         if isinstance(text, str) and text:
-            return cut_text(text, most_bytes)
+            return cut_bytes(text, most_bytes)
     unsupported = result.details.get("unsupported")
     if unsupported:
-        return cut_text(f"unsupported: {to_json(unsupported)}", most_bytes)
+        return cut_bytes(f"unsupported: {to_json(unsupported)}", most_bytes)
     return None

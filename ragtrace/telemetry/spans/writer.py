@@ -13,8 +13,8 @@ from ragtrace import semconv
 from ragtrace.capture import Generation, Rerank, Retrieval
 from ragtrace.telemetry.spans.attributes import StepReader, root_attributes
 from ragtrace.telemetry.spans.documents import DEFAULT_ATTRIBUTES, MAX_ATTRIBUTES, Room
-from ragtrace.telemetry.spans.messages import PassageMarks
-from ragtrace.telemetry.wire import clean_value, cut_text, within
+from ragtrace.telemetry.wire import clean_value, within
+from ragtrace.text import cut_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
     from ragtrace.capture import Failure, FinishedRun, Step
-    from ragtrace.model import Passage
-    from ragtrace.settings import ContentMode, Dialect, PromptContent
+    from ragtrace.modes import ContentMode, Dialect
 
 _DOCUMENT_SHARE = 0.75  # of the byte budget; the rest is for questions, answers and messages
 _NO_ERROR = frozenset({"CancelledError", "Cancelled", "GeneratorExit", "KeyboardInterrupt"})
@@ -81,8 +80,6 @@ class SpanWriter:
         tracer: of scope ``ragtrace``.
         content: ``none`` writes ids, scores, ranks, counts and hashes; ``full`` writes texts too.
         dialect: OpenTelemetry GenAI keys, OpenInference keys, or both.
-        prompt_content: ``full`` writes prompts as they were; ``reference`` writes ``[passage ID]`` in place of
-            each passage, whose text the retrieval span holds.
         max_span_bytes: budget of each span's attributes, and of all texts of one trace's spans together. Ids,
             scores and ranks stay as long as they fit it themselves: see `ragtrace.telemetry.wire.within`.
 
@@ -100,7 +97,6 @@ class SpanWriter:
         *,
         content: ContentMode = "none",
         dialect: Dialect = "both",
-        prompt_content: PromptContent = "full",
         max_span_bytes: int = 262_144,
     ) -> None:
         self.tracer = tracer
@@ -108,7 +104,6 @@ class SpanWriter:
         self.dialect = dialect
         self.max_span_bytes = max_span_bytes
         self._has_content = content == "full"
-        self._has_references = self._has_content and prompt_content == "reference"
 
     def open_root(self, workflow: str, started_ns: int) -> Root:
         """Start the root of a run at a Unix time in ns, as a child of the span that is current now.
@@ -172,7 +167,7 @@ class SpanWriter:
             self._fail(root.span, captured.failure)
         if record.workflow != root.workflow:
             root.span.update_name(f"{semconv.SPAN_WORKFLOW} {clean_value(record.workflow)}")
-        root.span.set_attributes(within(attributes, self.max_span_bytes - _OPENING_BYTES))
+        root.span.set_attributes(within(attributes, self.max_span_bytes - _OPENING_BYTES, room.limit_chars))
 
     def _room(self, span: Span) -> Room:
         documents = int(self.max_span_bytes * _DOCUMENT_SHARE)
@@ -189,7 +184,6 @@ class SpanWriter:
     def _write_steps(self, root: Root, captured: FinishedRun, room: Room) -> tuple[SpanContext, ...]:
         reader = StepReader(
             room=room,
-            marks=PassageMarks(_passages(captured)) if self._has_references else None,
             has_content=self._has_content,
             is_genai=self.dialect != "openinference",
             is_openinference=self.dialect != "genai",
@@ -207,7 +201,7 @@ class SpanWriter:
                 f"{name} {clean_value(subject)}" if subject else name,
                 context=contexts.get(step.parent_key or "", root.context),
                 kind=kind,
-                attributes=within(attributes, self.max_span_bytes),
+                attributes=within(attributes, self.max_span_bytes, room.limit_chars),
                 start_time=step.started_ns,
             )
             if step.key and step.key not in contexts:
@@ -221,7 +215,7 @@ class SpanWriter:
 
     def _fail(self, span: Span, failure: Failure | None) -> None:
         message = failure.message if failure and self._has_content else None
-        text = cut_text(clean_value(message), _MOST_MESSAGE_BYTES) if message else None
+        text = cut_bytes(clean_value(message), _MOST_MESSAGE_BYTES) if message else None
         span.set_status(Status(StatusCode.ERROR, text))
 
 
@@ -249,13 +243,3 @@ def parents_first(steps: Sequence[Step]) -> list[int]:
             line.append(parent)
         ordered.update(dict.fromkeys(reversed(line)))
     return list(ordered)
-
-
-def _passages(captured: FinishedRun) -> list[Passage]:
-    """Return every passage of a run, delivered ones first: they are the likeliest in a prompt."""
-    parts = [pool.passages for pool in reversed(captured.record.pools)]
-    for step in captured.steps:
-        # Of a single retrieval the pool is the very same tuple.
-        if isinstance(step, Retrieval) and not any(step.passages is part for part in parts):
-            parts.append(step.passages)
-    return [passage for part in parts for passage in part]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ragtrace.batch.rows import score_rows
-from ragtrace.judges.offline.judge import OverlapJudge
+from ragtrace.batch import score_rows
+from ragtrace.judges import OverlapJudge
 from ragtrace.settings import Settings
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
 
 import ragtrace
-from ragtrace.demo.handbook import handbook, questions
-from ragtrace.sinks.prometheus import OTelCollector, ScrapeReader
+from ragtrace.demo import questions
+from ragtrace.demo.handbook import handbook
+from ragtrace.sinks import OTelCollector, ScrapeReader
 from tests.cases.numbers.reading import ROOT, environment
 
 WORKFLOW = "support"

@@ -14,9 +14,9 @@ import yaml
 
 import ragtrace_dashboards
 from ragtrace import semconv
-from ragtrace.metrics.registry import select
+from ragtrace.metrics import select
 from ragtrace.settings import Settings
-from ragtrace_dashboards.config import Config
+from ragtrace_dashboards import Config
 from tests.cases.numbers.judging import judged
 from tests.cases.numbers.months import (
     DAY_H,

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 import ragtrace
-from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
+from ragtrace.model import JudgeInfo
 from ragtrace.queues import Unit
 from ragtrace.service import current
-from ragtrace.stats.drift import EDetector
+from ragtrace.stats import EDetector
+from tests import make
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -249,12 +250,8 @@ def counted(said: Callable[[int], Say]) -> int:
         assert service is not None
 
         def publish(n: int, at: float, about: Say) -> None:
-            record = RagRecord(id=str(n), span_id=f"{n:016x}", workflow="rag", **about)  # type: ignore[arg-type]
-            key = ScoreKey(trace_id=record.trace_id, span_id=record.span_id, metric="faithfulness", version="v")
-            result = MetricResult(
-                name="faithfulness", state="ok", value=1.0, version="v", judge=JudgeInfo(model="overlap")
-            )
-            scored = Score(key=key, result=result, stratum="random", weight=1.0, scored_at=at)
+            record = make.record(n=n, workflow="rag", **about)
+            scored = make.score(record, value=1.0, judge=JudgeInfo(model="overlap"), at=at)
             service.handler.publish(
                 Unit(record=record, decision="random", probability=1.0), [scored], time.time_ns()
             )

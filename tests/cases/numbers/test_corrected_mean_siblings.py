@@ -17,18 +17,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pytest
 
-from ragtrace.cli.main import main
-from ragtrace.metrics.base import Output
-from ragtrace.scoring.offline.calibration import Rated, calibrate
-from ragtrace.scoring.offline.human_labels import FORM_OF
-from ragtrace.stats.ppi import powered_mean
+from ragtrace.cli import main
+from ragtrace.metrics import Output
+from ragtrace.scoring import FORM_OF, Rated, calibrate
+from ragtrace.stats import powered_mean
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from ragtrace.scoring.offline.human_labels import LabelForm
+    from ragtrace.scoring import LabelForm
 
     Array = NDArray[np.float64]
 

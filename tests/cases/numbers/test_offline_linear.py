@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.model import Passage, Pool, RagRecord
+from ragtrace.judges import OverlapJudge
+from tests import make
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ragtrace.model import RagRecord
 
 SMALL, LARGE = 100_000, 1_000_000
 MOST = 12.0
@@ -104,10 +106,7 @@ def text_of(form: str, size: int) -> str:
 
 
 def record(contexts: list[str]) -> RagRecord:
-    passages = tuple(Passage(id=str(rank), text=text, rank=rank) for rank, text in enumerate(contexts, 1))
-    return RagRecord(
-        id="1", query="When?", answer=f"{ANSWER} {LAST}", pools=(Pool(stage="used", passages=passages),)
-    )
+    return make.record(*contexts, query="When?", answer=f"{ANSWER} {LAST}")
 
 
 def seconds(contexts: list[str]) -> float:

@@ -23,14 +23,15 @@ from opentelemetry.sdk.trace import TracerProvider
 
 import ragtrace
 from ragtrace.host import Clock
-from ragtrace.sampling.pressure import Pressure
-from tests.process.observing import SeededIds, closed_port
-from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completion
+from ragtrace.sampling import Pressure
+from tests.guards.judge_server import Answer, JudgeServer, completion
+from tests.guards.processes import closed_port
+from tests.process.observing import SeededIds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.unit.judges.openai.judge_server import Request
+    from tests.guards.judge_server import Request
 
 METRIC = "faithfulness"
 TOKENS = 1_000  # of each reply of the judge
@@ -48,9 +49,7 @@ class World:
         self.refused: Answer | None = self.failure  # for runs that are marked; None answers them too
         self.slow_s = 0.0
         self.judged: set[int] = set()  # numbers of the runs that the judge answered
-        self.judge = JudgeServer()
-        self.judge.always = self._answer
-        self.judge.start()
+        self.judge = JudgeServer(self._answer)
         self.reader = InMemoryMetricReader()
         unlimited = {"budget_tokens_per_day": 0, "budget_usd_per_day": 0, "judge_rpm": 10**6, "judge_tpm": 10**9}
         given = {"judge_base_url": self.judge.url, **unlimited, **settings}
@@ -208,7 +207,7 @@ def recovered() -> dict[str, Any]:
 
 def overflow() -> dict[str, Any]:
     """More runs than a short queue holds before a slow judge; the burst is worse than the rest."""
-    world = World(queue_units=50, judge_calls=4)
+    world = World(queue_units=50, concurrency=4)
     world.slow_s = 0.1
     world.ask(100, 0.95, over_s=4)
     world.ask(500, 0.5, over_s=2)
@@ -218,6 +217,7 @@ def overflow() -> dict[str, Any]:
 
 def two_judges(**settings: Any) -> dict[str, Any]:
     """The second judge is to score half of the runs, and its budget ends before the worse evening."""
+    let_pass(from_s=DAY_S / 2, speed=1.0)
     world = World(first_judge="overlap", judge_rates="0.5", **settings)
     world.ask(200, 0.9, over_s=4)
     world.ask(400, 0.4, over_s=8)

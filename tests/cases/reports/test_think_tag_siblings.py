@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ragtrace
-from tests.unit.judges.openai.judge_server import Answer, completion
+from tests.guards.judge_server import Answer, completion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.unit.judges.openai.judge_server import JudgeServer
+    from tests.guards.judge_server import JudgeServer
 
     Scored = Callable[..., tuple[list[dict[str, Any]], int]]
 

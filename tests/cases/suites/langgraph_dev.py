@@ -35,7 +35,7 @@ import ragtrace
 import ragtrace_langchain
 import ragtrace_llamaindex
 from ragtrace.capture import internal_errors
-from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completion
+from tests.guards.judge_server import Answer, JudgeServer, completion
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -382,9 +382,7 @@ def main(task: dict[str, Any]) -> dict[str, Any]:
     settings: dict[str, Any] = {"sample_rate": 1.0, "content": "full", **task.get("settings", {})}
     server = None
     if task.get("judge"):
-        server = JudgeServer()
-        server.always = judged
-        server.start()
+        server = JudgeServer(judged)
         prices = {"price_input_usd_per_million": 1.0, "price_output_usd_per_million": 2.0}
         settings |= {"judge": "openai:m", "judge_base_url": server.url, "judge_api_key": "k", **prices}
     task["settings"] = settings

@@ -13,7 +13,7 @@ from pathlib import Path
 from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.unit.judges.openai.judge_server import completion
+from tests.guards.judge_server import completion
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "openinference" / "openinference-langchain-0.1.80.jsonl"
 _IDS = ("traceId", "spanId", "parentSpanId")

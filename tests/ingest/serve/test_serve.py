@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from ragtrace import semconv
-from ragtrace.queues.sqlite import SqliteQueue
+from ragtrace.queues import SqliteQueue
 from ragtrace.testing.otlp import OtlpReceiver, attributes_of
 from tests.command_line import environment, ran
 from tests.e2e.howto import blocks, run_shell

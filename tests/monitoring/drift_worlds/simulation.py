@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ragtrace_dashboards.config import Config
+from ragtrace_dashboards import Config
 from tests.monitoring.drift_worlds.worlds import DAY, HOUR
 from tests.monitoring.rule_f import Readings
 

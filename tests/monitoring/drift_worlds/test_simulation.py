@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ragtrace_dashboards.config import Config
+from ragtrace_dashboards import Config
 from tests.monitoring.drift_worlds.named_worlds import BURSTS, INVENTIONS, USUAL, VOLUMES, WORLDS
 from tests.monitoring.drift_worlds.random_worlds import random_world
 from tests.monitoring.drift_worlds.simulation import (

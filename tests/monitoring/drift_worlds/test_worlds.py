@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ragtrace_dashboards.config import Config
+from ragtrace_dashboards import Config
 from tests.monitoring.drift_worlds.named_worlds import USUAL, WORLDS
 from tests.monitoring.drift_worlds.worlds import (
     BINARY,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ragtrace.telemetry.metrics.clusters import LIFETIME_S
+from ragtrace.telemetry import LIFETIME_S
 from tests.monitoring.rule_f import SLOT_S, Sums
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ragtrace.batch import BatchJob, Broken, read_rows, score_part
 from ragtrace.batch.parts import plan
-from ragtrace.batch.reading import Broken, read_rows
-from ragtrace.batch.work import BatchJob, score_part
-from ragtrace.cli.main import main
+from ragtrace.cli import main
 
 ROWS = [
     {"id": f"r{i}", "query": f"Where is lab {i}?", "answer": f"In hall {i}.", "contexts": [f"Lab {i}: hall {i}."]}
@@ -110,7 +109,7 @@ def test_broken_lines_and_rows_are_counted(tmp_path, capsys):
         f"{path}, line 3: a line must be a JSON object",
         f"{path}, line 5: NaN is not JSON; write null",
         f"{path}, line 6: not UTF-8 (byte 1 of the line)",
-        f"{path}, line 4: field 'query' must be a text, got a number",
+        f"{path}, line 4: field 'query': expected `str | null`, got `int`",
     ]
 
 
@@ -254,6 +253,12 @@ def test_a_folder_of_another_run_is_not_mixed_up(folder, capsys):
     assert "give --metrics faithfulness again, or choose another --out" in capsys.readouterr().err
     assert main([*command[:-1], "--resume"]) == 2
     assert "this one has no --metrics; give --metrics faithfulness again" in capsys.readouterr().err
+    run = folder / "out" / "_ragtrace.json"
+    noted = json.loads(run.read_text())
+    run.write_text(json.dumps({**noted, "settings": {**noted["settings"], "k_values": [3]}}))
+    assert main([*command, "faithfulness", "--resume"]) == 2
+    assert "an earlier version began it, with other settings; choose another --out" in capsys.readouterr().err
+    run.write_text(json.dumps(noted))
     lines(folder / "in" / "b.jsonl", ROWS[:3])
     assert main([*command, "faithfulness", "--resume"]) == 2
     assert "b.jsonl: the file has changed" in capsys.readouterr().err

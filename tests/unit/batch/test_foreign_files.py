@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from ragtrace.batch import score
-from ragtrace.cli.main import main
+from ragtrace.cli import main
 from ragtrace.errors import ConfigError
 
 ROW = {"id": "a", "query": "Where?", "answer": "In Oslo.", "contexts": ["The lab is in Oslo."]}

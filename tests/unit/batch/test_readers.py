@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ragtrace.batch import Broken, read_rows, reader_of, record_of
 from ragtrace.batch.parts import plan
-from ragtrace.batch.readers import reader_of, readers
-from ragtrace.batch.reading import Broken, read_rows
-from ragtrace.batch.rows import record_of
+from ragtrace.batch.readers import readers
 from ragtrace.errors import InputError
 
 

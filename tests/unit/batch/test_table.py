@@ -60,7 +60,7 @@ def test_a_broken_row_has_an_error_and_no_number():
     table = pa.table({"query": ["Where?", "Why?"], "answer": ["In Oslo.", "So."], "k": [2.5, None]})
     scored = score(table).to_pylist()
     assert scored[0]["scores"] is None
-    assert scored[0]["score_error"] == "field 'k' must be a whole number, got 2.5"
+    assert scored[0]["score_error"] == "field 'k': expected `int | null`, got `float`"
     assert scored[1]["score_error"] is None
     assert scored[1]["scores"]
 
@@ -101,7 +101,7 @@ def test_a_running_loop_is_no_hindrance():
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
-    [({"metrics": "faithfulnes"}, "faithfulness"), ({"jobs": 0}, "jobs=0"), ({"k_value": 3}, "k_values")],
+    [({"metrics": "faithfulnes"}, "faithfulness"), ({"jobs": 0}, "jobs=0"), ({"metric_rate": 3}, "metric_rates")],
 )
 def test_a_wrong_setting_is_one_clear_line(wrong, said):
     with pytest.raises(ConfigError, match=said) as caught:

@@ -55,9 +55,8 @@ def test_the_way_of_each_rate_ends_without_a_bottleneck() -> None:
 def test_the_defaults_are_those_of_the_settings() -> None:
     settings, load = Settings.resolve({}, {}), Load()
     assert (load.sample_rate, load.concurrency) == (settings.sample_rate, settings.concurrency)
-    assert load.concurrency == settings.judge_calls
-    assert (load.judge_rpm, load.judge_tpm) == (settings.judge_rpm, settings.judge_tpm)
-    assert load.budget == settings.budget_usd_per_day
+    assert (load.judge_rpm, load.judge_tpm) == (settings.judge.rpm, settings.judge.tpm)
+    assert load.budget == settings.budget.usd_per_day
     assert load.calls_per_trace == CALLS
 
 

@@ -21,7 +21,7 @@ from openai.types.responses import Response as OpenAIResponse
 from pydantic import BaseModel
 
 from ragtrace.capture import Recorder, internal_errors
-from ragtrace.metrics.base import answer_lacking
+from ragtrace.metrics import answer_lacking
 from ragtrace.model import Message
 from tests.kept import Keeper
 

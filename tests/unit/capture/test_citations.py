@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragtrace.capture import Recorder, internal_errors
-from ragtrace.capture.citations import cited_parts, parts_of_run
+from ragtrace.capture import Recorder, cited_parts, internal_errors, parts_of_run
 from ragtrace.model import AnswerPart, Message, Passage
 from tests.kept import Keeper
 

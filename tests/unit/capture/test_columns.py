@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragtrace.capture.attribution import place_of
-from ragtrace.capture.passages import PassageReader, ReadPassages, ranked
+from ragtrace.capture import PassageReader, ReadPassages, place_of, ranked
 
 texts = st.one_of(
     st.text(max_size=60), st.none(), st.integers(), st.just("\ud800 lone"), st.text(min_size=45, max_size=90)

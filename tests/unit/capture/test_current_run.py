@@ -8,8 +8,8 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import EndedRun, FinishedRun, Recorder, ToolCall, WaitingRun, current_run, finished_run
-from ragtrace.metrics.base import answer_lacking
-from ragtrace.model.codec import record_from_json, record_to_json
+from ragtrace.metrics import answer_lacking
+from ragtrace.model import record_from_json, record_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragtrace.capture import Limits, Recorder, finished_run, internal_errors
-from ragtrace.model.codec import record_from_json, record_to_json
+from ragtrace.model import record_from_json, record_to_json
 
 
 class Kept:

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from ragtrace.capture.guard import record_internal_error
+from ragtrace.capture import record_internal_error
 from ragtrace.errors import QueueError
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragtrace.capture import Recorder, internal_errors
-from ragtrace.capture.integration_run import MAX_LATER
+from ragtrace.capture import MAX_LATER, Recorder, internal_errors
 from tests.kept import Keeper
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ragtrace.capture import Recorder, internal_errors
-from ragtrace.metrics.base import answer_lacking
-from ragtrace.model import MetricResult
-from ragtrace.model.codec import record_from_json, record_to_json
+from ragtrace.metrics import answer_lacking
+from ragtrace.model import MetricResult, record_from_json, record_to_json
 from tests.kept import Keeper, Waiting
 
 

@@ -8,8 +8,9 @@ from contextvars import ContextVar
 
 import pytest
 
-from ragtrace.capture.off_loop import is_on_loop, off_loop, served_by
-from ragtrace.scoring.daemon_threads import DaemonThreads
+from ragtrace.capture import is_on_loop, served_by
+from ragtrace.capture.off_loop import off_loop
+from ragtrace.scoring import DaemonThreads
 
 asker: ContextVar[str] = ContextVar("asker")
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragtrace.capture import Recorder
-from ragtrace.capture.attribution import found_in
+from ragtrace.capture import Recorder, found_in
 from ragtrace.model import Passage
 from tests.kept import Keeper
 

@@ -6,7 +6,6 @@ import asyncio
 import html
 import json
 import textwrap
-from dataclasses import replace
 from xml.sax.saxutils import escape, quoteattr
 
 import pytest
@@ -14,11 +13,11 @@ import yaml
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
+from msgspec.structs import replace
 from pydantic import BaseModel
 
-from ragtrace.capture import Recorder
-from ragtrace.capture.attribution import PassageFinder, found_in
-from ragtrace.judges.offline.judge import OverlapJudge
+from ragtrace.capture import PassageFinder, Recorder, found_in
+from ragtrace.judges import OverlapJudge
 from ragtrace.model import Passage
 from tests.kept import Keeper
 

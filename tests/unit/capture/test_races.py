@@ -9,10 +9,9 @@ import time
 
 import pytest
 
-from ragtrace.capture import Recorder, internal_errors
-from ragtrace.capture.recent_ids import RecentIds
-from ragtrace.capture.sanitize import clean_metadata
+from ragtrace.capture import RecentIds, Recorder, internal_errors
 from ragtrace.model import Message
+from ragtrace.text import clean_metadata
 from tests.unit.capture.test_ending import Kept
 
 SECONDS = 2.0

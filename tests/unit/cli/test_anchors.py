@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from ragtrace.cli.main import main
-from ragtrace.model import JudgeInfo, MetricResult, Passage, Pool, RagRecord, Score, ScoreKey
-from ragtrace.stores import Label, Policy
-from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.cli import main
+from ragtrace.model import JudgeInfo
+from ragtrace.stores import Label
+from tests import make
 
 JUDGE = JudgeInfo(model="overlap", prompt_hash="p")
 
@@ -20,7 +20,7 @@ def path(tmp_path, monkeypatch):
     """A store that kept 70 low runs and, at one in two, 60 perfect ones."""
     monkeypatch.setenv("RAGTRACE_CONTENT", "full")
     monkeypatch.setenv("RAGTRACE_METRICS", "faithfulness")
-    store = SqliteStore(tmp_path / "store", Policy(has_content=True, payload_share=0.5))
+    store = make.store(tmp_path / "store", has_content=True, payload_share=0.5)
     for number in range(70):
         emit(store, number, 0.2, workflow="support")
     for number in range(100, 220):
@@ -31,18 +31,13 @@ def path(tmp_path, monkeypatch):
 
 
 def emit(store, number, value, workflow):
-    trace = f"{number:032x}"
-    key = ScoreKey(trace_id=trace, span_id=trace[:16], metric="faithfulness", version="v")
-    result = MetricResult(
-        name="faithfulness", state="ok", value=value, version="v", judge=JUDGE, passed=value > 0.5
+    text = "The lab is in Oslo."
+    record = make.record(
+        text, n=number, id=f"{number:032x}", workflow=workflow, query="Where is the lab?", answer=text
     )
-    passage = Passage(id="p", text="The lab is in Oslo.", rank=1)
-    record = RagRecord(
-        id=trace, trace_id=trace, span_id=trace[:16], workflow=workflow, query="Where is the lab?",
-        answer="The lab is in Oslo.", pools=(Pool(stage="used", passages=(passage,)),),
-    )  # fmt: skip
-    score = Score(key=key, result=result, weight=20.0, stratum="random", scored_at=time.time())
-    store.emit(record, [score])
+    store.emit(
+        record, [make.score(record, value=value, judge=JUDGE, passed=value > 0.5, weight=20.0, at=time.time())]
+    )
 
 
 def run(path, *args):
@@ -74,7 +69,7 @@ def test_freeze_show_and_drop(path, capsys):
 
 def test_runs_come_from_all_bands_by_their_share_of_the_traffic(path):
     assert run(path, "freeze", "--n", "50") == 0
-    store = SqliteStore(path)
+    store = make.store(path)
     shares = {it.band: it.share for it in store.anchors.all()}
     store.close()
     assert set(shares) == {0, 4}
@@ -85,7 +80,7 @@ def test_runs_come_from_all_bands_by_their_share_of_the_traffic(path):
 def test_shares_are_those_of_all_scored_runs_where_no_good_one_was_kept(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("RAGTRACE_CONTENT", "full")
     monkeypatch.setenv("RAGTRACE_METRICS", "faithfulness")
-    store = SqliteStore(tmp_path / "store", Policy(has_content=True, payload_share=0.0))
+    store = make.store(tmp_path / "store", has_content=True, payload_share=0.0)
     for number in range(240):
         emit(store, number, 0.2 if number % 4 == 0 else 1.0, workflow="support")
     store.close()
@@ -93,7 +88,7 @@ def test_shares_are_those_of_all_scored_runs_where_no_good_one_was_kept(tmp_path
     said = capsys.readouterr().err
     assert "no runs from 0.999 to 1: anchors will say nothing of 75% of the traffic" in said
     assert "from 0 to" not in said
-    store = SqliteStore(tmp_path / "store")
+    store = make.store(tmp_path / "store")
     assert {(it.band, it.share) for it in store.anchors.all()} == {(0, 0.25)}
     store.close()
 
@@ -101,7 +96,7 @@ def test_shares_are_those_of_all_scored_runs_where_no_good_one_was_kept(tmp_path
 def test_human_labels_stay_with_their_runs(path, capsys):
     assert run(path, "freeze", "--n", "50", "--workflow", "support") == 0
     found = shown(path, capsys)
-    store = SqliteStore(path)
+    store = make.store(path)
     labels = [it.labels for it in store.anchors.all() if it.labels]
     store.close()
     assert len(labels) in {0, 1}
@@ -117,7 +112,7 @@ def test_a_file_of_records_and_of_scored_lines(path, tmp_path, capsys):
     said = capsys.readouterr().err
     assert "runs.jsonl:61" in said
     assert "a file of records may have" not in said, "it was given"
-    store = SqliteStore(path)
+    store = make.store(path)
     assert {it.band for it in store.anchors.all()} == {0, 4}
     store.close()
 
@@ -136,13 +131,13 @@ def test_a_file_of_records_makes_a_store_where_there_is_none(tmp_path, monkeypat
 
 def test_a_new_reference_for_the_same_runs(path, capsys):
     assert run(path, "freeze", "--n", "50") == 0
-    store = SqliteStore(path)
+    store = make.store(path)
     before = [it.record.id for it in store.anchors.all()]
     store.close()
     assert run(path, "freeze") == 2
     assert "50 anchors are kept already" in capsys.readouterr().err
     assert run(path, "freeze", "--again", "--repeats", "1") == 0
-    store = SqliteStore(path)
+    store = make.store(path)
     assert [it.record.id for it in store.anchors.all()] == before
     store.close()
     assert shown(path, capsys)["metrics"][0]["n_reference"] == 50
@@ -166,8 +161,3 @@ def test_one_line_and_status_two(path, capsys, monkeypatch, args, variables, sai
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
-
-
-def test_show_before_any(path, capsys):
-    assert run(path, "show") == 0
-    assert "there are no anchors" in capsys.readouterr().out

@@ -12,13 +12,13 @@ import sys
 
 import pytest
 
-from ragtrace.cli.main import main
+from ragtrace.cli import main
 from ragtrace.scoring.anchors.reference import Reference
-from ragtrace.service.judges import build_scorer
+from ragtrace.service import build_scorer
 from ragtrace.settings import Settings
-from ragtrace.stores.sqlite import SqliteStore
+from tests import make
 from tests.command_line import environment
-from tests.unit.judges.openai.judge_server import Answer, completion, refusal
+from tests.guards.judge_server import Answer, completion, refusal
 
 N, REPEATS = 50, 2
 
@@ -55,7 +55,7 @@ def store(first, judge_server, tmp_path):
     """A store with 50 anchors, a whole reference of a good judge, and a round of scores since."""
     judge_server.always = lambda _: verdict()
     assert main(first) == 0
-    made = SqliteStore(tmp_path / "store")
+    made = make.store(tmp_path / "store")
     score_all(made)
     yield made
     made.close()

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from ragtrace.cli.main import main
-from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
-from ragtrace.service.drift import DriftMonitor, watched
+from ragtrace.cli import main
+from ragtrace.model import JudgeInfo
+from ragtrace.service import DriftMonitor, watched
 from ragtrace.stores import Label
-from ragtrace.stores.sqlite import SqliteStore
+from tests import make
 
 DAY_S = 86_400.0
 
@@ -23,18 +23,16 @@ def emit(store, values, *, days_ago=1.0, metric="faithfulness", version="v", k=N
     at = time.time() - days_ago * DAY_S
     for i, value in enumerate(values):
         trace = f"{hash((metric, version, k, days_ago, i, given['workflow'])) & (2**127 - 1):032x}"
-        key = ScoreKey(trace_id=trace, span_id=trace[:16], metric=metric, version=version)
-        result = MetricResult(name=metric, state="ok", value=value, version=version, k=k, **labelled)
-        score = Score(key=key, result=result, weight=weight, stratum=given["stratum"], scored_at=at + i)
-        record = RagRecord(id=trace, trace_id=trace, span_id=trace[:16], workflow=given["workflow"])
-        store.emit(record, [score])
+        record = make.record(id=trace, trace_id=trace, span_id=trace[:16], workflow=given["workflow"])
+        facts = {"version": version, "k": k, "weight": weight, "stratum": given["stratum"], "at": at + i}
+        store.emit(record, [make.score(record, metric, value, **facts, **labelled)])
 
 
 @pytest.fixture
 def path(tmp_path):
     """A week at .9, and a day at .6 after it."""
     path = tmp_path / "store"
-    store = SqliteStore(path)
+    store = make.store(path)
     emit(store, [0.8, 1.0] * 150, days_ago=7.0)
     emit(store, [0.5, 0.7] * 110, days_ago=0.5)
     emit(store, [0.1, 0.3] * 110, days_ago=1.0, metric="incorrect_rate", k=None)
@@ -102,7 +100,7 @@ def test_the_table_for_people(path, capsys):
 
 
 def test_what_no_detector_takes_is_not_in_a_baseline(path, tmp_path, capsys):
-    store = SqliteStore(path)
+    store = make.store(path)
     emit(store, [0.0] * 300, days_ago=3.0, stratum="forced")
     emit(store, [0.0] * 300, days_ago=3.1, weight=None)
     emit(store, [0.0] * 300, days_ago=3.2, metric="answer_similarity")
@@ -116,7 +114,7 @@ def test_what_no_detector_takes_is_not_in_a_baseline(path, tmp_path, capsys):
 
 
 def test_every_k_and_workflow_has_its_own(tmp_path, capsys):
-    store = SqliteStore(tmp_path / "s")
+    store = make.store(tmp_path / "s")
     emit(store, [0.4, 0.6] * 100, metric="p_at_k", k=3, days_ago=1.0, weight=1 / 0.3)  # equal, so all count
     emit(store, [0.2, 0.4] * 100, metric="p_at_k", k=5, days_ago=1.1, workflow="sales")
     store.close()
@@ -133,7 +131,7 @@ def test_every_k_and_workflow_has_its_own(tmp_path, capsys):
 
 
 def test_labels_of_another_scale_or_universe_are_not_averaged(tmp_path, capsys):
-    store = SqliteStore(tmp_path / "s")
+    store = make.store(tmp_path / "s")
     five, four = (JudgeInfo(model="panel", label_scale=scale) for scale in ("1-5", "0-3"))
     emit(store, [0.2, 0.4] * 100, metric="harm_at_k", k=5, days_ago=1.0, judge=five, label_scope="pool")
     emit(store, [0.0, 0.1] * 100, metric="harm_at_k", k=5, days_ago=1.1, judge=four, label_scope="gold")
@@ -151,7 +149,7 @@ def test_labels_of_another_scale_or_universe_are_not_averaged(tmp_path, capsys):
 def test_unequal_weights_make_fewer_effective_scores(tmp_path, capsys):
     """What is needed is needed in effective scores, as the alerts count them; `--least` may ask for less."""
     path = tmp_path / "s"
-    store = SqliteStore(path)
+    store = make.store(path)
     emit(store, [0.5, 0.7] * 270, days_ago=0.5, weight=1.0)
     emit(store, [0.5, 0.7] * 30, days_ago=0.4, weight=50.0)
     store.close()
@@ -226,27 +224,23 @@ def state(monitor):
 
 
 def alarmed(monitor):
-    key = ScoreKey(trace_id="t", span_id="s", metric="faithfulness", version="v")
     for i in range(200):
-        result = MetricResult(name="faithfulness", state="ok", value=0.7 if i % 2 else 0.5, version="v")
-        monitor.observe([Score(key=key, result=result, weight=20.0, scored_at=i * 600.0)], "support")
+        monitor.observe([make.score(value=0.7 if i % 2 else 0.5, weight=20.0, at=i * 600.0)], "support")
     return state(monitor).state == "alarm"
 
 
 def test_a_frozen_metric_of_which_less_is_better_is_not_an_alarm_at_its_own_mean(path):
-    from ragtrace.service.baselines import watched_outputs
+    from ragtrace.service import watched_outputs
 
     assert run(path, "freeze", "--metric", "incorrect_rate") == 0
-    store = SqliteStore(path)
+    store = make.store(path)
     monitor = DriftMonitor(watched(watched_outputs()), baseline=500, frozen=store.baselines)
     monitor.refresh()
     store.close()
-    key = ScoreKey(trace_id="t", span_id="s", metric="incorrect_rate", version="v")
 
     def fed(values):
         for i, value in enumerate(values):
-            result = MetricResult(name="incorrect_rate", state="ok", value=value, version="v")
-            monitor.observe([Score(key=key, result=result, weight=20.0, scored_at=i * 600.0)], "support")
+            monitor.observe([make.score(None, "incorrect_rate", value, weight=20.0, at=i * 600.0)], "support")
         return state(monitor)
 
     assert (fed([0.1, 0.3] * 200).state, state(monitor).baseline_mean) == ("ok", pytest.approx(0.2))
@@ -255,18 +249,15 @@ def test_a_frozen_metric_of_which_less_is_better_is_not_an_alarm_at_its_own_mean
 
 def test_a_frozen_baseline_takes_scores_as_the_detector_does(tmp_path, capsys):
     """One score of a user's hour, one of a trace; and it keeps how alike they are."""
-    store, now = SqliteStore(tmp_path / "s"), time.time() - DAY_S
+    store, now = make.store(tmp_path / "s"), time.time() - DAY_S
     for number in range(60):
         for turn in range(3):
             trace = f"{1 + 3 * number + turn:032x}" if number % 2 else f"{1_000 + number:032x}"
             at = now + 60.0 * number + turn
-            key = ScoreKey(trace_id=trace, span_id=f"{turn + 1:016x}", metric="faithfulness", version="v")
-            result = MetricResult(name="faithfulness", state="ok", value=float(number // 6 % 2), version="v")
-            record = RagRecord(
-                id=trace, trace_id=trace, span_id=key.span_id, workflow="support",
-                user=f"user {number}" if number % 2 else None,
-            )  # fmt: skip
-            store.emit(record, [Score(key=key, result=result, weight=1.0, stratum="random", scored_at=at)])
+            user = f"user {number}" if number % 2 else None
+            facts = {"id": trace, "trace_id": trace, "workflow": "support", "user": user}
+            record = make.record(n=turn + 1, **facts)
+            store.emit(record, [make.score(record, value=float(number // 6 % 2), at=at)])
     store.close()
     assert run(tmp_path / "s", "freeze", "--least", "20") == 0
     found = shown(tmp_path / "s", capsys)["faithfulness", "v"]

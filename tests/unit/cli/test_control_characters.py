@@ -13,18 +13,17 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
+from ragtrace.cli import main
 from ragtrace.cli.io.console import Shown
 from ragtrace.cli.io.jsonl_reader import one_line
 from ragtrace.cli.io.row_writers import cell, writer_of
-from ragtrace.cli.main import main
-from ragtrace.demo.console import PlainConsole
+from ragtrace.demo import PlainConsole
 from ragtrace.errors import ConfigError
 from ragtrace.metrics import registry
-from ragtrace.model import Passage, Pool, RagRecord
-from ragtrace.model.printable import is_printable, printable
-from ragtrace.sinks.console import ConsoleSink
-from ragtrace.stores import Policy
-from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.model import RagRecord, is_printable
+from ragtrace.model.printable import printable
+from ragtrace.sinks import ConsoleSink
+from tests import make
 from tests.unit.metrics.test_registry import declared
 from tests.unit.telemetry.runs import score as scored
 
@@ -108,12 +107,8 @@ def test_pictures_hold_names_as_they_are_written(capsys, files, tmp_path):
 
 def test_a_store_s_names_are_exported_whole_and_shown_escaped(capsys, tmp_path):
     path = tmp_path / "store.sqlite"
-    kept = SqliteStore(path, Policy(has_content=True, payload_share=1.0))
-    found = Passage(id=EVIL, text=EVIL, rank=1)
-    record = RagRecord(
-        id="1", trace_id="a" * 32, span_id="b" * 16, query=EVIL, answer=EVIL, workflow=EVIL,
-        pools=(Pool(stage="used", passages=(found,)),),
-    )  # fmt: skip
+    kept = make.store(path, has_content=True, payload_share=1.0)
+    record = make.record(EVIL, ids=[EVIL], query=EVIL, answer=EVIL, workflow=EVIL)
     kept.emit(record, [scored(f"metric {EVIL}")])
     kept.close()
     told(capsys, "worst", path, "--metric", f"metric {EVIL}")

@@ -12,9 +12,8 @@ import urllib.request
 import pytest
 import yaml
 
-from ragtrace.cli.main import main
-from ragtrace_dashboards.config import Config
-from ragtrace_dashboards.export import files
+from ragtrace.cli import main
+from ragtrace_dashboards import Config, files
 
 
 @pytest.fixture

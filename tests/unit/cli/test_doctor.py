@@ -14,11 +14,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import grpc
 import pytest
 
+from ragtrace.cli import main
 from ragtrace.cli.doctor import endpoints, setup
 from ragtrace.cli.doctor.packages import own_floors
-from ragtrace.cli.main import main
+from tests.guards.judge_server import Answer, completion
 from tests.kafka_broker import tansu
-from tests.unit.judges.openai.judge_server import Answer, completion
 
 SIGNALS = ("TRACES", "METRICS", "LOGS")
 VERDICT = {"id": 1, "sources": [1], "reason": "", "verdict": "supported"}
@@ -137,6 +137,31 @@ def test_a_fresh_setup_is_well_one_line_a_check(capsys):
 def test_an_unknown_variable_is_a_warning_with_the_nearest_name(said):
     level, words = said("settings", RAGTRACE_SAMPEL_RATE="0.5")
     assert (level, "did you mean 'RAGTRACE_SAMPLE_RATE'?" in words) == ("warn", True)
+
+
+def test_a_variable_that_is_gone_fails_and_a_mistyped_one_is_not_to_be_unset(said, monkeypatch):
+    assert said("settings", RAGTRACE_SAMPEL_RATE="1")[1].endswith("did you mean 'RAGTRACE_SAMPLE_RATE'?: ")
+    monkeypatch.delenv("RAGTRACE_SAMPEL_RATE")
+    level, words = said("settings", RAGTRACE_BUDGET_SHARE="0.5")
+    assert level == "fail"
+    assert words.startswith("RAGTRACE_BUDGET_SHARE is gone: set RAGTRACE_BUDGET_USD_PER_DAY")
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"RAGTRACE_SINKS": "fenix"}, "no entry point 'fenix'; did you mean 'phoenix'?"),
+        ({"RAGTRACE_SINKS": "langfuse"}, "it needs the server's address: set LANGFUSE_BASE_URL"),
+        ({"RAGTRACE_SINKS": "langfuse", "LANGFUSE_BASE_URL": "http://h"}, "Langfuse needs public_key"),
+    ],
+)
+def test_a_sink_that_the_worker_refuses_fails_with_the_same_line(doctor, capsys, tmp_path, variables, words):
+    _, checks = doctor(**variables, OTEL_SERVICE_NAME="ragtrace")  # as the worker names itself
+    assert checks["settings"]["level"] == "fail"
+    assert words in checks["settings"]["said"]
+    assert "judge" in checks
+    assert main(["worker", "--once", "--spool", str(tmp_path / "spool.sqlite")]) == 2
+    assert capsys.readouterr().err == f"ragtrace: {checks['settings']['said']}\n"
 
 
 def test_a_wrong_value_fails_and_the_other_checks_go_on(doctor):
@@ -339,7 +364,6 @@ def test_files_that_can_be_written_are_not_made(doctor, tmp_path):
         RAGTRACE_SPOOL=tmp_path / "spool",
         RAGTRACE_SPOOL_BYTES=1_000,
         RAGTRACE_GRADE_CACHE=tmp_path / "grades",
-        RAGTRACE_GRADE_CACHE_BYTES=70_000,
         RAGTRACE_LABEL_FREEZE=5,
     )
     assert (checks["spool"]["level"], checks["grade cache"]["level"]) == ("ok", "ok")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
@@ -10,9 +9,7 @@ import pytest
 
 from tests.command_line import environment
 
-HIDDEN = (
-    "import sys; sys.modules[sys.argv[1]] = None; from ragtrace.cli.main import main; sys.exit(main(sys.argv[2:]))"
-)
+HIDDEN = "import sys; sys.modules[sys.argv[1]] = None; from ragtrace.cli import main; sys.exit(main(sys.argv[2:]))"
 
 
 def without(module, command, folder):
@@ -33,7 +30,6 @@ def without(module, command, folder):
     [
         ("uvicorn", "serve", "uvicorn", "server"),
         ("grpc", "serve", "grpcio", "server"),
-        ("orjson", "serve", "orjson", "server"),
         ("confluent_kafka", "worker --kafka localhost:1 --topic t", "confluent-kafka", "kafka"),
         ("confluent_kafka", "worker --queue kafka://localhost:1/t", "confluent-kafka", "kafka"),
         ("fsspec", "score s3://lake/runs --out s3://lake/scored", "fsspec", "lake"),
@@ -47,13 +43,3 @@ def test_the_missing_extra_is_named_in_one_line(tmp_path, module, command, packa
     (line,) = done.stderr.splitlines()
     assert f"{package} is not installed: pip install" in line
     assert line.endswith(f'of a release "ragtrace-otel[{extra}]"')
-
-
-def test_a_file_of_otlp_that_cannot_be_decoded_names_the_extra(tmp_path):
-    pytest.importorskip("fsspec", reason="the extra lake")
-    (tmp_path / "a.jsonl").write_text(json.dumps({"resourceSpans": []}) + "\n")
-    done = without("orjson", "score a.jsonl --out scored", tmp_path)
-    assert done.returncode == 1
-    assert f"failed: {tmp_path / 'a.jsonl'}: MissingExtra: orjson is not installed: pip install" in done.stderr
-    assert '"ragtrace-otel[server]"' in done.stderr
-    assert not (tmp_path / "scored" / "a.jsonl").exists()

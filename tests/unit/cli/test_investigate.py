@@ -7,21 +7,15 @@ import io
 import json
 import random
 import time
-from dataclasses import replace
 
 import pytest
 
-from ragtrace.cli.main import main
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
-from ragtrace.model import Labels, Passage, Pool, Score, ScoreKey
-from ragtrace.model.codec import record_to_json, score_to_json
-from ragtrace.stores import Policy
-from ragtrace.stores.sqlite import SqliteStore
-from ragtrace.views.source import Views
-from tests.scored import numbered, score_of
+from ragtrace.cli import main
+from ragtrace.judges import OverlapJudge
+from ragtrace.metrics import EvalContext, evaluate, select
+from ragtrace.model import Labels, Passage, Pool, record_to_json, score_to_json
+from ragtrace.views import Views
+from tests import make
 from tests.ui.scored import client_of
 
 HOUR = 3_600.0
@@ -61,11 +55,11 @@ def running_store(tmp_path, *, hours, until=0.0):
     """Write a store with runs of some hours until some hours ago; the fall began in the middle."""
     path, now = tmp_path / "store.sqlite", time.time() - until * HOUR
     wall = [now]
-    kept = SqliteStore(path, Policy(has_content=True, payload_share=0.0), wall=lambda: wall[0])
+    kept = make.store(path, has_content=True, payload_share=0.0, wall=lambda: wall[0])
     for n, tag, value in values(falls=True):
         wall[0] = now - (LINES - n) * hours * HOUR / LINES
-        record = numbered(n + 1, query=f"How do I cancel order {n}?", answer="In Settings.", tags=(tag,))
-        kept.emit(record, [score_of(record, "faithfulness", value, passed=value >= 0.8, at=wall[0])])
+        record = make.record(n=n + 1, query=f"How do I cancel order {n}?", answer="In Settings.", tags=(tag,))
+        kept.emit(record, [make.score(record, "faithfulness", value, passed=value >= 0.8, at=wall[0])])
     kept.close()
     return path
 
@@ -211,8 +205,8 @@ def test_a_file_without_times_cannot_be_split(tmp_path, capsys):
 
 def labelled(n, id_of_passage):
     passage = Passage(id=id_of_passage(n), text=f"Order {n} is cancelled in Settings.", rank=1)
-    return numbered(
-        n + 1, query=f"How do I cancel order {n}?", answer=passage.text, labels=Labels(grades={f"doc-{n}": 5}),
+    return make.record(
+        n=n + 1, query=f"How do I cancel order {n}?", answer=passage.text, labels=Labels(grades={f"doc-{n}": 5}),
         pools=(Pool(stage="retrieved", passages=(passage,)),), started=1e9 + 60 * n, ended=1e9 + 60 * n,
     )  # fmt: skip
 
@@ -222,75 +216,10 @@ def really_scored(record):
     return asyncio.run(evaluate(select(["faithfulness", "diagnosis"]), context))
 
 
-IDS = {
-    "another kind": lambda n: f"{n}#0",
-    "two in common": lambda n: f"doc-{n}" if n in {30, 70} else f"{n}#0",
-    "re-indexed": lambda n: f"doc-{n}" if n < 40 else f"{n}#0",
-    "one in ten": lambda n: f"doc-{n}" if n % 10 == 0 else f"{n}#0",
-    "fewer found": lambda n: f"doc-{n}" if n < 40 or n % 10 == 0 else f"{n}#0",
-}
-RUNS = {
-    "another kind": "80 of 80 labelled runs have no",
-    "two in common": "78 of 80 labelled runs have no",
-    "re-indexed": "40 of 40 labelled runs of the window, and 0 of 40 before it, have no",
-}
-
-
-def stored(tmp_path, records, *, has_content):
-    """Return a store of the last two days, half of it a day old."""
-    path, now = tmp_path / "store.sqlite", time.time()
-    wall = [now]
-    kept = SqliteStore(path, Policy(has_content=has_content, payload_share=1.0), wall=lambda: wall[0])
-    for n, record in enumerate(records):
-        wall[0] = now - (len(records) - n) * 48 * HOUR / len(records) + 60
-        scores = [
-            Score(
-                key=ScoreKey(trace_id=record.trace_id, span_id=record.span_id, metric=it.key, version="v"),
-                result=it,
-                scored_at=wall[0],
-            )
-            for it in really_scored(record)
-        ]
-        kept.emit(record, scores)
-    kept.close()
-    return path
-
-
-@pytest.mark.parametrize("kind", IDS)
-@pytest.mark.parametrize("has_content", [True, False])
-def test_a_store_whose_labels_match_no_passage_says_so(tmp_path, capsys, kind, has_content):
-    path = stored(tmp_path, [labelled(n, IDS[kind]) for n in range(80)], has_content=has_content)
-    assert main(["investigate", str(path), "--metric", "faithfulness"]) == 3
-    out, told = capsys.readouterr()
-    assert "not_retrieved" in out
-    if kind not in RUNS:
-        assert told == ""
-        return
-    assert told.startswith(f"ragtrace: warning: {RUNS[kind]} passage that their labels call needed")
-    assert told.count("\n") == 1
-    assert ("a re-index" in told) == (kind == "re-indexed")
-    if has_content:
-        assert "needed (a label: 'doc-79', a passage: '79#0')" in told
-    else:
-        assert "compare them (a store keeps ids with content=full alone)" in told
-
-
-def test_passages_of_a_lower_grade_are_of_the_same_kind(tmp_path, capsys):
-    records = [
-        replace(labelled(n, lambda n: f"{n}#0"), labels=Labels(grades={f"doc-{n}": 5, f"{n}#0": 2}))
-        for n in range(80)
-    ]
-    path = stored(tmp_path, records, has_content=True)
-    assert main(["investigate", str(path), "--metric", "faithfulness"]) == 3
-    out, told = capsys.readouterr()
-    assert "not_retrieved" in out
-    assert told == ""
-
-
-@pytest.mark.parametrize("kind", IDS)
-def test_a_file_whose_labels_match_no_passage_says_so(tmp_path, capsys, kind):
+@pytest.mark.parametrize("is_seen", [False, True])
+def test_a_file_whose_labels_match_no_passage_says_so(tmp_path, capsys, is_seen):
     path = tmp_path / "scored.jsonl"
-    records = [labelled(n, IDS[kind]) for n in range(80)]
+    records = [labelled(n, lambda n: f"doc-{n}" if is_seen and n == 70 else f"{n}#0") for n in range(80)]
     path.write_text(
         "".join(
             json.dumps({**record_to_json(it), "scores": {r.key: score_to_json(r) for r in really_scored(it)}})
@@ -303,8 +232,8 @@ def test_a_file_whose_labels_match_no_passage_says_so(tmp_path, capsys, kind):
     found = json.loads(out)
     assert found["shares"]
     assert told == "".join(f"ragtrace: warning: {one}\n" for one in found["warnings"])
-    said = f"{RUNS.get(kind)} passage with an id of their labels (a label: 'doc-79', a passage: '79#0'), so "
-    assert [one.startswith(said) for one in found["warnings"]] == [True] * (kind in RUNS)
+    said = "no label id was ever seen in a pool (80 labelled runs)"
+    assert [one.partition(":")[0] for one in found["warnings"]] == ([] if is_seen else [said])
     assert main(["investigate", str(path), "--workflow", "nobody"]) == 2
     assert "warning" not in capsys.readouterr().err
 

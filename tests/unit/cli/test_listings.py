@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
+from ragtrace.cli import main
 from ragtrace.cli.io import console
 from ragtrace.cli.io.progress import total
-from ragtrace.cli.main import main
-from ragtrace.metrics.registry import all_metrics
-from ragtrace.model import Passage, Pool, RagRecord
-from ragtrace.service.judges import build_scorer
-from ragtrace.settings import Settings, variables
+from ragtrace.metrics import all_metrics
+from ragtrace.service import build_scorer
+from ragtrace.settings import TABLE, Settings
+from tests import make
 
 
 @pytest.fixture
@@ -33,9 +33,9 @@ def lines(monkeypatch, capsys):
 def test_settings_are_whole_at_every_width(lines, width):
     found = lines("settings", width)
     words = {word for line in found for word in line.split()}
-    for name, variable, _, _ in variables():
+    for name, one in TABLE.items():
         assert name in words
-        assert not variable or variable in words
+        assert not one.variable or one.variable in words
     assert max(map(len, found)) <= width
 
 
@@ -68,8 +68,7 @@ async def test_metrics_of_a_judge_have_the_thresholds_and_versions_of_its_scores
     shown = judged(capsys, "overlap")
     names = {output.name for metric in all_metrics().values() for output in metric.spec.outputs}
     assert shown.keys() == names
-    pool = Pool(stage="used", passages=(Passage(id="a", text="You can cancel in Settings.", rank=1),))
-    record = RagRecord(id="1", query="How do I cancel?", answer="Cancel in Settings.", pools=(pool,))
+    record = make.record("You can cancel in Settings.", query="How do I cancel?", answer="Cancel in Settings.")
     scorer = build_scorer(Settings.resolve({}, environ={}))
     found = {result.name: result for result in await scorer.results(record)}
     assert {"faithfulness", "invented_specifics", "answered", "diagnosis"} <= found.keys()
@@ -93,7 +92,7 @@ def test_metrics_of_a_language_model_need_neither_key_nor_network(capsys, monkey
     assert shown["invented_specifics"] == judged(capsys, "overlap")["invented_specifics"], "it asks no judge"
     monkeypatch.setenv("RAGTRACE_JUDGE_BASE_URL", "http://127.0.0.1:9/v1")
     assert judged(capsys, "openai:a") == shown
-    monkeypatch.setenv("RAGTRACE_THRESHOLD_1TO5", "4")
+    monkeypatch.setenv("RAGTRACE_METRIC_OPTIONS_THRESHOLD_1TO5", "4")
     assert judged(capsys, "openai:a")["faithfulness_1to5"][0] == "4"
 
 

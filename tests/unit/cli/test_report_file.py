@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ragtrace.cli import main
 from ragtrace.cli.io.report_file import written
-from ragtrace.cli.main import main
 from ragtrace.errors import ConfigError
 
 FULL = Path("/dev/full")

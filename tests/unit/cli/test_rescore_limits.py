@@ -6,11 +6,10 @@ import time
 
 import pytest
 
-from ragtrace.cli.main import main
-from ragtrace.stores import Policy
-from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.cli import main
+from tests import make
+from tests.guards.judge_server import Answer, JudgeServer, completion, refusal
 from tests.unit.cli.test_store_commands import record, rows_of, score
-from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completion, refusal
 
 GOOD = {
     "attempted": True,
@@ -24,16 +23,13 @@ RECORDS = 14
 
 @pytest.fixture
 def server():
-    made = JudgeServer()
-    made.always = lambda _: Answer(200, completion(GOOD))
-    made.start()
-    yield made
-    made.stop()
+    with JudgeServer(lambda _: Answer(200, completion(GOOD))) as made:
+        yield made
 
 
 @pytest.fixture
 def command(tmp_path, server, monkeypatch):
-    store = SqliteStore(tmp_path / "store", Policy(has_content=True))
+    store = make.store(tmp_path / "store", has_content=True)
     for n in range(RECORDS):
         store.emit(record(n), [score(record(n), 0.1)])
     store.close()

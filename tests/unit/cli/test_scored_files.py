@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragtrace.cli.main import main
+from ragtrace.cli import main
 
 pa = pytest.importorskip("pyarrow", reason="the extra lake")
 pq = pytest.importorskip("pyarrow.parquet", reason="the extra lake")

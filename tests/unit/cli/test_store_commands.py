@@ -13,38 +13,28 @@ import subprocess
 import sys
 import time
 from contextlib import closing, contextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
-from ragtrace.cli.main import main
-from ragtrace.model import JudgeInfo, MetricResult, Passage, Pool, RagRecord, Score, ScoreKey
-from ragtrace.queues import Unit
-from ragtrace.queues.payload import to_bytes
-from ragtrace.queues.spool import Entry, Spool
-from ragtrace.stores import Label, Policy
-from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.cli import main
+from ragtrace.model import JudgeInfo, RagRecord
+from ragtrace.queues import Entry, Spool, Unit, to_bytes
+from ragtrace.stores import Label
+from tests import make
 
 TRACES = [f"{n:032x}" for n in range(1, 6)]
 
 
 def record(n, **more):
-    contexts = Pool(stage="used", passages=(Passage(id="p", text="Oslo is the capital of Norway.", rank=1),))
     given = {"workflow": "support", "user": f"user-{n}", "session": "s"} | more
-    return RagRecord(
-        id=str(n), trace_id=f"{n:032x}", span_id=f"{n:016x}", query="What is the capital of Norway?",
-        answer=f"Oslo is the capital. It has {n} trams.", pools=(contexts,), **given,
-    )  # fmt: skip
+    given |= {"query": "What is the capital of Norway?", "answer": f"Oslo is the capital. It has {n} trams."}
+    return make.record("Oslo is the capital of Norway.", n=n, **given)
 
 
 def score(r, value, **more):
-    given = {"metric": "faithfulness", "version": "old", "at": time.time() - 3_600} | more
-    result = MetricResult(
-        name=given["metric"], state="ok", value=value, passed=value >= 0.5, version=given["version"],
-        judge=JudgeInfo(model="other"), details=given.get("details", {}),
-    )  # fmt: skip
-    key = ScoreKey(trace_id=r.trace_id, span_id=r.span_id, metric=given["metric"], version=given["version"])
-    return Score(key=key, result=result, weight=20.0, scored_at=given["at"])
+    given = {"version": "old", "at": time.time() - 3_600, "judge": JudgeInfo(model="other"), "weight": 20.0} | more
+    return make.score(r, value=value, passed=value >= 0.5, **given)
 
 
 @pytest.fixture
@@ -61,7 +51,7 @@ def path(tmp_path):
 
 @contextmanager
 def opened(path):
-    store = SqliteStore(path, Policy(has_content=True, payload_share=0.0))
+    store = make.store(path, has_content=True, payload_share=0.0)
     yield store
     store.close()
 
@@ -112,27 +102,6 @@ def test_export_as_csv_that_a_spreadsheet_can_open(path, tmp_path):
     assert (row["workflow"], row["user"], row["session"]) == ("'=cmd|'/c calc'!A1", "'+1", "' \t@x")
     assert float(row["value"]) == -0.5
     assert not any(value.startswith(("=", "+", "@", "\t")) for row in rows for value in row.values())
-
-
-def test_export_as_parquet(path, tmp_path, capsys):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    out = tmp_path / "out.parquet"
-    assert main(["export", "--store", str(path), "--format", "parquet", "--out", str(out)]) == 0
-    table = parquet.read_table(out)
-    assert table.num_rows == 6
-    assert {str(table.schema.field(name).type) for name in ("value", "weight", "scored_at")} == {"double"}
-    assert sorted(table["value"].to_pylist()) == [0.0, 0.2, 0.2, 0.2, 0.9, 0.9]
-    assert main(["export", "--store", str(path), "--format", "parquet", "--out", "-"]) == 2
-
-
-def test_parquet_without_its_package_names_the_extra_and_leaves_no_file(path, tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    out = tmp_path / "out.parquet"
-    assert main(["export", "--store", str(path), "--format", "parquet", "--out", str(out)]) == 2
-    assert (
-        'pip install ".[parquet]" in your clone; of a release "ragtrace-otel[parquet]"' in capsys.readouterr().err
-    )
-    assert not out.exists()
 
 
 @pytest.mark.parametrize(
@@ -354,7 +323,7 @@ def test_rescore_makes_a_series_of_its_own_once(path, capsys):
 
 
 def test_where_nothing_is_kept_rescore_says_why(tmp_path, capsys):
-    SqliteStore(tmp_path / "s").close()
+    make.store(tmp_path / "s").close()
     assert main(["rescore", "--store", str(tmp_path / "s"), "--since", "1d", "--metric", "mrr"]) == 0
     assert "see content and store_payload_hours" in capsys.readouterr().err
 
@@ -362,7 +331,7 @@ def test_where_nothing_is_kept_rescore_says_why(tmp_path, capsys):
 @pytest.mark.slow
 def test_rescore_stopped_by_ctrl_c_keeps_what_is_done_and_goes_on(tmp_path):
     path = tmp_path / "store"
-    store = SqliteStore(path, Policy(has_content=True))
+    store = make.store(path, has_content=True)
     with closing(sqlite3.connect(store.path)) as connection, connection:
         for n in range(1, 1_001):
             store.writer([score(record(n), 0.1)], record(n))(connection)

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from ragtrace.cli.io.summary import Limit, Summary, limits_from
 from ragtrace.errors import ConfigError
-from ragtrace.metrics.base import Output
+from ragtrace.metrics import Output
 from ragtrace.model import RagRecord
 
 if TYPE_CHECKING:

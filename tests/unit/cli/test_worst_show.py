@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from ragtrace.cli.main import main
-from ragtrace.model import MetricResult, Passage, Pool, RagRecord, Score, ScoreKey
-from ragtrace.stores import Policy
-from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.cli import main
+from ragtrace.model import Passage, Pool
+from tests import make
 
 TRACES = ["a1" * 16, "b2" * 16, "c3" * 16]
 VALUES = [0.2, 1.0, 0.6]
@@ -52,18 +51,16 @@ def scored(tmp_path):
 def store(tmp_path):
     """Three traces in a store that keeps texts; the second one is good, and so its texts are gone."""
     path = tmp_path / "store.sqlite"
-    kept = SqliteStore(path, Policy(has_content=True, payload_share=0.0))
+    kept = make.store(path, has_content=True, payload_share=0.0)
     for trace, value in zip(TRACES, VALUES, strict=True):
         found = Passage(id="p1", text="In Settings.", rank=1, score=0.9)
-        record = RagRecord(
-            id=trace, trace_id=trace, span_id="5" * 16, query="How do I cancel?", answer=f"Cancel. {FEE}",
-            pools=(Pool(stage="retrieved", passages=(found,)), Pool(stage="used", passages=(found,))),
-        )  # fmt: skip
+        pools = (Pool(stage="retrieved", passages=(found,)), Pool(stage="used", passages=(found,)))
+        record = make.record(
+            id=trace, trace_id=trace, query="How do I cancel?", answer=f"Cancel. {FEE}", pools=pools
+        )
         given = score(value)
         named = {name: given[name] for name in ("state", "value", "passed", "details")}
-        result = MetricResult(name="faithfulness", version="v", **named)
-        key = ScoreKey(trace_id=trace, span_id="5" * 16, metric="faithfulness", version="v")
-        kept.emit(record, [Score(key=key, result=result)])
+        kept.emit(record, [make.score(record, **named)])
     kept.close()
     return path
 
@@ -102,18 +99,16 @@ def test_one_answer_with_the_best_score_is_the_only_one(scored, shown):
 
 def test_a_store_without_a_run_speaks_of_the_sample(tmp_path, shown):
     path = tmp_path / "empty.sqlite"
-    SqliteStore(path, Policy()).close()
+    make.store(path).close()
     said = shown("worst", path, status=2)
     assert "no answer has a score of faithfulness; no run is scored yet, and a low sample_rate leaves" in said
 
 
 def test_a_store_without_a_value_says_why(tmp_path, shown):
     path = tmp_path / "foreign.sqlite"
-    kept = SqliteStore(path, Policy())
-    record = RagRecord(id=TRACES[0], trace_id=TRACES[0], span_id="5" * 16, query="Wo?", answer="In Oslo.")
-    key = ScoreKey(trace_id=TRACES[0], span_id="5" * 16, metric="faithfulness", version="v")
-    result = MetricResult(name="faithfulness", version="v", state="na", reason="unsupported_language")
-    kept.emit(record, [Score(key=key, result=result)])
+    kept = make.store(path)
+    record = make.record(id=TRACES[0], trace_id=TRACES[0])
+    kept.emit(record, [make.score(record, state="na", reason="unsupported_language")])
     kept.close()
     said = shown("worst", path, status=2)
     assert "no answer has a score of faithfulness (unsupported_language in 1 answer); choose another" in said

@@ -10,10 +10,21 @@ from typing import Any
 
 import pytest
 
-from ragtrace.demo.answers import REFUSAL, OfflineWriter, ServerWriter, best_sentences, has_answer, render_prompt
-from ragtrace.demo.handbook import handbook, questions
-from ragtrace.demo.incident import HURT_CHANNEL, Incident, channel_of
-from ragtrace.demo.search import rerank, search
+from ragtrace.demo import (
+    Incident,
+    OfflineWriter,
+    ServerWriter,
+    best_sentences,
+    channel_of,
+    has_answer,
+    questions,
+    render_prompt,
+    rerank,
+)
+from ragtrace.demo.answers import REFUSAL
+from ragtrace.demo.handbook import handbook
+from ragtrace.demo.incident import HURT_CHANNEL
+from ragtrace.demo.search import search
 from ragtrace.errors import ConfigError
 
 TEXTS = {passage.id: passage.text for passage in handbook()}

@@ -7,19 +7,25 @@ from statistics import median
 
 import pytest
 
-from ragtrace.demo.answers import OfflineWriter, has_answer, render_prompt
-from ragtrace.demo.handbook import shuffled_questions
-from ragtrace.demo.incident import Incident
-from ragtrace.demo.options import DemoOptions
-from ragtrace.demo.search import rerank, search
-from ragtrace.demo.tally import TAG, Alarm, Tally
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.answer.faithfulness import METRIC
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.model import Passage, Pool, RagRecord, Score, ScoreKey
+from ragtrace.demo import (
+    Alarm,
+    DemoOptions,
+    Incident,
+    OfflineWriter,
+    Tally,
+    has_answer,
+    render_prompt,
+    rerank,
+    shuffled_questions,
+)
+from ragtrace.demo.search import search
+from ragtrace.demo.tally import TAG
+from ragtrace.judges import OverlapJudge
+from ragtrace.metrics import EvalContext, all_metrics
+from ragtrace.model import Pool, RagRecord
+from tests import make
 
 pytestmark = pytest.mark.slow
-KEY = ScoreKey(trace_id="t", span_id="s", metric="faithfulness", version="1")
 
 
 def alarm_of(options: DemoOptions) -> Alarm | None:
@@ -28,7 +34,7 @@ def alarm_of(options: DemoOptions) -> Alarm | None:
     tally = Tally(total=options.questions, incident_at=options.incident_at, baseline=options.baseline)
     for number, question in enumerate(shuffled_questions(options.questions, options.seed), start=1):
         found = rerank({"question": question.query, "candidates": search(question.query, 12)})
-        contexts = tuple(Passage(id=str(d.id), text=d.page_content, rank=rank) for rank, d in enumerate(found, 1))
+        contexts = make.passages(*(d.page_content for d in found), ids=[str(d.id) for d in found])
         prompt = render_prompt(question.query, [(p.id, p.text) for p in contexts])
         answer = str(writer.write("", prompt).content)
         record = RagRecord(
@@ -38,8 +44,8 @@ def alarm_of(options: DemoOptions) -> Alarm | None:
             pools=(Pool(stage="used", passages=contexts),),
             tags=(f"{TAG}{number}",),
         )
-        results = asyncio.run(METRIC.compute(EvalContext(record, judge=OverlapJudge())))
-        tally.emit(record, [Score(key=KEY, result=result) for result in results])
+        results = asyncio.run(all_metrics()["faithfulness"].compute(EvalContext(record, judge=OverlapJudge())))
+        tally.emit(record, make.scores(record, *results))
     worst = tally.progress({}).worst
     assert [it.value for it in worst] == sorted(it.value for it in worst)
     return tally.alarm

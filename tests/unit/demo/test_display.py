@@ -8,9 +8,17 @@ import sys
 import pytest
 from rich.console import Console
 
-from ragtrace.demo.display import own_command, print_closing
-from ragtrace.demo.tally import Alarm, MetricScores, Progress, WorstAnswer
-from ragtrace.demo.view import DemoHeading, chart, frame, running_means
+from ragtrace.demo import (
+    Alarm,
+    DemoHeading,
+    MetricScores,
+    Progress,
+    WorstAnswer,
+    own_command,
+    print_closing,
+    running_means,
+)
+from ragtrace.demo.view import chart, frame
 
 WORST = WorstAnswer(question=3, query="Where?", value=0.1, before="", sentence="In Bergen.", reason="no")
 ALARM = Alarm(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ragtrace.demo.handbook import handbook, questions, shuffled_questions
+from ragtrace.demo import questions, shuffled_questions
+from ragtrace.demo.handbook import handbook
 
 KNOWN = {passage.id for passage in handbook()}
 GRADED = [question for question in questions() if question.grades]

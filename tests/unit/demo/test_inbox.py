@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ragtrace.demo.inbox import HOOK, Inbox, serve_inbox
-from ragtrace_dashboards.alerts import alerts
-from ragtrace_dashboards.config import Config
-from ragtrace_dashboards.rule_files import ANCHOR
-from ragtrace_dashboards.runbook_files import runbook_files
+from ragtrace.demo import Inbox, serve_inbox
+from ragtrace.demo.inbox import HOOK
+from ragtrace_dashboards import ANCHOR, Config, alerts, runbook_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

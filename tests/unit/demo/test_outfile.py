@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragtrace.demo.outfile import ScoredFile
+from ragtrace.demo import ScoredFile
 from ragtrace.errors import ConfigError
-from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
-from ragtrace.model.codec import record_from_json
+from ragtrace.model import RagRecord, record_from_json
+from tests import make
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 RECORD = RagRecord(id="trace-span", query="Where?", answer="In Oslo, più o meno.", tags=("demo:17",))
-SCORE = Score(
-    key=ScoreKey(trace_id="t", span_id="s", metric="mrr", version="v"),
-    result=MetricResult(name="mrr", state="ok", value=0.5),
-)
+SCORE = make.score(RECORD, "mrr")
 
 
 def test_a_line_is_a_record_with_scores(tmp_path: Path) -> None:

@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragtrace.demo.inbox import DeliveredAlert
-from ragtrace.demo.options import STACK_QUESTIONS, STACK_RATE, DemoOptions
-from ragtrace.demo.processes import find_programs, run_server
-from ragtrace.demo.stack import check_pace, stack_config, stack_files
-from ragtrace.demo.verdict import Verdict, describe_verdict
+from ragtrace.demo import (
+    DeliveredAlert,
+    DemoOptions,
+    Verdict,
+    check_pace,
+    describe_verdict,
+    find_programs,
+    run_server,
+    stack_config,
+    stack_files,
+)
+from ragtrace.demo.options import STACK_QUESTIONS, STACK_RATE
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.model import AnswerPart, Passage, Pool, RagRecord
+from ragtrace.model import AnswerPart, RagRecord
+from tests import make
 
 if TYPE_CHECKING:
-    from ragtrace.judges.llm.scripted import ScriptedChat
+    from ragtrace.judges import ScriptedChat
 
 
 def record(*texts: str, ids: tuple[str, ...] | None = None, **fields: Any) -> RagRecord:
     names = ids or tuple(f"p{i}" for i in range(len(texts)))
-    passages = tuple(
-        Passage(id=name, text=text, rank=rank)
-        for rank, (name, text) in enumerate(zip(names, texts, strict=True), 1)
-    )
     fields = {"query": "Where is the lab?", "answer": "In Oslo, since 2010."} | fields
-    return RagRecord(id="r1", pools=(Pool(stage="used", passages=passages),), **fields)
+    return make.record(**{"pools": (make.pool(*texts, ids=names),)} | fields)
 
 
 def parts(*cited: tuple[str, ...]) -> tuple[AnswerPart, ...]:

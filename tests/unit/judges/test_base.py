@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.base import Audit, Claim, Judge
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
+from ragtrace.judges import Audit, Claim, Judge
+from ragtrace.metrics import EvalContext, evaluate, select
 from tests.unit.judges.records import record
 
 if TYPE_CHECKING:

@@ -7,23 +7,25 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ragtrace.errors import ConfigError
-from ragtrace.judges.base import JudgePanel, Reseeded
-from ragtrace.judges.kinds import JudgeParameters
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.judges.openai.client import OpenAIChat
-from ragtrace.judges.panel import ConsensusPanel
-from ragtrace.judges.registry import make_judge, make_judges
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
-from ragtrace.scoring.limits import Caps, JudgeLimiter
-from tests.unit.judges.openai.judge_server import Answer, completion, refusal
+from ragtrace.judges import (
+    ConsensusPanel,
+    JudgePanel,
+    JudgeParameters,
+    LLMJudge,
+    OpenAIChat,
+    OverlapJudge,
+    Reseeded,
+    ScriptedChat,
+    make_judge,
+    make_judges,
+)
+from ragtrace.metrics import EvalContext, evaluate, select
+from ragtrace.scoring import Caps, JudgeLimiter
+from tests.guards.judge_server import Answer, completion, refusal
 from tests.unit.judges.records import record
 
 if TYPE_CHECKING:
-    from tests.unit.judges.openai.judge_server import JudgeServer, Request
+    from tests.guards.judge_server import JudgeServer, Request
 
 
 def graded(request: Request) -> Answer:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from ragtrace.model import MetricResult, Passage, Pool, RagRecord, Score, ScoreKey
-from ragtrace.model.record import Message
-from ragtrace.stores.base import Label, Policy
-from ragtrace.stores.sqlite import SqliteStore
-from ragtrace.views.source import Views
+from ragtrace.model import Message, Passage, Pool, RagRecord, Score
+from ragtrace.stores import Label
+from ragtrace.views import Views
+from tests import make
 from tests.ui.scored import BEGIN, incident, scored_line, write_lines
 
 mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed")
@@ -36,7 +35,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 
 async def called(views: Views, *calls: tuple[str, dict[str, Any]], **options: Any) -> list[CallToolResult]:
-    from ragtrace.mcp.server import build_server
+    from ragtrace.mcp import build_server
 
     async with mcp.Client(build_server(views, **options)) as client:
         return [await client.call_tool(name, arguments) for name, arguments in calls]
@@ -96,7 +95,7 @@ async def test_contents_leave_only_when_asked_and_are_marked(views: Views) -> No
 
 
 async def test_every_tool_says_that_it_only_reads(views: Views) -> None:
-    from ragtrace.mcp.server import build_server
+    from ragtrace.mcp import build_server
 
     async with mcp.Client(build_server(views)) as client:
         tools = (await client.list_tools()).tools
@@ -163,11 +162,7 @@ def scores_with(secret: str, record: RagRecord, number: int) -> list[Score]:
         "diagnosis": {"verdict": "unsupported", "because": secret, "note": secret, "lost": [secret]},
     }
     return [
-        Score(
-            key=ScoreKey(trace_id=record.trace_id, span_id=record.span_id, metric=name, version="v1"),
-            result=MetricResult(name=name, state="ok", value=0.1 * (number % 5), details=said, version="v1"),
-            scored_at=time.time(),
-        )
+        make.score(record, name, 0.1 * (number % 5), details=said, version="v1", at=time.time())
         for name, said in details.items()
     ]
 
@@ -178,7 +173,7 @@ def test_no_text_of_a_store_leaves_without_contents(secret: str, tmp_path_factor
     import asyncio
 
     path = tmp_path_factory.mktemp("store") / "scores.sqlite"
-    store = SqliteStore(path, Policy(has_content=True, payload_share=1.0, scores_s=1e12, payloads_s=1e12))
+    store = make.store(path, has_content=True, payload_share=1.0, scores_s=1e12, payloads_s=1e12)
     records = [texts_with(secret, number) for number in range(1, 41)]
     for number, record in enumerate(records, start=1):
         store.emit(record, scores_with(secret, record, number))
@@ -203,7 +198,7 @@ def test_no_text_of_a_store_leaves_without_contents(secret: str, tmp_path_factor
 def test_no_text_of_a_file_leaves_without_contents(secret: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     import asyncio
 
-    from ragtrace.model.codec import record_to_json
+    from ragtrace.model import record_to_json
 
     lines = []
     for number in range(1, 41):

@@ -1,31 +1,18 @@
-"""Records and runs for tests of metrics."""
+"""Runs of metrics over a record."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.metrics.eval_context import EvalContext, MetricOptions
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
-from ragtrace.model import Passage, Pool, RagRecord
+from ragtrace.metrics import EvalContext, MetricOptions, evaluate, select
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragtrace.metrics.base import Metric
-    from ragtrace.model import MetricResult
+    from ragtrace.metrics import Metric
+    from ragtrace.model import MetricResult, RagRecord
 
 PARTS = {"judge", "embedder", "pairs", "deep_retriever"}
-
-
-def used(*texts: str) -> tuple[Pool, ...]:
-    """Return delivered contexts with the ids p1, p2 and so on."""
-    passages = tuple(Passage(id=f"p{n}", text=text, rank=n) for n, text in enumerate(texts, start=1))
-    return (Pool(stage="used", passages=passages),)
-
-
-def record(*texts: str, **fields: Any) -> RagRecord:
-    return RagRecord(**{"id": "1", "query": "Where?", "answer": "In Oslo.", "pools": used(*texts), **fields})
 
 
 async def run(metrics: str | Sequence[str | Metric], made: RagRecord, **given: Any) -> dict[str, MetricResult]:

@@ -6,15 +6,10 @@ import numpy as np
 import pytest
 
 from ragtrace.errors import JudgeUnavailable
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.offline.embedder import OverlapEmbedder
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.cosine import cosines_with_first
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import all_metrics, select
+from ragtrace.judges import LLMJudge, OverlapEmbedder, OverlapJudge, ScriptedChat
+from ragtrace.metrics import EvalContext, all_metrics, cosines_with_first, evaluate, select
 from ragtrace.model import AnswerPart
+from tests import make
 from tests.unit.metrics import cases
 
 
@@ -41,7 +36,7 @@ def session(*texts):
 
 
 def answered(query="Where is the lab?", answer="The lab is in Oslo.", **more):
-    return cases.record("The lab is in Oslo.", query=query, answer=answer, **more)
+    return make.record("The lab is in Oslo.", query=query, answer=answer, **more)
 
 
 async def test_similarity_works_offline_and_tells_topics_apart() -> None:

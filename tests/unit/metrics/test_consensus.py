@@ -11,17 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragtrace.errors import JudgeError, JudgeTimeout, JudgeUnavailable
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.offline.embedder import OverlapEmbedder
-from ragtrace.judges.offline.judge import THRESHOLD, OverlapJudge
-from ragtrace.judges.panel import ConsensusPanel
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.eval_context import EvalContext, MetricOptions
-from ragtrace.metrics.evaluate import evaluate, expected
-from ragtrace.metrics.panel import agreed, combined, mean_abs_diff
-from ragtrace.metrics.registry import select
-from ragtrace.model import Labels, MetricResult, Passage, Pool, RagRecord
+from ragtrace.judges import ConsensusPanel, LLMJudge, OverlapEmbedder, OverlapJudge, ScriptedChat
+from ragtrace.metrics import (
+    EvalContext,
+    MetricOptions,
+    MetricSpec,
+    Output,
+    agreed,
+    combined,
+    evaluate,
+    expected,
+    mean_abs_diff,
+    select,
+)
+from ragtrace.model import Labels, MetricResult, RagRecord
+from tests import make
 from tests.unit.judges.records import audit, record, verdict
 from tests.unit.metrics import cases
 
@@ -249,7 +253,7 @@ async def test_the_version_holds_members_repeats_and_rule() -> None:
 
 
 async def test_a_threshold_that_members_share_is_the_panels() -> None:
-    assert ConsensusPanel([OverlapJudge()]).thresholds == {"faithfulness": THRESHOLD}
+    assert ConsensusPanel([OverlapJudge()]).thresholds == OverlapJudge.thresholds
     assert ConsensusPanel([OverlapJudge(), judge("a")]).thresholds == {}
 
 
@@ -323,13 +327,8 @@ def test_the_order_of_judges_changes_nothing(scores: list[float], shuffler: Any)
 
 
 def test_the_pool_is_graded_once_for_each_seat() -> None:
-    passages = tuple(Passage(id=f"d{n}", text=f"Oslo {n}.", rank=n) for n in range(1, 4))
-    made = RagRecord(
-        id="1",
-        query="Where?",
-        answer="Oslo.",
-        pools=(Pool(stage="retrieved", passages=passages), Pool(stage="used", passages=passages[:1])),
-    )
+    pool = make.pool("Oslo 1.", "Oslo 2.", "Oslo 3.", stage="retrieved")
+    made = make.record(pools=(pool, make.pool("Oslo 1.")))
     chat = ScriptedChat(always={"grades": [{"id": n, "grade": 4} for n in range(1, 4)]})
     found = asyncio.run(
         run(["p_at_k", "mrr", "selection_efficiency"], ConsensusPanel([LLMJudge(chat)], repeats=2), made)

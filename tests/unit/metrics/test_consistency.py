@@ -10,14 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragtrace.metrics.consistency.bertscore_consistency import bertscore_consistency
-from ragtrace.metrics.consistency.rouge import rouge, rouge_of_tokens, tokens
-from ragtrace.metrics.consistency.rouge_consistency import rouge_consistency
-from ragtrace.metrics.consistency.runs import answers_of, by_query, query_key
-from ragtrace.metrics.consistency.score_consistency import score_consistency
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
+from ragtrace.metrics import (
+    EvalContext,
+    answers_of,
+    bertscore_consistency,
+    by_query,
+    evaluate,
+    query_key,
+    rouge,
+    rouge_consistency,
+    rouge_of_tokens,
+    score_consistency,
+    select,
+)
+from ragtrace.metrics.consistency.rouge import tokens
 from ragtrace.model import Message, RagRecord
 
 WORDS = st.lists(st.sampled_from("abcde"), max_size=14)

@@ -9,26 +9,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ragtrace.capture import Limits, Recorder
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.offline.embedder import OverlapEmbedder
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.judges.offline.reading import MAX_CONTEXT_CHARS
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
+from ragtrace.judges import LLMJudge, OverlapEmbedder, OverlapJudge, ScriptedChat
+from ragtrace.metrics import EvalContext, evaluate, select
 from ragtrace.model import Labels, Message, Passage, Pool, RagRecord
-from ragtrace.queues import Unit
-from ragtrace.queues.payload import from_bytes, to_bytes
+from ragtrace.queues import Unit, from_bytes, to_bytes
+from ragtrace.text import MAX_RECORD_CHARS
+from tests import make
+from tests.guards.judge_server import JudgeServer, refusal
 from tests.ingest.spans import span
 from tests.kept import Keeper
 from tests.unit.judges.openai.asking import ONCE, chat_of
-from tests.unit.judges.openai.judge_server import JudgeServer, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ragtrace.judges.base import Judge
+    from ragtrace.judges import Judge
     from ragtrace.model import MetricResult
 
 CUT = "contexts_truncated"
@@ -206,9 +201,8 @@ def test_a_context_of_today_is_kept_whole(n_chars: int) -> None:
 
 
 def test_the_offline_judge_says_where_its_reading_ends() -> None:
-    texts = [long(MAX_CONTEXT_CHARS // 2, "End."), long(MAX_CONTEXT_CHARS // 2), FACT]
-    passages = tuple(Passage(id=str(n), text=text, rank=n) for n, text in enumerate(texts, start=1))
-    record = RagRecord(id="1", query="How long?", answer=ANSWER, pools=(Pool(stage="used", passages=passages),))
+    texts = [long(MAX_RECORD_CHARS // 2, "End."), long(MAX_RECORD_CHARS // 2), FACT]
+    record = make.record(*texts, query="How long?", answer=ANSWER)
     found = results(record, "faithfulness", "invented_specifics", "no_answer", "diagnosis")
     assert found["faithfulness"].reason == found["invented_specifics"].reason == CUT
     assert found["answered"].value == 1.0
@@ -232,16 +226,11 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("status", "message", "error"), REFUSALS)
 def test_what_a_judges_prompt_cannot_hold_is_cut_too(status: int, message: str, error: dict[str, Any]) -> None:
-    server = JudgeServer()
-    server.always = lambda _: refusal(status, message, **error)
-    server.start()
-    try:
+    with JudgeServer(lambda _: refusal(status, message, **error)) as server:
         judge = LLMJudge(chat_of(server, retry=ONCE))
         record = captured(lambda run: run.retrieved([{"id": "a", "text": FACT}]))
         names = ("faithfulness", "context_sufficiency", "answer_relevancy", "diagnosis")
         found = results(record, *names, judge=judge, embedder=OverlapEmbedder())
-    finally:
-        server.stop()
     assert found["faithfulness"].reason == found["context_sufficiency"].reason == CUT
     assert found["faithfulness"].is_missing
     assert (found["diagnosis"].reason, found["diagnosis"].details["because"]) == (CUT, CUT)
@@ -284,7 +273,7 @@ def documents(*texts: str | None) -> dict[str, Any]:
 
 
 def read(*spans: Any) -> RagRecord:
-    from ragtrace.ingest.reading import read_trace
+    from ragtrace.ingest import read_trace
 
     (run,) = read_trace(list(spans))
     return run.record

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.offline.embedder import OverlapEmbedder
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.judges.panel import ConsensusPanel
-from ragtrace.metrics.diagnosis.needed import PassageGrades, followed
-from ragtrace.metrics.diagnosis.table import ROWS, DiagnosisFacts, Known, decide
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
-from ragtrace.model import Labels, Message, Passage, Pool, RagRecord
-from ragtrace.model.diagnosis import FAILURES, STAGES, VERDICTS, WORDS, verdict_of
+from ragtrace.judges import ConsensusPanel, LLMJudge, OverlapEmbedder, OverlapJudge, ScriptedChat
+from ragtrace.metrics import DiagnosisFacts, EvalContext, Known, PassageGrades, decide, evaluate, select
+from ragtrace.metrics.diagnosis.needed import followed
+from ragtrace.metrics.diagnosis.table import ROWS
+from ragtrace.model import FAILURES, STAGES, VERDICTS, Labels, Message, RagRecord, verdict_of
+from ragtrace.model.diagnosis import WORDS
+from tests import make
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -78,19 +74,15 @@ def test_promises_over_every_combination(step: int) -> None:
             assert facts.selected != "no", "an earlier stage failed first"
 
 
-def passages(*ids: str) -> tuple[Passage, ...]:
-    return tuple(Passage(id=name, text=TEXTS[name], rank=rank) for rank, name in enumerate(ids, start=1))
-
-
 def run_of(retrieved: str, reranked: str | None = None, used: str | None = None, **given: Any) -> RagRecord:
     stages = {"retrieved": retrieved, "reranked": reranked, "used": used}
     pools = tuple(
-        Pool(stage=stage, passages=passages(*names.split()))  # type: ignore[arg-type]
+        make.pool(*(TEXTS[name] for name in names.split()), ids=names.split(), stage=stage)  # type: ignore[arg-type]
         for stage, names in stages.items()
         if names is not None
     )
     given = {"query": "What does cancelling cost?", "answer": "It costs 40 euros.", **given}
-    return RagRecord(id="r1", pools=pools, **given)
+    return make.record(pools=pools, **given)
 
 
 GOLD = PassageGrades(grades={"fee": 5}, by="labels", is_whole=True, least=4)

@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 from docs import build, metric_table, verdict_table
-from ragtrace.model import ERROR_REASONS, NA_REASONS, SKIP_REASONS
-from ragtrace.model.diagnosis import STAGES
+from ragtrace.model import ERROR_REASONS, NA_REASONS, SKIP_REASONS, STAGES
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "reference" / "metrics.md").read_text()

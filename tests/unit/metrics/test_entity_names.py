@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragtrace.metrics.context.entity_names import folded, names_in, normalised
+from ragtrace.metrics import folded, names_in, normalised
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,11 @@ import json
 import pytest
 
 from ragtrace.errors import ConfigError
-from ragtrace.judges.base import PairSignals
-from ragtrace.judges.nli.onnx import OnnxPairScorer
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.eval_context import EvalContext, MetricOptions
-from ragtrace.metrics.evaluate import evaluate, expected
-from ragtrace.metrics.registry import select
-from ragtrace.model import Passage, Pool, RagRecord
-from ragtrace.service.judges import build_scorer
+from ragtrace.judges import OnnxPairScorer, OverlapJudge, PairSignals
+from ragtrace.metrics import EvalContext, MetricOptions, evaluate, expected, select
+from ragtrace.service import build_scorer
 from ragtrace.settings import Settings
+from tests import make
 from tests.unit.judges.nli import tiny_models
 
 BOTH = select(["hallucination", "pair_contradiction"])
@@ -43,8 +39,7 @@ class Signals:
 
 
 def record(answer="It is red. It is big.", contexts=("It is red.", " ", "Nobody knows."), **given):
-    passages = tuple(Passage(id=str(i), text=text, rank=i + 1) for i, text in enumerate(contexts))
-    return RagRecord(id="1", answer=answer, pools=(Pool(stage="used", passages=passages),), **given)
+    return make.record(pools=(make.pool(*contexts),), answer=answer, **given)
 
 
 async def scored(*, given=None, pairs=copied, **options):
@@ -133,7 +128,7 @@ async def test_settings_reach_a_real_model_and_a_function(tmp_path):
     for needed in ("onnx", "onnxruntime", "tokenizers"):
         pytest.importorskip(needed, reason=f"{needed} is not installed")
     folder = tiny_models.folder(tmp_path / "nli")
-    environ = {"RAGTRACE_PAIRS": f"onnx:{folder}", "RAGTRACE_HALLUCINATION_THRESHOLD": "0.7"}
+    environ = {"RAGTRACE_PAIRS": f"onnx:{folder}", "RAGTRACE_METRIC_OPTIONS_HALLUCINATION_THRESHOLD": "0.7"}
     scorer = build_scorer(Settings.resolve({"metrics": ("hallucination",)}, environ))
     assert isinstance(scorer.pairs, OnnxPairScorer)
     assert [scorer.threshold_of(output) for output in scorer.metrics[0].spec.outputs] == [0.7, 0.7]
@@ -149,4 +144,4 @@ def test_what_is_no_scorer_is_refused():
     with pytest.raises(ConfigError, match="pairs=5 must be onnx:FOLDER, or a function"):
         Settings.resolve({"pairs": 5}, {})
     with pytest.raises(ConfigError, match="hallucination_threshold"):
-        Settings.resolve({"hallucination_threshold": 1.5}, {})
+        Settings.resolve({"metric_options": {"hallucination_threshold": 1.5}}, {})

@@ -5,21 +5,17 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
-from ragtrace.model import MetricResult, Passage, Pool, RagRecord
-from ragtrace.model.codec import record_from_json
-from ragtrace.service.drift import watched
+from ragtrace.judges import LLMJudge, OverlapJudge, ScriptedChat
+from ragtrace.metrics import EvalContext, evaluate, select
+from ragtrace.model import MetricResult, RagRecord, record_from_json
+from ragtrace.service import watched
 from ragtrace.settings import Settings
+from tests import make
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,8 +27,7 @@ CONTEXT = (
 
 
 def record(answer: str, **facts) -> RagRecord:
-    pool = Pool(stage="used", passages=(Passage(id="a", text=CONTEXT, rank=1),))
-    return RagRecord(id="1", query="What about room 7?", answer=answer, pools=(pool,), **facts)
+    return make.record(CONTEXT, query="What about room 7?", answer=answer, **facts)
 
 
 async def result(answer: str, judge=None, **facts) -> MetricResult:

@@ -11,26 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ragtrace.judges.cache.grade_file import GradeFile
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.panel import ConsensusPanel
-from ragtrace.metrics.deep_retrieval import MAX_CALLS, DeepRetriever
-from ragtrace.metrics.eval_context import MetricOptions
-from ragtrace.metrics.registry import select
-from ragtrace.metrics.selection.census import KnownGrades, census_scores, intervals
-from ragtrace.metrics.selection.set_family import SetParams, set_scores
-from ragtrace.model import Labels, LabelStratum, Passage, Pool, RagRecord
+from ragtrace.judges import ConsensusPanel, GradeFile, LLMJudge, ScriptedChat
+from ragtrace.metrics import DeepRetriever, KnownGrades, MetricOptions, SetParams, census_scores, select, set_scores
+from ragtrace.metrics.deep_retrieval import MAX_CALLS
+from ragtrace.metrics.selection.census import intervals
+from ragtrace.model import Labels, LabelStratum, Passage, RagRecord
 from ragtrace.queues import Unit
 from ragtrace.scoring import Scorer
+from tests import make
 from tests.unit.metrics import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from ragtrace.judges.base import Judge
-    from ragtrace.judges.llm.chat import ChatReply
+    from ragtrace.judges import ChatReply, Judge
     from ragtrace.model import MetricResult
 
 FROZEN = SetParams(is_frozen=True)
@@ -52,9 +47,8 @@ def passage(text: str, rank: int = 1) -> Passage:
 
 
 def record(pool: Sequence[str], used: Sequence[str], **more: Any) -> RagRecord:
-    stages = (("retrieved", pool), ("used", used))
-    pools = tuple(Pool(stage=stage, passages=tuple(map(passage, texts))) for stage, texts in stages)  # type: ignore[arg-type]
-    return RagRecord(id="1", query="Where?", pools=pools, **more)
+    pools = (make.pool(*pool, ids=pool, stage="retrieved"), make.pool(*used, ids=used))
+    return make.record(**{"query": "Where?", "pools": pools} | more)
 
 
 async def run(

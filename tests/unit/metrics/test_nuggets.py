@@ -9,15 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragtrace.errors import ConfigError
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.nuggets import AssignedNugget
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.answer.nuggets import nugget_scores
-from ragtrace.metrics.eval_context import MetricOptions
+from ragtrace.judges import AssignedNugget, LLMJudge, OverlapJudge, ScriptedChat
+from ragtrace.metrics import MetricOptions, nugget_scores
 from ragtrace.model import Labels, MetricResult, RagRecord
+from tests import make
 from tests.unit.metrics import cases
-from tests.unit.metrics.cases import record
 
 SCRIPT = [
     {"nuggets": ["in Oslo", "since 2010"]},
@@ -36,7 +32,7 @@ def shown(chat: ScriptedChat, name: str = "nuggets_create") -> str:
 
 
 async def test_six_numbers_and_what_stands_behind_them() -> None:
-    results = await run(record("Oslo.", " "), ScriptedChat(SCRIPT))
+    results = await run(make.record("Oslo.", " "), ScriptedChat(SCRIPT))
     assert [results[name].value for name in NAMES] == [0.75, 1.0, 1.25 / 1.5]
     assert [results[f"{name}_strict"].value for name in NAMES] == [0.5, 1.0, 1.0 / 1.5]
     assert sum(result.llm_calls for result in results.values()) == 3
@@ -49,11 +45,11 @@ async def test_six_numbers_and_what_stands_behind_them() -> None:
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        (record("x", query=" "), "missing_input:query"),
-        (record("x", answer=""), "no_answer"),
-        (record(" "), "no_contexts"),
-        (record("x", outcome="partial"), "partial_run"),
-        (record("x", labels=Labels(grades={"p1": 2})), "no_contexts"),
+        (make.record("x", query=" "), "missing_input:query"),
+        (make.record("x", answer=""), "no_answer"),
+        (make.record(" "), "no_contexts"),
+        (make.record("x", outcome="partial"), "partial_run"),
+        (make.record("x", labels=Labels(grades={"p1": 2})), "no_contexts"),
     ],
 )
 async def test_without_input_nothing_is_asked(made: RagRecord, reason: str) -> None:
@@ -64,11 +60,12 @@ async def test_without_input_nothing_is_asked(made: RagRecord, reason: str) -> N
 
 
 async def test_no_nuggets_and_no_vital_ones() -> None:
-    none = await run(record("x"), ScriptedChat([{"nuggets": []}]))
+    none = await run(make.record("x"), ScriptedChat([{"nuggets": []}]))
     assert {(result.state, result.reason) for result in none.values()} == {("na", "no_claims")}
     okay = {"labels": [{"id": 1, "importance": "okay"}]}
     some = await run(
-        record("x"), ScriptedChat([{"nuggets": ["a"]}, okay, {"assignments": [{"id": 1, "support": "support"}]}])
+        make.record("x"),
+        ScriptedChat([{"nuggets": ["a"]}, okay, {"assignments": [{"id": 1, "support": "support"}]}]),
     )
     assert {name: some[name].value for name in NAMES} == dict(zip(NAMES, (1.0, None, 1.0), strict=True))
     assert some["nuggets_vital_strict"].reason == "no_claims"
@@ -87,7 +84,7 @@ async def test_contexts_that_are_related_by_the_records_labels(
     scale: Any, grades: dict[str, int], used: list[str]
 ) -> None:
     chat = ScriptedChat(SCRIPT)
-    results = await run(record("One.", "Two.", "Three.", labels=Labels(grades=grades, scale=scale)), chat)
+    results = await run(make.record("One.", "Two.", "Three.", labels=Labels(grades=grades, scale=scale)), chat)
     texts = {"p1": "One.", "p2": "Two.", "p3": "Three."}
     assert [key for key, text in texts.items() if text in shown(chat)] == used
     result = results["nuggets_all"]
@@ -98,13 +95,13 @@ async def test_contexts_that_are_related_by_the_records_labels(
 
 
 async def test_labels_of_other_passages_are_none() -> None:
-    results = await run(record("x", labels=Labels(grades={"else": 1})), ScriptedChat(SCRIPT))
+    results = await run(make.record("x", labels=Labels(grades={"else": 1})), ScriptedChat(SCRIPT))
     assert results["nuggets_all"].details["grades"] == "none"
     assert results["nuggets_all"].state == "ok"
 
 
 async def test_grades_that_are_none() -> None:
-    results = await run(record("x", labels=Labels(grades={"p1": 9})), ScriptedChat())
+    results = await run(make.record("x", labels=Labels(grades={"p1": 9})), ScriptedChat())
     assert {(result.state, result.reason) for result in results.values()} == {("error", "invalid_grade")}
 
 
@@ -112,25 +109,29 @@ async def test_the_judges_grades_when_asked_for() -> None:
     grades = {"grades": [{"id": 1, "grade": 0}, {"id": 2, "grade": 0}]}
     chat = ScriptedChat([grades])
     judge = LLMJudge(chat, scale="umbrela")
-    results = await run(record("x", "y"), chat, judge, nuggets_from_graded=True)
+    results = await run(make.record("x", "y"), chat, judge, nuggets_from_graded=True)
     assert results["nuggets_all"].reason == "no_contexts"
     assert results["nuggets_all"].judge is not None
     assert results["nuggets_all"].judge.label_scale == "umbrela_mapped"
     assert [call.schema_name for call in chat.prompts] == ["umbrela"]
     good = ScriptedChat([{"grades": [{"id": 1, "grade": 4}]}, *SCRIPT])
-    found = await run(record("x"), good, nuggets_from_graded=True)
+    found = await run(make.record("x"), good, nuggets_from_graded=True)
     assert found["nuggets_all"].details["grades"] == "judge"
     assert found["nuggets_all"].llm_calls == 4
-    assert found["nuggets_all"].version != (await run(record("x"), ScriptedChat(SCRIPT)))["nuggets_all"].version
+    assert (
+        found["nuggets_all"].version != (await run(make.record("x"), ScriptedChat(SCRIPT)))["nuggets_all"].version
+    )
 
 
 async def test_a_judge_without_prompts_cannot() -> None:
-    results = await run(record("x"), ScriptedChat(), OverlapJudge())
+    results = await run(make.record("x"), ScriptedChat(), OverlapJudge())
     assert {(result.state, result.reason) for result in results.values()} == {("na", "unsupported_by_judge")}
 
 
 async def test_a_failure_is_no_number_and_tells_what_it_took() -> None:
-    results = await run(record("x"), ScriptedChat([SCRIPT[0], SCRIPT[1], {"assignments": []}, {"assignments": []}]))
+    results = await run(
+        make.record("x"), ScriptedChat([SCRIPT[0], SCRIPT[1], {"assignments": []}, {"assignments": []}])
+    )
     assert {(result.state, result.reason) for result in results.values()} == {("error", "judge_incomplete")}
     assert results["nuggets_all"].llm_calls == 4
 

@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ragtrace.errors import ConfigError, JudgeTimeout
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.eval_context import EvalContext, MetricOptions
-from ragtrace.metrics.evaluate import evaluate, expected
-from ragtrace.metrics.registry import select
+from ragtrace.judges import LLMJudge, OverlapJudge, ScriptedChat
+from ragtrace.metrics import EvalContext, MetricOptions, evaluate, expected, select
+from tests import make
 from tests.unit.judges.records import data_of
 from tests.unit.metrics import cases
 
@@ -25,7 +22,7 @@ PARAGRAPH = "Length is no sign of quality"
 
 
 def record(*texts: str, **more: Any) -> RagRecord:
-    return cases.record(*texts, **{"reference": "It is in Oslo.", **more})
+    return make.record(*texts, **{"query": "Where?", "reference": "It is in Oslo.", **more})
 
 
 def graded(grade: Any, **more: Any) -> dict[str, Any]:

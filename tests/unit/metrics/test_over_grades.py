@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.judges.scales import from_umbrela
+from ragtrace.judges import LLMJudge, OverlapJudge, ScriptedChat, from_umbrela
+from ragtrace.metrics import SetParams, ra_nwg
 from ragtrace.metrics.ranking import rank
-from ragtrace.metrics.selection.ra_nwg import ra_nwg
-from ragtrace.metrics.selection.set_family import FROZEN, SetParams
-from ragtrace.model import Labels, Passage, Pool, RagRecord
+from ragtrace.metrics.selection.set_family import FROZEN
+from ragtrace.model import Labels, RagRecord
+from tests import make
 from tests.unit.metrics.cases import run
 
 ALL = (
@@ -32,8 +30,7 @@ ASKING = tuple(name for name in ALL if name != "ra_nwg")
 
 def stage(name, ids, texts=None):
     texts = texts or {}
-    passages = tuple(Passage(id=i, text=texts.get(i, f"text {i}"), rank=n) for n, i in enumerate(ids, start=1))
-    return Pool(stage=name, passages=passages)
+    return make.pool(*(texts.get(i, f"text {i}") for i in ids), ids=ids, stage=name)
 
 
 def record(pool="abcd", used="ab", labels=None, universe="gold", texts=None, **more):
@@ -131,7 +128,6 @@ async def test_a_judge_grades_the_pool_once_for_all_metrics() -> None:
     assert {result.label_scope for result in results.values()} == {"pool"}
     assert {result.judge.model for result in results.values()} == {"openai:scripted"}
     assert all(result.judge.prompt_hash and result.judge.label_scale == "direct5" for result in results.values())
-    assert all(result.details["batch_gate"] == "unverified" for result in results.values())
     assert sum(result.llm_calls for result in results.values()) == 1
 
 

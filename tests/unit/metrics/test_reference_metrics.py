@@ -10,16 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragtrace.errors import ConfigError
+from ragtrace.judges import LLMJudge, OverlapEmbedder, OverlapJudge, ScriptedChat
 from ragtrace.judges.llm.correctness import MAX_CLAIMS
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.offline.embedder import OverlapEmbedder
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.eval_context import EvalContext, MetricOptions
-from ragtrace.metrics.evaluate import evaluate, expected
-from ragtrace.metrics.reference.factual_correctness import f_beta
-from ragtrace.metrics.reference.noise_sensitivity import incorrect_claims
-from ragtrace.metrics.registry import select
+from ragtrace.metrics import EvalContext, MetricOptions, evaluate, expected, f_beta, incorrect_claims, select
+from tests import make
 from tests.unit.judges.records import data_of as data
 from tests.unit.metrics import cases
 
@@ -39,7 +33,7 @@ BOTH = ["noise_sensitivity", "factual_correctness"]
 
 
 def record(*texts: str, **more: Any) -> RagRecord:
-    return cases.record(*texts, **{"answer": "In Oslo since 2010.", "reference": "It is in Oslo.", **more})
+    return make.record(*texts, **{"answer": "In Oslo since 2010.", "reference": "It is in Oslo.", **more})
 
 
 async def run(names, made, chat, **options):

@@ -12,10 +12,7 @@ import pytest
 
 import ragtrace
 from ragtrace.errors import ConfigError
-from ragtrace.metrics import registry
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
+from ragtrace.metrics import EvalContext, MetricSpec, Output, evaluate, registry
 from ragtrace.model import ERROR_REASONS, NA_REASONS, MetricResult, RagRecord
 from ragtrace.settings import Settings
 
@@ -149,7 +146,7 @@ def test_an_installed_metric_is_found_by_name(tmp_path) -> None:
     )
     script = """
     from ragtrace.errors import ConfigError
-    from ragtrace.metrics.registry import select
+    from ragtrace.metrics import select
     print(select(["theirs"])[0].spec.name)
     try:
         select(["broken"])
@@ -169,7 +166,7 @@ def test_an_installed_metric_is_found_by_name(tmp_path) -> None:
 
 def test_a_chosen_metric_loads_no_other() -> None:
     script = (
-        "import sys\nfrom ragtrace.metrics.registry import select\nselect(['mrr'])\n"
+        "import sys\nfrom ragtrace.metrics import select\nselect(['mrr'])\n"
         "print('ragtrace.metrics.answer.citations' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -9,15 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragtrace.metrics.selection.set_family import (
-    QUANTITIES,
-    SetParams,
-    SetScores,
-    best_gain,
-    set_bounds,
-    set_scores,
-    weights_of,
-)
+from ragtrace.metrics import QUANTITIES, SetParams, SetScores, best_gain, set_bounds, set_scores, weights_of
 
 PARAMS = st.builds(
     SetParams,

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from ragtrace.errors import InputError
 from ragtrace.model import (
+    SCHEMA,
+    SCHEMA_ID,
     AnswerPart,
     Feedback,
     JudgeInfo,
@@ -25,9 +27,10 @@ from ragtrace.model import (
     RagRecord,
     Usage,
     content_id,
+    record_from_json,
+    record_to_json,
+    score_to_json,
 )
-from ragtrace.model.codec import SCHEMA_ID, record_from_json, record_to_json, score_to_json
-from ragtrace.model.schema import SCHEMA
 
 WORDS = st.text(max_size=12)
 NAMES = st.text(min_size=1, max_size=8)
@@ -92,7 +95,7 @@ RECORDS = st.builds(
     reference=st.none() | WORDS,
     labels=st.none() | LABELS,
     k=st.none() | COUNTS,
-    usage=st.none() | st.builds(Usage, **dict.fromkeys(Usage.__dataclass_fields__, st.none() | COUNTS)),
+    usage=st.none() | st.builds(Usage, **dict.fromkeys(Usage.__struct_fields__, st.none() | COUNTS)),
     feedback=st.lists(
         st.builds(Feedback, value=st.floats(0, 1), comment=st.none() | WORDS, source=NAMES), max_size=2
     ).map(tuple),
@@ -120,7 +123,7 @@ def test_the_schema_names_every_field_that_is_written(record: RagRecord) -> None
 
 
 def test_the_schema_describes_every_field_and_carries_its_version() -> None:
-    assert SCHEMA["$id"] == SCHEMA_ID == SCHEMA["properties"]["schema"]["const"]
+    assert [SCHEMA["$id"]] == [SCHEMA_ID] == SCHEMA["properties"]["schema"]["enum"]
     assert SCHEMA["title"]
     assert all(len(field["description"]) > 5 for field in SCHEMA["properties"].values())
 
@@ -191,21 +194,28 @@ def test_an_unknown_head_probability_stays_unknown() -> None:
         ({"schema": "ragtrace.record/2"}, "schema 'ragtrace.record/2' is not 'ragtrace.record/1'"),
         ({"id": True}, "field 'id'"),
         ({"id": math.inf}, "field 'id'"),
-        ({"query": 3}, "field 'query' must be a text, got a number"),
-        ({"answer": ["x"]}, "field 'answer' must be a text, got a list"),
-        ({"contexts": "x"}, "field 'contexts' must be a list, got a text"),
-        ({"contexts": [None]}, "item 1 of 'contexts' must be a text or an object, got null"),
-        ({"pool": ["a", {"text": 3}]}, "item 2 of 'pool': 'text' must be a text"),
-        ({"contexts": [{"text": "a", "score": "high"}]}, "field 'score' must be a number, got a text"),
-        ({"contexts": [{"text": "a", "score": 10**400}]}, "field 'score' is too large"),
-        ({"labels": ["a"]}, "field 'labels' must be an object"),
-        ({"labels": {"a": "good"}}, "the grade of 'a' in 'labels' must be a whole number 1 to 5, got 'good'"),
-        ({"labels": {"a": True}}, "the grade of 'a'"),
-        ({"labels": {"grades": {}, "universe": "all"}}, "field 'universe' must be one of gold"),
-        ({"labels": {"grades": {}, "strata": [4]}}, "an item of 'strata' must be an object"),
+        ({"query": 3}, "field 'query': expected `str | null`, got `int`"),
+        ({"answer": ["x"]}, "field 'answer': expected `str | null`, got `array`"),
+        ({"contexts": "x"}, "field 'contexts': expected `array | null`, got `str`"),
+        ({"contexts": [None]}, "field 'contexts[0]': expected `str | object`, got `null`"),
+        ({"pool": ["a", {"text": 3}]}, "field 'pool[1].text': expected `str | null`, got `int`"),
+        (
+            {"contexts": [{"text": "a", "score": "high"}]},
+            "field 'contexts[0].score': expected `float | null`, got `str`",
+        ),
+        ({"contexts": [{"text": "a", "score": 10**400}]}, "field 'contexts[0].score': number out of range"),
+        ({"labels": ["a"]}, "field 'labels': expected `object | null`, got `array`"),
+        ({"labels": {"a": "good"}}, "field 'labels.a': expected `int`, got `str`"),
+        ({"labels": {"b": 4, "a": True}}, "field 'labels.a': expected `int`, got `bool`"),
+        ({"labels": {"grades": {"a": 4.0}}}, "field 'labels.grades.a': expected `int`, got `float`"),
+        (
+            {"labels": {"grades": {}, "universe": "all"}},
+            "field 'labels.universe': expected one of gold, cache, pool",
+        ),
+        ({"labels": {"grades": {}, "strata": [4]}}, "field 'labels.strata[0]': expected `object`, got `int`"),
         (
             {"labels": {"grades": {}, "strata": [{"size": 2, "labelled": 3, "counts": {}}]}},
-            "counts <= labelled <= size",
+            "field 'labels.strata[0]': a stratum of 2 with 3 graded cannot have {}: counts <= labelled <= size",
         ),
         (
             {"labels": {"grades": {}, "strata": [{"size": 2, "labelled": 1, "counts": {"6": 1}}]}},
@@ -213,27 +223,24 @@ def test_an_unknown_head_probability_stays_unknown() -> None:
         ),
         (
             {"labels": {"grades": {}, "strata": [{"size": 2, "labelled": 1, "counts": {"5": 0.5}}]}},
-            "field '5' must be a whole number",
+            "field 'labels.strata[0].counts.5': expected `int | null`, got `float`",
         ),
         ({"labels": {"grades": {}, "strata": [{"size": 9, "labelled": 0, "counts": {}}]}}, "at least one"),
-        ({"labels": {"grades": {}, "query": 4}}, "field 'query' must be a text"),
-        ({"history": [4]}, "a turn of 'history'"),
-        ({"answer_parts": [4]}, "a part of 'answer_parts'"),
-        ({"feedback": [{"value": 7}]}, "the value of 'feedback' must lie between 0 and 1, got 7.0"),
-        ({"k": 2.5}, "field 'k' must be a whole number, got 2.5"),
-        ({"outcome": "lost"}, "field 'outcome' must be one of answered"),
-        ({"lossy": 3}, "field 'lossy' must be an object, got a number"),
+        ({"labels": {"grades": {}, "query": 4}}, "field 'labels.query': expected `str | null`, got `int`"),
+        ({"history": [4]}, "field 'history[0]': expected `str | object`, got `int`"),
+        ({"answer_parts": [4]}, "field 'answer_parts[0]': expected `str | object`, got `int`"),
+        ({"feedback": [{"value": 7}]}, "field 'feedback[0].value': expected `float` <= 1.0"),
+        ({"k": 2.5}, "field 'k': expected `int | null`, got `float`"),
+        (
+            {"outcome": "lost"},
+            "field 'outcome': expected one of answered, partial, cancelled, interrupted, error, got 'lost'",
+        ),
+        ({"lossy": 3}, "field 'lossy': expected `object | null`, got `int`"),
     ],
 )
 def test_a_wrong_field_is_named(line: Any, said: str) -> None:
     with pytest.raises(InputError, match=re.escape(said)):
         record_from_json(line, fallback_id="1")
-
-
-def test_a_passage_score_that_is_not_finite_is_left_out() -> None:
-    pool = Pool(stage="used", passages=(Passage(id="a", text="t", rank=1, score=math.nan),))
-    written = record_to_json(RagRecord(id="1", pools=(pool,)))
-    assert written["contexts"] == [{"id": "a", "text": "t"}]
 
 
 def test_a_result_carries_all_that_its_number_rests_on() -> None:
@@ -310,15 +317,6 @@ def test_records_of_ragas_and_deepeval_are_read_under_their_names(line: dict[str
     assert (record.query, record.answer, record.reference) == ("Where?", "Oslo.", "In Oslo.")
     assert [passage.text for passage in record.contexts] == ["It is in Oslo."]
     assert record.is_answer_given
-
-
-def test_an_error_in_a_field_of_another_tool_names_that_field() -> None:
-    with pytest.raises(InputError, match="field 'user_input' must be a text, got a list"):
-        record_from_json({"user_input": [{"content": "Where?", "type": "human"}]}, fallback_id="1")
-    with pytest.raises(
-        InputError, match="item 1 of 'retrieved_contexts' must be a text or an object, got a number"
-    ):
-        record_from_json({"retrieved_contexts": [3]}, fallback_id="1")
 
 
 def test_the_schema_describes_the_names_of_other_tools() -> None:

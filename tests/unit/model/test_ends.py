@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ragtrace.model import ENDS, LOST, SERVED, is_drawn
-from ragtrace_dashboards.boards import boards
-from ragtrace_dashboards.config import Config
+from ragtrace_dashboards import Config, boards
 
 
 def test_every_end_was_drawn_or_not():

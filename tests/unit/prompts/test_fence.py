@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragtrace.prompts.fence import cleaned, fenced, new_key
+from ragtrace.prompts import cleaned, fenced, new_key
 
 KEY = "0123456789abcdef0123456789ABCDEF"  # not digits alone: case must not matter
 MARKS = [

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ragtrace.errors import ConfigError
-from ragtrace.prompts.loader import PROMPT_IDS, load
+from ragtrace.prompts import PROMPT_IDS, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,7 @@ import sqlite3
 
 import pytest
 
-from ragtrace.queues import MemoryQueue
-from ragtrace.queues.sqlite import UNIT_BYTES, SqliteQueue
+from ragtrace.queues import UNIT_BYTES, MemoryQueue, SqliteQueue
 from ragtrace.testing.queue import unit_of as unit
 
 

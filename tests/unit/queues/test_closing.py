@@ -8,8 +8,7 @@ import threading
 import pytest
 
 from ragtrace.capture import internal_errors
-from ragtrace.queues.spool import Spool
-from ragtrace.queues.sqlite import SqliteQueue
+from ragtrace.queues import Spool, SqliteQueue
 from ragtrace.testing.queue import unit_of as unit
 
 SITE = "ragtrace.queues.sqlite.lease"

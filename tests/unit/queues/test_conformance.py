@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragtrace.queues import MemoryQueue
-from ragtrace.queues.sqlite import SqliteQueue
+from ragtrace.queues import MemoryQueue, SqliteQueue
 from ragtrace.testing import queue as suite
 from tests.unit.queues.conftest import HandClock
 

@@ -9,10 +9,8 @@ from contextlib import closing
 
 import pytest
 
-from ragtrace.capture.guard import internal_errors
-from ragtrace.queues.payload import MOST_BYTES
-from ragtrace.queues.spool import Spool
-from ragtrace.queues.sqlite import SqliteQueue
+from ragtrace.capture import internal_errors
+from ragtrace.queues import MOST_BYTES, Spool, SqliteQueue
 from ragtrace.testing.queue import Ends
 from ragtrace.testing.queue import names_of as names
 from ragtrace.testing.queue import unit_of as unit

@@ -7,9 +7,8 @@ import threading
 
 import pytest
 
-from ragtrace.queues import MemoryQueue
-from ragtrace.queues.memory import MemoryQueue as Buffer
-from ragtrace.queues.sqlite import SqliteQueue
+from ragtrace.queues import MemoryQueue, SqliteQueue
+from ragtrace.queues import MemoryQueue as Buffer
 from ragtrace.testing.queue import Ends
 from ragtrace.testing.queue import names_of as names
 from ragtrace.testing.queue import unit_of as unit

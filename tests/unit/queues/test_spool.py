@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ragtrace import sqlite_file
 from ragtrace.errors import QueueError
-from ragtrace.queues.spool import Entry, Spool
+from ragtrace.queues import Entry, Spool
 from tests.unit.queues.conftest import HandClock
 
 

@@ -10,9 +10,7 @@ import pytest
 
 from ragtrace.capture import Limits, Recorder, internal_errors
 from ragtrace.model import Labels, Message
-from ragtrace.queues import MemoryQueue, Unit
-from ragtrace.queues.payload import MOST_BYTES, from_bytes, to_bytes
-from ragtrace.queues.sqlite import SqliteQueue
+from ragtrace.queues import MOST_BYTES, MemoryQueue, SqliteQueue, Unit, from_bytes, to_bytes
 from tests.kept import Keeper
 
 SCRIPTS = {

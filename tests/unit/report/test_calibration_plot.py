@@ -5,14 +5,19 @@ from __future__ import annotations
 import random
 import struct
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ragtrace.errors import ConfigError, MissingExtra
-from ragtrace.metrics.base import Output
-from ragtrace.report.calibration_plot import check_plot, draw
-from ragtrace.scoring.offline.calibration import Calibration, Rated, calibrate
-from ragtrace.scoring.offline.human_labels import FORM_OF, Form
+from ragtrace.metrics import Output
+from ragtrace.model import SeriesKey
+from ragtrace.report import check_plot
+from ragtrace.report.calibration_plot import draw
+from ragtrace.scoring import FORM_OF, Calibration, Rated, calibrate
+
+if TYPE_CHECKING:
+    from ragtrace.scoring.offline.human_labels import Form
 
 pytest.importorskip("matplotlib")
 
@@ -26,7 +31,13 @@ def report(
     for _ in range(n):
         label = rng.choice([0.0, 1.0]) if form == "0/1" else rng.uniform(scale.low, scale.high)
         share = 0.5 if is_flat else min(1.0, max(0.0, rng.gauss(0.2 + 0.5 * (label >= scale.high_from), 0.2)))
-        rows.append(Rated(ratings=(label,), value=low + share * (high - low), maker="judge 1"))
+        rows.append(
+            Rated(
+                ratings=(label,),
+                value=low + share * (high - low),
+                key=SeriesKey("faithfulness", judge="judge", version="1"),
+            )
+        )
     output = Output(name="faithfulness", low=low, high=high)
     return calibrate(rows, output=output, form=scale, threshold=low + 0.8 * (high - low))
 

@@ -10,8 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from ragtrace.report.comparison_plot import draw
-from ragtrace.scoring.offline.comparison import ComparedFile, compare
-from ragtrace.scoring.offline.scored_row import scored_row
+from ragtrace.scoring import ComparedFile, compare, scored_row
 
 if TYPE_CHECKING:
     from pathlib import Path

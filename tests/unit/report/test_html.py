@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragtrace.cli.main import main
-from ragtrace.views.source import Views
+from ragtrace.cli import main
+from ragtrace.views import Views
 from tests.ui.pages import read_page
 from tests.ui.scored import incident, scored_line, write_lines
 
 pytest.importorskip("jinja2", reason="the extra ui is not installed")
 
-from ragtrace.report.html import report_html
+from ragtrace.report import report_html
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,18 +6,14 @@ from collections import Counter
 
 import pytest
 
-from ragtrace.model import RagRecord
 from ragtrace.sampling import Load, Pressure, Rates, Rule, Sampler
+from tests import make
 
 METRICS = ("faithfulness", "nuggets")
 
 
-def record(number=0, **facts):
-    return RagRecord(id=str(number), trace_id=f"{number:032x}", **facts)
-
-
 def decided(sampler, n=1_000, **facts):
-    draws = [sampler.decide(record(number, **facts), METRICS) for number in range(n)]
+    draws = [sampler.decide(make.record(n=number, **facts), METRICS) for number in range(n)]
     return Counter((draw.decision, draw.reason, draw.probability) for draw in draws)
 
 
@@ -25,7 +21,7 @@ def test_a_rule_of_rate_0_scores_nothing_and_the_others_go_on():
     rates = Rates(rate=1.0, metrics={"nuggets": 0.5}, rules=(Rule(rate=0.0, workflow="healthcheck"),))
     sampler = Sampler(rates)
     assert decided(sampler, workflow="healthcheck") == {("none", "not_sampled", 0.0): 1_000}
-    assert sampler.decide(record(workflow="healthcheck", outcome="error"), METRICS).decision == "none"
+    assert sampler.decide(make.record(workflow="healthcheck", outcome="error"), METRICS).decision == "none"
     assert decided(sampler, workflow="shop") == {("random", None, 1.0): 1_000}
 
 
@@ -37,7 +33,7 @@ def test_a_rule_of_rate_0_of_a_rate_of_0():
 @pytest.mark.parametrize(("rate", "own", "expected"), [(0.5, 0.2, 0.4), (0.25, 0.1, 0.1), (1.0, 0.8, 1.0)])
 def test_a_rule_scales_the_rates_of_metrics_alike(rate, own, expected):
     rates = Rates(rate=0.25, metrics={"nuggets": own}, rules=(Rule(rate=rate, workflow="a"),))
-    found = [Sampler(rates).decide(record(number, workflow="a"), METRICS).rates for number in range(500)]
+    found = [Sampler(rates).decide(make.record(n=number, workflow="a"), METRICS).rates for number in range(500)]
     assert {one["nuggets"] for one in found if "nuggets" in one} == {expected}
     assert {one["faithfulness"] for one in found if "faithfulness" in one} == {rate}
 
@@ -80,19 +76,19 @@ NO_ROOM = Load(size=2_048, capacity=2_048, served=0)
 )
 def test_what_cannot_be_drawn_is_told_for_each_metric_that_was_wanted(load, reason, cause):
     sampler = Sampler(Rates(rate=1.0, metrics={"nuggets": 0.0}), pressure=held(load))
-    draw = sampler.decide(record(), METRICS, seen=0.25)
+    draw = sampler.decide(make.record(), METRICS, seen=0.25)
     assert (draw.decision, draw.reason) == ("dropped", reason)
     assert (dict(draw.undrawn), draw.undrawn_for) == ({"faithfulness": 0.25}, cause)
 
 
 def test_a_forced_run_is_undrawn_in_the_random_stratum_all_the_same():
-    draw = Sampler(Rates(rate=1.0), pressure=held(NO_MONEY)).decide(record(outcome="error"), METRICS)
+    draw = Sampler(Rates(rate=1.0), pressure=held(NO_MONEY)).decide(make.record(outcome="error"), METRICS)
     assert (draw.decision, set(draw.undrawn)) == ("forced", set(METRICS))
 
 
 def test_what_is_drawn_or_left_to_chance_is_stood_for_by_weights():
     sampler = Sampler(Rates(rate=0.5), pressure=held(Load(size=0, capacity=2_048, served=10**6, affordable=50.0)))
-    draws = [sampler.decide(record(number), METRICS) for number in range(400)]
+    draws = [sampler.decide(make.record(n=number), METRICS) for number in range(400)]
     assert {draw.decision for draw in draws} == {"random", "none"}
     (probability,) = {draw.probability for draw in draws}
     assert probability == pytest.approx(0.5 * 50 / 1_000, rel=0.02)

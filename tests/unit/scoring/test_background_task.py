@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ragtrace.scoring.background_task import BackgroundTask
+from ragtrace.scoring import BackgroundTask
 
 
 class Clock:

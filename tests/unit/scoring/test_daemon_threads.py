@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from ragtrace.scoring.daemon_threads import DaemonThreads
+from ragtrace.scoring import DaemonThreads
 
 
 def test_calls_are_made_side_by_side_in_daemon_threads_up_to_the_bound():

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.offline.embedder import OverlapEmbedder
-from ragtrace.metrics.eval_context import MetricOptions
-from ragtrace.metrics.registry import select
-from ragtrace.model import JudgeInfo, MetricResult, Score, ScoreKey
-from ragtrace.queues.base import MAX_ATTEMPTS
-from ragtrace.scoring import Scorer
-from ragtrace.scoring.scorer import verdict_of
+from ragtrace.judges import LLMJudge, OverlapEmbedder, ScriptedChat
+from ragtrace.metrics import MetricOptions, select
+from ragtrace.model import JudgeInfo, Score
+from ragtrace.queues import MAX_ATTEMPTS
+from ragtrace.scoring import Scorer, verdict_of
+from tests import make
 
 JUDGE = LLMJudge(ScriptedChat(always={}))
 
@@ -20,14 +17,8 @@ JUDGE = LLMJudge(ScriptedChat(always={}))
 def score(model: str | None, said: str | None) -> Score:
     """Make a score: None is a value, ``na:...`` has no number by right, anything else is an error."""
     state = "ok" if said is None else "na" if said.startswith("na:") else "error"
-    result = MetricResult(
-        name="m",
-        state=state,
-        reason=said and said.removeprefix("na:"),
-        value=1.0 if said is None else None,
-        judge=JudgeInfo(model=model) if model else None,
-    )
-    return Score(key=ScoreKey(trace_id="t", span_id="s", metric="m", version=""), result=result)
+    judge = JudgeInfo(model=model) if model else None
+    return make.score(metric="m", value=1.0, state=state, reason=said and said.removeprefix("na:"), judge=judge)
 
 
 def deciding(*scores: Score) -> list[Score]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.eval_context import MetricOptions
-from ragtrace.metrics.registry import select
-from ragtrace.model import Passage, Pool, RagRecord
-from ragtrace.queues.base import Unit
-from ragtrace.scoring.scorer import Scorer
+from ragtrace.judges import OverlapJudge
+from ragtrace.metrics import MetricOptions, select
+from ragtrace.queues import Unit
+from ragtrace.scoring import Scorer
+from tests import make
 
 
 def unit():
-    pool = Pool(stage="retrieved", passages=(Passage(id="a", text="It is in Oslo.", rank=1),))
-    return Unit(record=RagRecord(id="1", query="Where is the lab?", answer="In Oslo [1].", pools=(pool,)))
+    return Unit(
+        record=make.record("It is in Oslo.", stage="retrieved", query="Where is the lab?", answer="In Oslo [1].")
+    )
 
 
 @pytest.mark.parametrize(("state", "reason"), [("skipped", "queue_full"), ("error", "judge_unavailable")])

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ragtrace.capture.guard import internal_errors
+from ragtrace.capture import internal_errors
 from ragtrace.model import RagRecord
-from ragtrace.queues import Job, MemoryQueue, Unit
-from ragtrace.queues.sqlite import SqliteQueue
+from ragtrace.queues import Job, MemoryQueue, SqliteQueue, Unit
 from ragtrace.scoring import Ledger, Outcome, Worker
 from ragtrace.scoring.worker import FAILED_S
-from ragtrace.stores import sqlite
-from ragtrace.stores.sqlite import SqliteStore
-from tests.scored import numbered, score_of
+from ragtrace.stores import SqliteStore, sqlite
+from tests import make
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -185,7 +183,7 @@ def test_scores_are_written_before_their_job_has_its_end(tmp_path: Path, *, is_s
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStore]:
     monkeypatch.setattr(sqlite, "BUSY_S", 0.02)
-    store = SqliteStore(tmp_path / "store")
+    store = make.store(tmp_path / "store")
     yield store
     store.close()
 
@@ -203,8 +201,8 @@ def scoring_into(store: SqliteStore, handled: list[str], published: list[str]) -
     async def handle(job: Job) -> Outcome:
         name = job.unit.record.id
         handled.append(name)
-        record = numbered(trace_id=name)
-        scores = [score_of(record, at=1e9)]
+        record = make.record(trace_id=name)
+        scores = [make.score(record, at=1e9)]
         return Outcome(write=lambda: store.emit(record, scores), then=lambda: published.append(name))
 
     return handle
@@ -270,15 +268,15 @@ def test_nothing_blocks_while_its_loop_runs(tmp_path: Path, *, is_shared: bool) 
     blockbuster = pytest.importorskip("blockbuster")
     ledger, ticked, looked = Ledger(), threading.Event(), threading.Event()
     queue = SqliteQueue(tmp_path / "spool", ended=ledger.end) if is_shared else MemoryQueue(ended=ledger.end)
-    store, before = SqliteStore(tmp_path / "store"), internal_errors()
+    store, before = make.store(tmp_path / "store"), internal_errors()
 
     async def handle(job: Job) -> Outcome:
         await asyncio.sleep(0)
-        record = numbered(trace_id=job.unit.record.id)
-        write, published = store.writer([score_of(record, at=1e9)], record), lambda: list(store.rows())
+        record = make.record(trace_id=job.unit.record.id)
+        write, published = store.writer([make.score(record, at=1e9)], record), lambda: list(store.rows())
         if is_shared:
             return Outcome(also=write, then=published)
-        return Outcome(write=lambda: store.emit(record, [score_of(record, at=1e9)]), then=published)
+        return Outcome(write=lambda: store.emit(record, [make.score(record, at=1e9)]), then=published)
 
     def looks() -> None:
         store.leftovers()

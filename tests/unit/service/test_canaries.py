@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ragtrace.service.canaries import build_canaries, canary_period_s
+from ragtrace.service import build_canaries, canary_period_s
 from ragtrace.settings import Settings
-from tests.unit.judges.openai.judge_server import Answer, completion
+from tests.guards.judge_server import Answer, completion
 
 AUDIT = {
     "attempted": True,

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 from opentelemetry.metrics import NoOpMeter
 
-from ragtrace.metrics.registry import select
-from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
-from ragtrace.service.means.combined import CombinedMeans
-from ragtrace.telemetry.metrics.instruments import Instruments
+from ragtrace.metrics import select
+from ragtrace.model import JudgeInfo, RagRecord, Score
+from ragtrace.service import CombinedMeans
+from ragtrace.telemetry import Instruments
+from tests import make
 
 if TYPE_CHECKING:
-    from ragtrace.model.score import Stratum
+    from ragtrace.model import Stratum
 
 WINDOW_S = 100.0
 OUTPUTS = {output.name: output for metric in select(["faithfulness"]) for output in metric.spec.outputs}
@@ -53,16 +54,9 @@ class Means:
 
 
 def score(judge: str, value: float | None, weight: float | None = 2.0, stratum: Stratum = "random") -> Score:
-    result = MetricResult(
-        name="faithfulness",
-        state="error" if value is None else "ok",
-        value=value,
-        reason="judge_timeout" if value is None else None,
-        judge=JudgeInfo(model=judge),
-        version=judge[:4],
-    )
-    key = ScoreKey(trace_id="a" * 32, span_id="s", metric="faithfulness", version=result.version)
-    return Score(key=key, result=result, weight=weight, stratum=stratum)
+    said = {} if value is not None else {"state": "error", "reason": "judge_timeout"}
+    drawn = {"weight": weight, "stratum": stratum}
+    return make.score(value=value, judge=JudgeInfo(model=judge), version=judge[:4], **said, **drawn)
 
 
 def filled(pairs: int = 20, value: float = 0.5) -> Means:

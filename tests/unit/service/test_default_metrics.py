@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ragtrace.capture import Recorder
-from ragtrace.cli.main import main
+from ragtrace.cli import main
+from ragtrace.service import build_scorer, left_out_text
 from ragtrace.service.build import build
-from ragtrace.service.judges import build_scorer, left_out_text
 from ragtrace.settings import DEFAULT_METRICS, Settings
 
 if TYPE_CHECKING:

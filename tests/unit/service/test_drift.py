@@ -13,17 +13,14 @@ import pytest
 import ragtrace
 from ragtrace import semconv
 from ragtrace.capture import internal_errors
-from ragtrace.metrics.base import Output
-from ragtrace.metrics.registry import all_metrics
-from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
+from ragtrace.metrics import Output, all_metrics
+from ragtrace.model import JudgeInfo, RagRecord, SeriesKey
 from ragtrace.queues import Unit
-from ragtrace.service import current
+from ragtrace.service import DriftMonitor, current
 from ragtrace.service import drift as module
-from ragtrace.service.drift import DriftMonitor
-from ragtrace.stats.clusters import OpenClusters
-from ragtrace.stats.drift import Baseline, EDetector
-from ragtrace.stores.baselines import FrozenBaseline
-from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.stats import Baseline, EDetector, OpenClusters
+from ragtrace.stores import FrozenBaseline
+from tests import make
 
 UP = Output(name="faithfulness", threshold=0.8)
 DOWN = Output(name="incorrect_rate", threshold=0.2, direction="down")
@@ -65,18 +62,26 @@ def score(
     judge=JUDGE,
     universe=None,
 ):
-    key = ScoreKey(trace_id="t", span_id="s", metric=metric, version=version)
-    result = MetricResult(
-        name=metric, state="ok", value=value, version=version, k=k, judge=judge, label_scope=universe
+    return make.score(
+        metric=metric,
+        value=value,
+        version=version,
+        k=k,
+        judge=judge,
+        label_scope=universe,
+        stratum=stratum,
+        weight=weight,
+        at=at,
     )
-    return Score(key=key, result=result, stratum=stratum, weight=weight, scored_at=at)
 
 
-def frozen(mean=0.9, *, metric="faithfulness", version="v", k=None, at=1.0, n=500, n_eff=None, **more):
-    return FrozenBaseline(
-        metric=metric, workflow="rag", version=version, k=k, frozen_at=at,
-        baseline=Baseline(mean=mean, sd=0.15, n=n, n_eff=n_eff), **more,
-    )  # fmt: skip
+def frozen(mean=0.9, *, metric="faithfulness", version="v", at=1.0, n=500, n_eff=None, **more):
+    key = SeriesKey(metric, "rag", version=version, **more)
+    return FrozenBaseline(key=key, frozen_at=at, baseline=Baseline(mean=mean, sd=0.15, n=n, n_eff=n_eff))
+
+
+def judge_version(state):
+    return state.attributes.get(semconv.JUDGE_VERSION)
 
 
 def fed(monitor, values, *, start=0.0, every=HOUR, **given):
@@ -91,7 +96,7 @@ def good(n, seed=1):
 
 
 def of(monitor, metric="faithfulness"):
-    [found] = [it for it in monitor.states() if it.metric == metric]
+    [found] = [it for it in monitor.states() if it.key.metric == metric]
     return found
 
 
@@ -241,7 +246,7 @@ def test_a_repeated_question_counts_for_a_series_that_the_first_run_gave_nothing
     monitor.observe([score(0.2, at=0.0, **first)], "rag", asked)
     monitor.observe([score(0.9, at=60.0)], "rag", asked)
     monitor.observe([score(0.9, at=120.0)], "rag", asked)
-    assert (of(monitor).judge_version, of(monitor).seen) == ("v", 1)
+    assert (judge_version(of(monitor)), of(monitor).seen) == ("v", 1)
 
 
 @pytest.mark.slow
@@ -311,7 +316,7 @@ def test_scores_by_other_labels_are_series_of_their_own():
     assert told == {("1-5", "pool"): 0.3, ("0-3", "gold"): 0.7, ("1-5", "gold"): 0.5}
     assert len(monitor.states()) == 3
     fed(monitor, [0.5], judge=JUDGE)
-    [bare] = [it for it in monitor.states() if it.label_scale is None]
+    [bare] = [it for it in monitor.states() if it.key.label_scale is None]
     assert not {"ragtrace.label_scale", "ragtrace.universe"} & set(bare.attributes)
 
 
@@ -351,7 +356,7 @@ def test_a_frozen_baseline_is_of_one_label_scale_and_universe():
     monitor.refresh()
     fed(monitor, [0.4] * 60, judge=judge, universe="pool")
     fed(monitor, [0.4] * 60, judge=judge, universe="gold")
-    told = {(it.universe, it.baseline_n_eff, it.state) for it in monitor.states()}
+    told = {(it.key.universe, it.baseline_n_eff, it.state) for it in monitor.states()}
     assert told == {("pool", 103.0, "ok"), ("gold", None, "learning"), (None, 500.0, "ok")}
 
 
@@ -397,13 +402,13 @@ def test_each_k_is_told_and_of_its_versions_the_one_begun_last():
     monitor.refresh()
     fed(monitor, good(20), k=3)
     fed(monitor, [x - 0.3 for x in good(20)], k=5)
-    told = {it.k: (it.judge_version, round(it.baseline_mean, 1)) for it in monitor.states()}
+    told = {it.key.k: (judge_version(it), round(it.baseline_mean, 1)) for it in monitor.states()}
     assert told == {3: ("v", 0.9), 5: ("v", 0.6)}
     fed(monitor, [0.5], k=5, version="new")
-    assert {it.k: (it.judge_version, it.baseline_mean is None) for it in monitor.states()} == {
+    assert {it.key.k: (judge_version(it), it.baseline_mean is None) for it in monitor.states()} == {
         3: ("v", False), 5: ("new", True),
     }  # fmt: skip
-    [one] = [it for it in monitor.states() if it.k == 3]
+    [one] = [it for it in monitor.states() if it.key.k == 3]
     assert one.attributes == {
         "gen_ai.evaluation.name": "faithfulness", "gen_ai.workflow.name": "rag", "ragtrace.judge.version": "v",
         "ragtrace.k": 3, "ragtrace.detector": "e_detector",
@@ -414,12 +419,11 @@ def test_readings_are_labelled_as_the_scores_are(clock):
     """Alerts join the two: scores that no judge gave have no version, and frozen baselines of them neither."""
     monitor = DriftMonitor(OUTPUTS, baseline=10, frozen=lambda: [frozen(0.9)])
     monitor.refresh()
-    assert of(monitor).judge_version == "v"
+    assert judge_version(of(monitor)) == "v"
     fed(monitor, [0.9], judge=None)
-    assert of(monitor).judge_version is None
     assert "ragtrace.judge.version" not in of(monitor).attributes
     fed(monitor, [0.9], version="", judge=JudgeInfo(model="small", prompt_hash="cafe"))
-    assert of(monitor).judge_version == "cafe"
+    assert judge_version(of(monitor)) == "cafe"
 
 
 def test_only_a_frozen_baseline_tells_when_it_was_frozen(clock):
@@ -455,7 +459,7 @@ def test_a_store_that_cannot_be_read_leaves_what_is_there(clock):
 def test_a_service_reads_its_store_s_baselines_at_its_start_and_again_while_it_runs(tmp_path, monkeypatch):
     path, site = tmp_path / "store", "ragtrace.service.service.Service.refresh_baselines"
     before = internal_errors().get(site, 0)
-    store = SqliteStore(path)
+    store = make.store(path)
     store.freeze([frozen(0.91, n=321)])
     monkeypatch.setattr(module, "REFRESH_S", 0.05)
     ragtrace.configure(store=str(path), sample_rate=1.0, metrics=("faithfulness",))
@@ -483,7 +487,7 @@ def test_detectors_name_a_workflow_as_the_scores_do():
             service.handler.publish(
                 Unit(record=record, decision="random", probability=1.0), [score(0.9)], time.time_ns()
             )
-        named = {it.workflow for it in service.drift.states()}
+        named = {it.key.workflow for it in service.drift.states()}
         assert len(named) == 101
         assert {"w" * 128, "workflow 98", "other"} < named
     finally:
@@ -492,7 +496,7 @@ def test_detectors_name_a_workflow_as_the_scores_do():
 
 def test_an_application_that_hands_its_units_on_watches_nothing(tmp_path):
     path = tmp_path / "store"
-    store = SqliteStore(path)
+    store = make.store(path)
     store.freeze([frozen(0.91)])
     store.close()
     ragtrace.configure(store=str(path), spool=str(path), scorer="worker", metrics=("faithfulness",))

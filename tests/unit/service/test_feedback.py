@@ -12,9 +12,8 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 import ragtrace
 from ragtrace import semconv
-from ragtrace.service import current
-from ragtrace.service.pipeline import Pipeline
-from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.service import Pipeline, current
+from tests import make
 from tests.process.observing import points, providers, ran
 
 
@@ -87,7 +86,7 @@ def test_a_rating_that_is_given_again_counts_once(path):
 
 def rated(path):
     """The human labels of a store, as a process that opens it anew reads them."""
-    store = SqliteStore(path)
+    store = make.store(path)
     rows = [row for row in store.rows() if row["source"] == "human"]
     store.close()
     return rows

@@ -6,8 +6,7 @@ import pytest
 
 from ragtrace.queues import MemoryQueue
 from ragtrace.scoring import Ledger
-from ragtrace.service.drift import DriftMonitor
-from ragtrace.service.gauges import Accounts, ServiceGauges, coverage, ledger_points
+from ragtrace.service import Accounts, DriftMonitor, ServiceGauges, coverage, ledger_points
 from ragtrace.settings import Settings
 
 

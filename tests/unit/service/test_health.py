@@ -21,13 +21,10 @@ from ragtrace.capture import internal_errors
 from ragtrace.errors import ConfigError
 from ragtrace.host import unwritable
 from ragtrace.model import RagRecord
-from ragtrace.queues import MemoryQueue, Unit
-from ragtrace.queues.sqlite import SqliteQueue
-from ragtrace.scoring import Outcome, Worker
-from ragtrace.scoring.limits import Blocked, Caps, JudgeLimiter
-from ragtrace.service import health
-from ragtrace.service.health import HealthChecks, HealthEndpoint, longest_quiet_s, reasons_of
-from tests.process.observing import until
+from ragtrace.queues import MemoryQueue, SqliteQueue, Unit
+from ragtrace.scoring import Blocked, Caps, JudgeLimiter, Outcome, Worker
+from ragtrace.service import HealthChecks, HealthEndpoint, health, longest_quiet_s, reasons_of
+from tests.guards.processes import until
 
 
 def get(endpoint, path, method="GET"):
@@ -119,7 +116,7 @@ def test_a_full_queue_is_not_ready(idle):
 
 
 def test_a_judge_that_refuses_us_is_held_and_one_that_fails_opens_the_breaker(idle):
-    from ragtrace.judges.limiter import AttemptResult, JudgeRequest
+    from ragtrace.judges import AttemptResult, JudgeRequest
 
     async def calls(limiter, *tooks):
         for took in tooks:

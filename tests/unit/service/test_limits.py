@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ragtrace.errors import ConfigError
-from ragtrace.judges.limiter import AttemptResult, JudgeRequest
-from ragtrace.service.judges import is_limited
-from ragtrace.service.limits import build_limiter, build_prices
+from ragtrace.judges import AttemptResult, JudgeRequest
+from ragtrace.service import build_limiter, build_prices, is_limited
 from ragtrace.settings import Settings
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def test_prices_of_ones_own_come_from_variables() -> None:
         ({"judge_rpm": -1}, "at least 0"),
         ({"budget_usd_per_day": -0.5}, "at least 0"),
         ({"price_input_usd_per_million": -1.0}, "at least 0"),
-        ({"judge_calls": 0}, "above 0"),
+        ({"concurrency": 0}, "above 0"),
         ({"budget_usd_per_day": float("nan")}, "finite"),
     ],
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 import ragtrace
-from ragtrace.queues.sqlite import SqliteQueue
+from ragtrace.queues import SqliteQueue
 from ragtrace.service import current
-from tests.process.observing import ask, providers, until
+from tests.guards.processes import until
+from tests.process.observing import ask, providers
 from tests.unit.queues.test_queues import unit
 
 

@@ -8,9 +8,9 @@ import pytest
 
 import ragtrace
 from ragtrace import semconv
-from ragtrace.ingest.assembly.assembler import AssembledTrace
-from ragtrace.sampling.pressure import Load, Pressure
-from ragtrace.service.intake.intake import TraceIntake
+from ragtrace.ingest import AssembledTrace
+from ragtrace.sampling import Load, Pressure
+from ragtrace.service import TraceIntake
 from tests.process.observing import ask, points
 from tests.unit.service.test_traces_counted import configure, reader
 

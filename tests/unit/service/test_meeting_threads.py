@@ -11,8 +11,6 @@ from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import ragtrace
 from ragtrace import semconv
@@ -20,21 +18,19 @@ from ragtrace.errors import ConfigError
 from ragtrace.model import RagRecord
 from ragtrace.queues import Job, MemoryQueue, Unit
 from ragtrace.scoring import Ledger
-from ragtrace.service import current, runtime
-from ragtrace.service.gauges import ServiceGauges
+from ragtrace.service import ServiceGauges, current, runtime
 from ragtrace.settings import Settings
-from ragtrace.stores.sqlite import SqliteStore
 from ragtrace.testing.otlp import OtlpReceiver
+from tests import make
 from tests.process.observing import QUIET, providers
 
 
 @pytest.fixture
 def start():
     def configure(**settings):
-        exporter, provider = InMemorySpanExporter(), TracerProvider()
-        provider.add_span_processor(SimpleSpanProcessor(exporter))
-        ragtrace.configure(**{"sample_rate": 1.0} | settings, **providers(tracer_provider=provider))
-        return exporter
+        spans = make.Spans()
+        ragtrace.configure(**{"sample_rate": 1.0} | settings, **providers(tracer_provider=spans.provider))
+        return spans.exporter
 
     yield configure
     ragtrace.shutdown(5)
@@ -146,7 +142,7 @@ def test_a_store_that_is_set_anew_goes_on_with_what_it_knows(start, tmp_path):
     assert ragtrace.feedback(trace, 0.0, rater="bob")
     assert current().storing.store.policy.scores_s == 7 * 86_400.0
     assert ragtrace.shutdown(20)
-    store = SqliteStore(path)
+    store = make.store(path)
     rows = [row for row in store.rows() if row["source"] == "human"]
     store.close()
     assert {(row["version"], row["user"]) for row in rows} >= {("human", "Ada")}
@@ -173,7 +169,7 @@ def test_a_store_that_is_being_closed_is_given_to_nobody(start, tmp_path):
     ending.join(30)
     assert ragtrace.feedback("4bf92f3577b34da6a3ce929d0e0e4736", 1.0)
     assert ragtrace.shutdown(20)
-    store = SqliteStore(path)
+    store = make.store(path)
     assert [row["value"] for row in store.rows()] == [1.0]
     store.close()
 

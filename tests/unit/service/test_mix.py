@@ -11,7 +11,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 import ragtrace
 from ragtrace import semconv
 from ragtrace.service import current
-from ragtrace.stores.sqlite import SqliteStore
+from tests import make
 from tests.process.observing import points, providers
 
 GOOD, BAD = "The lab is in Oslo.", "The station is closed since 1904 because of nine angry monks."
@@ -92,7 +92,7 @@ def test_the_mix_is_kept_over_a_restart_and_learnt_anew_when_it_is_deleted(path)
     reader = configured(path, learn=40)
     day(200, 8, 8, chance)
     assert adjusted(reader)  # it did not have to learn
-    store = SqliteStore(path)
+    store = make.store(path)
     assert store.question_mix_workflows() == {"labs"}
     assert store.forget_question_mixes() == 1
     store.close()
@@ -106,7 +106,7 @@ def test_beyond_fifty_named_kinds_the_rest_is_other(path):
     for number in range(200):  # forty kinds of four, and forty of one
         ask("lab", number, GOOD, tags=[f"kind:{number % 40 if number < 160 else number}"])
     assert ragtrace.flush(60.0)
-    mix = SqliteStore(path).question_mix("labs").mix
+    mix = make.store(path).question_mix("labs").mix
     assert len(mix) == 50
     assert (mix["kind:7"], mix["other"]) == (4.0, 31.0)
     for number in range(300, 400):
@@ -123,7 +123,7 @@ def test_a_question_that_looks_like_a_tag_is_no_named_kind(path):
             run.retrieved([CONTEXT])
             run.answered(GOOD)
     assert ragtrace.flush(60.0)
-    assert not [name for name in SqliteStore(path).question_mix("labs").mix if name.startswith("kind:")]
+    assert not [name for name in make.store(path).question_mix("labs").mix if name.startswith("kind:")]
 
 
 def test_the_store_holds_no_question(path):
@@ -151,7 +151,7 @@ def test_the_store_keeps_the_kind_of_a_question_once_the_mix_is_learnt(path):
 
 def kinds(path):
     """Return the kinds of the stored runs by their topic, which the length of the question tells."""
-    store = SqliteStore(path)
+    store = make.store(path)
     found = {"lab": set(), "station": set()}
     for row in store.scores_with_facts("faithfulness", since=0.0, until=9e9):
         found["lab" if row["query_chars"] > 26 else "station"].add(row["kind"])

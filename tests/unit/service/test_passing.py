@@ -7,19 +7,12 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.trace import NoOpTracer
 
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.metrics.base import Output
-from ragtrace.metrics.eval_context import EvalContext, MetricOptions
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
+from ragtrace.judges import LLMJudge, ScriptedChat
+from ragtrace.metrics import EvalContext, MetricOptions, Output, evaluate, select
 from ragtrace.queues import Unit
 from ragtrace.scoring import Scorer
-from ragtrace.service.drift import DriftMonitor
-from ragtrace.service.means.mix import MixMonitor
-from ragtrace.service.score_handler import ScoreHandler
-from ragtrace.telemetry.metrics.instruments import Instruments
-from ragtrace.telemetry.spans.evaluation import EvaluationWriter
+from ragtrace.service import DriftMonitor, MixMonitor, ScoreHandler
+from ragtrace.telemetry import EvaluationWriter, Instruments
 from tests.process.observing import points
 from tests.unit.metrics.test_one_to_five import graded, record
 

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor, wait
 from types import SimpleNamespace
 
 import pytest
 
-from ragtrace.queues.spool import Entry, Spool
-from ragtrace.service.score_outbox import ScoreOutbox
-from ragtrace.service.storing import Storing
+from ragtrace.queues import Entry, Spool
+from ragtrace.service import ScoreOutbox, Storing
 from ragtrace.settings import Settings
-from ragtrace.stores import sqlite
-from ragtrace.stores.base import OutboxEntry
-from ragtrace.telemetry.setup.receipts import Receipts
-from tests.scored import numbered, score_of
+from ragtrace.stores import Label, OutboxEntry, sqlite
+from ragtrace.telemetry import Receipts
+from tests import make
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
 def record(n=1):
-    return numbered(n, trace_id=TRACE)
+    return make.record(n=n, trace_id=TRACE)
 
 
 def score(n=1):
-    return score_of(record(n), at=1.7e9)
+    return make.score(record(n), at=1.7e9)
 
 
 @pytest.fixture
@@ -78,6 +77,23 @@ def test_in_the_spool_s_file_scores_are_written_with_the_job_s_end(made, tmp_pat
     other, _, _ = made(store=str(tmp_path / "spool"))
     (pending,) = other.leftovers()
     assert (pending.scores, pending.record.trace_id) == ((score(),), TRACE)
+
+
+def test_feedback_and_the_end_of_a_job_in_one_file_do_not_wait_for_each_other(made, tmp_path):
+    outbox, store, _ = made(store=str(tmp_path / "spool"))
+    store.kind_of = lambda _: store.question_mix("workflow") and None  # as the service's does for a new workflow
+    label = Label(trace_id=TRACE, value=1.0)
+    with ThreadPoolExecutor(1) as threads:
+        also = outbox.also([score()], record(), OutboxEntry())
+        with sqlite3.connect(tmp_path / "spool", isolation_level=None) as end_of_job:
+            end_of_job.execute("BEGIN IMMEDIATE")
+            feedback = threads.submit(store.rate, [label])
+            assert not wait([feedback], 0.3).done
+            also(end_of_job)
+            end_of_job.execute("COMMIT")
+        end_of_job.close()
+        assert feedback.result() == 1
+    assert exported(store) == [0, 1]  # the score, and the label, which nobody exports
 
 
 def test_what_arrived_is_noted(made):

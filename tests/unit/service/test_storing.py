@@ -9,13 +9,11 @@ from collections import Counter
 import pytest
 
 import ragtrace
-from ragtrace.capture import Recorder, guard
-from ragtrace.capture.guard import internal_errors
+from ragtrace.capture import Recorder, guard, internal_errors
 from ragtrace.errors import ConfigError
-from ragtrace.service.pipeline import Pipeline
-from ragtrace.service.storing import Storing
+from ragtrace.service import Pipeline, Storing
 from ragtrace.settings import Settings
-from ragtrace.stores.sqlite import SqliteStore
+from tests import make
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
@@ -62,7 +60,7 @@ def test_feedback_reaches_the_store_that_is_set(tmp_path):
         storing.close(5.0)
     finally:
         ragtrace.shutdown(5.0)
-    rows = {(row["metric"], row["version"], row["value"], row["details"]) for row in SqliteStore(path).rows()}
+    rows = {(row["metric"], row["version"], row["value"], row["details"]) for row in make.store(path).rows()}
     assert rows == {
         ("feedback", "human", 1.0, '{"comment": "[name] is content"}'),
         ("faithfulness", "human:bob", 0.0, None),
@@ -98,7 +96,7 @@ def test_feedback_that_is_refused_says_why_in_one_line(tmp_path, caplog, trace, 
     said = [text for text in caplog.messages if "wrong call" in text]
     assert said == [f"ragtrace: wrong call ragtrace.feedback(): {line}; the application is not affected"]
     assert "lost data" not in caplog.text
-    assert list(SqliteStore(tmp_path / "s").rows()) == []
+    assert list(make.store(tmp_path / "s").rows()) == []
 
 
 @pytest.mark.usefixtures("first_losses")
@@ -155,7 +153,7 @@ def test_feedback_on_a_run_that_was_not_drawn_is_found_by_its_user_and_session(t
         storing.close(5.0)
     finally:
         ragtrace.shutdown(5.0)
-    store = SqliteStore(path)
+    store = make.store(path)
     found = [(row["trace_id"], row["user"], row["session"], row["version"]) for row in store.rows()]
     assert found == [
         (traces[0], "[name]", "first", "human:[name]"),

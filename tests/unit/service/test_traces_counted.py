@@ -8,9 +8,10 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 import ragtrace
 from ragtrace import semconv
-from ragtrace.sampling.pressure import Load, Pressure
+from ragtrace.sampling import Load, Pressure
 from ragtrace.service import current
-from tests.process.observing import ask, points, providers, until
+from tests.guards.processes import until
+from tests.process.observing import ask, points, providers
 
 
 @pytest.fixture

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from ragtrace.sinks.console import ConsoleSink
-from ragtrace.sinks.langfuse import LangfuseSink
-from ragtrace.sinks.mlflow import MlflowSink
-from ragtrace.sinks.phoenix import PhoenixSink
-from ragtrace.sinks.webhook import WebhookSink
-from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.sinks import ConsoleSink, LangfuseSink, MlflowSink, PhoenixSink, WebhookSink
 from ragtrace.testing.sink import SinkConformance, scored_record
+from tests import make
 from tests.unit.sinks.server import Scripted
 
 
@@ -70,7 +65,7 @@ class TestStore(SinkConformance):
         self.path = tmp_path / "scores.sqlite"
 
     def make(self):
-        return SqliteStore(self.path)
+        return make.store(self.path)
 
     def received(self, sink):
         return len({row["trace_id"] for row in sink.rows()})

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey, bad_claims
-from ragtrace.sinks.console import ConsoleSink, run_lines
+from ragtrace.model import JudgeInfo, MetricResult, RagRecord, bad_claims
+from ragtrace.sinks import ConsoleSink, run_lines
+from tests import make
 
 CLAIMS = [
     {"text": "The lab is in Oslo.", "verdict": "supported", "support": 0.9},
@@ -16,25 +17,24 @@ CLAIMS = [
 REFUSAL = {"claims": [{"text": "I do not know.", "verdict": "not_supported", "support": 0.0}]}
 
 
-def result(name="faithfulness", value=0.5, **fields):
-    return MetricResult(name=name, state="ok", value=value, **fields)
-
-
 @pytest.mark.parametrize(
     ("results", "lines"),
     [
-        ([result(passed=True)], ["ragtrace: faithfulness 0.50 | Where?"]),
-        ([result(passed=False), result("mrr", 1.0)], ["ragtrace: faithfulness 0.50 LOW, mrr 1.00 | Where?"]),
+        ([make.result(passed=True)], ["ragtrace: faithfulness 0.50 | Where?"]),
         (
-            [result(details={"claims": CLAIMS[:2]})],
+            [make.result(passed=False), make.result("mrr", 1.0)],
+            ["ragtrace: faithfulness 0.50 LOW, mrr 1.00 | Where?"],
+        ),
+        (
+            [make.result(details={"claims": CLAIMS[:2]})],
             ["ragtrace: faithfulness 0.50 | Where?", "          not supported (0.20): It has 12 rooms."],
         ),
         (
-            [result(), MetricResult(name="citations", state="na", reason="no_parts")],
+            [make.result(), MetricResult(name="citations", state="na", reason="no_parts")],
             ["ragtrace: faithfulness 0.50 | Where?"],
         ),
         (
-            [result(), MetricResult(name="nuggets", state="error", reason="judge_timeout")],
+            [make.result(), MetricResult(name="nuggets", state="error", reason="judge_timeout")],
             ["ragtrace: faithfulness 0.50, nuggets error (judge_timeout) | Where?"],
         ),
         (
@@ -43,14 +43,14 @@ def result(name="faithfulness", value=0.5, **fields):
         ),
         (
             [
-                result("answered"),
+                make.result("answered"),
                 MetricResult(name="faithfulness", state="na", reason="abstained", details=REFUSAL),
             ],
             ["ragtrace: answered 0.50 | Where?"],
         ),
         (
             [
-                result("answered"),
+                make.result("answered"),
                 MetricResult(
                     name="diagnosis",
                     state="na",
@@ -68,7 +68,7 @@ def test_the_lines_of_a_run(results, lines):
 
 
 def test_a_metric_where_less_is_better_is_high_when_it_misses():
-    results = [result("invented_specifics", 1.0, passed=False), result(passed=False)]
+    results = [make.result("invented_specifics", 1.0, passed=False), make.result(passed=False)]
     (line,) = run_lines(RagRecord(id="1", query="Where?"), results, {"invented_specifics"})
     assert line == "ragtrace: invented_specifics 1.00 HIGH, faithfulness 0.50 LOW | Where?"
 
@@ -77,16 +77,15 @@ def test_a_metric_where_less_is_better_is_high_when_it_misses():
     ("value", "shown"), [(0.5, "0.50 LOW (bad below 0.57)"), (0.5699, "0.5699 LOW (bad below 0.57)")]
 )
 def test_a_mark_names_its_threshold_and_the_value_never_seems_to_meet_it(value, shown):
-    (line,) = run_lines(RagRecord(id="1"), [result(value=value, passed=False)], threshold_of=lambda _: 0.57)
+    (line,) = run_lines(RagRecord(id="1"), [make.result(value=value, passed=False)], threshold_of=lambda _: 0.57)
     assert line == f"ragtrace: faithfulness {shown}"
 
 
 def test_a_skipped_score_says_nothing_of_every_run(capsys):
     sink = ConsoleSink()
-    key = ScoreKey(trace_id="t", span_id="s", metric="nuggets", version="v")
     for state, reason in [("skipped", "not_sampled"), ("na", "no_labels"), ("skipped", "not_sampled")]:
         it = MetricResult(name="nuggets", state=state, reason=reason)
-        sink.emit(RagRecord(id="1", query="Where?"), [Score(key=key, result=it), Score(key=key, result=result())])
+        sink.emit(RagRecord(id="1", query="Where?"), make.scores(None, it, make.result()))
     (told,) = (line for line in capsys.readouterr().err.splitlines() if "Where?" not in line)
     assert told == (
         "ragtrace: nuggets: na (no_labels) in every run so far, since the metric needs relevance labels of its kind, "
@@ -95,7 +94,7 @@ def test_a_skipped_score_says_nothing_of_every_run(capsys):
 
 
 def test_a_long_question_stays_on_one_line():
-    (line,) = run_lines(RagRecord(id="1", query="Where\nis " + "the lab " * 50, trace_id="a" * 32), [result()])
+    (line,) = run_lines(RagRecord(id="1", query="Where\nis " + "the lab " * 50, trace_id="a" * 32), [make.result()])
     assert len(line) < 160
     assert line.endswith(f"... | trace {'a' * 32}")
 
@@ -107,18 +106,16 @@ def test_the_worst_claim_comes_first_and_odd_details_give_none():
 
 
 def test_it_writes_to_standard_error(capsys):
-    key = ScoreKey(trace_id="t", span_id="s", metric="faithfulness", version="v")
-    ConsoleSink().emit(RagRecord(id="1", query="Where?"), [Score(key=key, result=result())])
+    ConsoleSink().emit(RagRecord(id="1", query="Where?"), [make.score()])
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("", "ragtrace: faithfulness 0.50 | Where?\n")
 
 
 def test_it_tells_once_what_the_offline_judge_does_not_see(capsys):
-    key = ScoreKey(trace_id="t", span_id="s", metric="faithfulness", version="v")
     sink = ConsoleSink()
     for model in ("openai:m", "overlap", "overlap"):
-        judged = result(details={"claims": CLAIMS[:1]}, judge=JudgeInfo(model=model))
-        sink.emit(RagRecord(id="1", query="Where?"), [Score(key=key, result=judged)])
+        judged = make.result(details={"claims": CLAIMS[:1]}, judge=JudgeInfo(model=model))
+        sink.emit(RagRecord(id="1", query="Where?"), make.scores(None, judged))
     lines = capsys.readouterr().err.splitlines()
     assert [line for line in lines if "Where?" not in line] == [lines[2]]
     assert "the judge overlap" in lines[2]

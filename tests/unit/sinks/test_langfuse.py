@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import socket
 from typing import Any
 
 import pytest
@@ -23,9 +24,8 @@ import ragtrace
 from ragtrace.capture import internal_errors
 from ragtrace.errors import ConfigError
 from ragtrace.model import JudgeInfo
-from ragtrace.settings import Settings
-from ragtrace.sinks.base import sinks_of
-from ragtrace.sinks.langfuse import HEALTH, INGESTION, SCORES, LangfuseSink, langfuse_scores
+from ragtrace.sinks import LangfuseSink, langfuse_scores, sinks_of
+from ragtrace.sinks.langfuse import HEALTH, INGESTION, SCORES
 from tests.unit.sinks.scores import RECORD, lost_at, score
 
 PUBLIC, SECRET = "pk-lf-1234", "sk-lf-very-secret"
@@ -205,7 +205,8 @@ def test_what_may_pass_is_tried_again(status: int, serve) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "words"), [(401, "check langfuse_public_key"), (404, "check langfuse_endpoint")]
+    ("status", "words"),
+    [(401, "check public_key (LANGFUSE_PUBLIC_KEY)"), (404, "check endpoint (LANGFUSE_BASE_URL)")],
 )
 def test_what_cannot_pass_is_said_once_and_counted_and_no_key_is_shown(status, words, serve, caplog) -> None:
     caplog.set_level(logging.DEBUG)
@@ -217,8 +218,7 @@ def test_what_cannot_pass_is_said_once_and_counted_and_no_key_is_shown(status, w
         assert not sink.flush(20)
     assert lost_at("langfuse", "refused") == before + 2
     assert caplog.text.count(words) == 1
-    settings = Settings.resolve({}, {"LANGFUSE_PUBLIC_KEY": PUBLIC, "LANGFUSE_SECRET_KEY": SECRET})
-    told = caplog.text + repr(sink) + repr(settings) + str(internal_errors())
+    told = caplog.text + repr(sink) + str(internal_errors())
     assert SECRET not in told
     assert base64.b64encode(f"{PUBLIC}:{SECRET}".encode()).decode() not in told
     sink.close(1)
@@ -226,16 +226,14 @@ def test_what_cannot_pass_is_said_once_and_counted_and_no_key_is_shown(status, w
 
 @pytest.mark.parametrize("endpoint", ["langfuse:3000", "", "http://h/api/public", "http://h/api/public/otel", None])
 def test_a_wrong_endpoint_is_one_clear_line(endpoint: Any) -> None:
-    with pytest.raises(ConfigError, match="langfuse_endpoint"):
+    with pytest.raises(ConfigError, match="LANGFUSE_BASE_URL"):
         sink_at(endpoint)
 
 
 def test_a_missing_or_broken_key_is_one_clear_line() -> None:
-    with pytest.raises(
-        ConfigError, match=r"set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY .or RAGTRACE_LANGFUSE_PUBLIC_KEY"
-    ):
+    with pytest.raises(ConfigError, match=r"needs public_key .LANGFUSE_PUBLIC_KEY. and secret_key"):
         LangfuseSink("http://h", public_key=PUBLIC, secret_key=None)
-    with pytest.raises(ConfigError, match="langfuse_secret_key holds a character") as caught:
+    with pytest.raises(ConfigError, match=r"secret_key .LANGFUSE_SECRET_KEY. holds a character") as caught:
         LangfuseSink("http://h", public_key=PUBLIC, secret_key=f"{SECRET}\n")
     assert SECRET not in str(caught.value)
 
@@ -255,7 +253,28 @@ def test_by_name_it_finds_address_and_keys_where_langfuses_client_does(serve, mo
     assert len(langfuse.kept) == 1
 
 
-def test_settings_make_one_sink_and_a_variable_of_langfuse_alone_makes_none(
+@pytest.mark.parametrize(
+    ("given", "setting", "is_sent"),
+    [(None, "full", True), (None, "none", False), ("none", "full", False), ("full", "none", True)],
+)
+def test_an_object_that_was_given_no_content_takes_the_settings(
+    given: Any, setting: Any, is_sent: Any, serve, own_providers
+) -> None:
+    langfuse = Recorded()
+    sink = sink_at(serve(replies=langfuse).url, content=given)
+    ragtrace.configure(metrics=["faithfulness"], content=setting, sinks=sink, **own_providers)
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigError):
+        # It is not told the content of a call that fails.
+        ragtrace.configure(content="full", sinks=sink, metrics_port=taken.getsockname()[1])
+    with ragtrace.query("Where is the lab?") as run:
+        run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}], source="faq")
+        run.answered("The lab is in Oslo. It has a pool on its roof.")
+    assert ragtrace.flush(20)
+    (row,) = langfuse.kept.values()
+    assert ("comment" in row) == is_sent
+
+
+def test_its_name_makes_one_sink_and_a_variable_of_langfuse_alone_makes_none(
     serve, monkeypatch, own_providers
 ) -> None:
     langfuse = Recorded()
@@ -263,7 +282,7 @@ def test_settings_make_one_sink_and_a_variable_of_langfuse_alone_makes_none(
     monkeypatch.setenv("LANGFUSE_HOST", url)
     monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", PUBLIC)
     monkeypatch.setenv("LANGFUSE_SECRET_KEY", SECRET)
-    for settings, kept in (({}, 0), ({"langfuse_endpoint": url, "sinks": "langfuse"}, 1)):
+    for settings, kept in (({}, 0), ({"sinks": "langfuse"}, 1)):
         ragtrace.configure(metrics=["faithfulness"], content="full", **settings, **own_providers)
         with ragtrace.query("Where is the lab?") as run:
             run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}], source="faq")

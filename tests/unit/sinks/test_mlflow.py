@@ -9,9 +9,7 @@ import pytest
 
 from ragtrace.errors import ConfigError
 from ragtrace.model import JudgeInfo
-from ragtrace.settings import Settings
-from ragtrace.sinks.base import sinks_of
-from ragtrace.sinks.mlflow import MlflowSink, assessment
+from ragtrace.sinks import MlflowSink, assessment, sinks_of
 from tests.unit.sinks.scores import RECORD, lost_at, score
 
 TOKEN = "a-very-secret-token"
@@ -121,7 +119,10 @@ def test_a_server_that_is_away_is_waited_for(statuses: tuple[int, ...], serve) -
     assert len(mlflow.kept) == 3 - (200 in statuses)  # a 200 of the script kept nothing
 
 
-@pytest.mark.parametrize(("status", "words"), [(401, "check mlflow_username"), (405, "check mlflow_endpoint")])
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(401, "check username (MLFLOW_TRACKING_USERNAME)"), (405, "check endpoint (MLFLOW_TRACKING_URI)")],
+)
 def test_what_cannot_pass_is_said_and_counted_and_no_key_is_shown(status, words, serve, caplog) -> None:
     caplog.set_level(logging.DEBUG)
     before = lost_at("mlflow", "refused")
@@ -136,15 +137,12 @@ def test_what_cannot_pass_is_said_and_counted_and_no_key_is_shown(status, words,
     sink.close(1)
 
 
-def test_keys_come_from_mlflows_own_variables_and_the_address_only_by_name(serve) -> None:
-    env = {
-        "MLFLOW_TRACKING_URI": "http://127.0.0.1:1", "MLFLOW_TRACKING_USERNAME": "ada", "MLFLOW_TRACKING_PASSWORD": TOKEN
-    }  # fmt: skip
-    settings = Settings.resolve({}, env)
-    assert settings.mlflow_endpoint is None, "nothing is sent to a server that nobody named to ragtrace"
-    assert TOKEN not in repr(settings)
+def test_keys_come_from_mlflows_own_variables_also_with_another_address(serve, monkeypatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:1")
+    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "ada")
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", TOKEN)
     server = serve(replies=Recorded())
-    (sink,) = sinks_of([f"mlflow:{server.url}"], settings)
+    (sink,) = sinks_of([f"mlflow:{server.url}"])
     assert isinstance(sink, MlflowSink)
     sink.emit(RECORD, [score()])
     assert sink.close(20)
@@ -153,9 +151,11 @@ def test_keys_come_from_mlflows_own_variables_and_the_address_only_by_name(serve
 
 def test_by_name_it_finds_the_address_where_mlflow_does(serve, monkeypatch) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    with pytest.raises(ConfigError, match="set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"):
+    with pytest.raises(
+        ConfigError, match=r"needs username .MLFLOW_TRACKING_USERNAME. and password .MLFLOW_TRACKING_PASSWORD."
+    ):
         MlflowSink("http://127.0.0.1:1", username="ada")
-    with pytest.raises(ConfigError, match="RAGTRACE_MLFLOW_ENDPOINT or MLFLOW_TRACKING_URI"):
+    with pytest.raises(ConfigError, match="set MLFLOW_TRACKING_URI"):
         sinks_of(["mlflow"])
     mlflow = Recorded()
     monkeypatch.setenv("MLFLOW_TRACKING_URI", serve(replies=mlflow).url)
@@ -170,5 +170,5 @@ def test_by_name_it_finds_the_address_where_mlflow_does(serve, monkeypatch) -> N
     "endpoint", ["sqlite:///mlflow.db", "databricks", "http://h/api/2.0", "http://h/v1/traces", ""]
 )
 def test_a_wrong_endpoint_is_one_clear_line(endpoint: str) -> None:
-    with pytest.raises(ConfigError, match="mlflow_endpoint"):
+    with pytest.raises(ConfigError, match="MLFLOW_TRACKING_URI"):
         MlflowSink(endpoint)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ragtrace.capture import internal_errors
+from ragtrace.sinks import Attempt, Outbox
 from ragtrace.sinks import outbox as outbox_module
-from ragtrace.sinks.outbox import Attempt, Outbox
 
 OK = Attempt(is_delivered=True)
 AGAIN = Attempt(may_repeat=True)

@@ -18,8 +18,8 @@ from opentelemetry.sdk.metrics.view import ExponentialBucketHistogramAggregation
 from opentelemetry.sdk.resources import Resource
 
 from ragtrace.errors import ConfigError
-from ragtrace.sinks.prometheus import OpenMetricsEndpoint, OTelCollector, ScrapeReader
-from ragtrace.telemetry.wire import remote_context
+from ragtrace.sinks import OpenMetricsEndpoint, OTelCollector, ScrapeReader
+from ragtrace.telemetry import remote_context
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 ASK_OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"

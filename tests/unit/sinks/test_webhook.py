@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import replace
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from slack_sdk.models.blocks import Block, SectionBlock
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 import ragtrace
 from ragtrace.errors import ConfigError
 from ragtrace.model import RagRecord, Score
-from ragtrace.settings import Settings
-from ragtrace.sinks import outbox
-from ragtrace.sinks.base import sinks_of
-from ragtrace.sinks.webhook import MOST_LISTED, WebhookSink
+from ragtrace.sinks import MOST_LISTED, WebhookSink, outbox, sinks_of
+from tests import make
 from tests.unit.sinks.scores import RECORD, lost_at, score
 
 if TYPE_CHECKING:
@@ -37,7 +35,7 @@ HOSTILE = "<!channel> <https://evil.example|click> &lt; ``` *bold* @here \x1b[31
 def failed_run(
     number: int, value: float = 0.25, text: str = "Where?", **facts: Any
 ) -> tuple[RagRecord, list[Score]]:
-    record = RagRecord(id=str(number), trace_id=f"{number:032x}", span_id=f"{number:016x}", query=text, answer=text)
+    record = make.record(n=number, query=text, answer=text)
     why = {"explanation": text}
     return record, [score(record=record, value=value, passed=False, details=why, **facts), score("mrr", record)]
 
@@ -163,24 +161,23 @@ def test_what_cannot_pass_is_counted_and_neither_address_nor_secret_is_told(serv
     assert not sink.close(20)
     assert lost_at("webhook", "refused") == before + 1
     assert server.requests[0][0] == "/services/T0/B0/hook-secret?key=query-secret"
-    assert f"the webhook at {server.url} has no such path (410): check webhook_url" in caplog.text
-    given_to = {"webhook_url": f"{server.url}/hook-secret", "webhook_secret": "s3cret-words"}
-    told = caplog.text + repr(Settings.resolve(given_to, {})) + repr(sink)
+    assert f"the webhook at {server.url} has no such path (410): check url (RAGTRACE_WEBHOOK_URL)" in caplog.text
+    told = caplog.text + repr(sink)
     assert not re.search("hook-secret|query-secret|s3cret-words", told)
 
 
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("webhook_url", {"url": "hooks.slack.com/services/private"}),
-        ("webhook_url", {"url": "https://ada:private@host/x"}),
-        ("webhook_url", {"url": "https://host/private?a b"}),
-        ("webhook_url", {"url": None}),
-        ("webhook_form", {"form": "teams"}),
-        ("webhook_secret", {"secret": "whsec_private-é"}),
-        ("webhook_trace_url", {"trace_url": "https://host/private"}),
-        ("webhook_trace_url", {"trace_url": "javascript:{trace_id}"}),
-        ("webhook_trace_url", {"trace_url": "https://host/{trace_id}|x>"}),
+        ("url (RAGTRACE_WEBHOOK_URL)", {"url": "hooks.slack.com/services/private"}),
+        ("url (RAGTRACE_WEBHOOK_URL)", {"url": "https://ada:private@host/x"}),
+        ("url (RAGTRACE_WEBHOOK_URL)", {"url": "https://host/private?a b"}),
+        ("url (RAGTRACE_WEBHOOK_URL)", {"url": None}),
+        ("form", {"form": "teams"}),
+        ("secret (RAGTRACE_WEBHOOK_SECRET)", {"secret": "whsec_private-é"}),
+        ("trace_url", {"trace_url": "https://host/private"}),
+        ("trace_url", {"trace_url": "javascript:{trace_id}"}),
+        ("trace_url", {"trace_url": "https://host/{trace_id}|x>"}),
         ("attempts", {"attempts": 0}),
     ],
 )
@@ -301,21 +298,28 @@ def test_no_text_of_people_breaks_a_message_or_commands_slack(text: str, names: 
         assert section.text.to_dict()["verbatim"] is True
 
 
-def test_one_setting_is_enough_and_its_name_works_too(serve, own_providers) -> None:
+def test_an_address_of_slack_gets_slacks_form() -> None:
+    assert WebhookSink("https://hooks.slack.com/services/T0/B0/x")._form == "slack"
+    assert WebhookSink("https://hooks.slack.com/services/T0/B0/x", form="json")._form == "json"
+
+
+def test_its_name_is_enough_and_an_object_works_too(serve, own_providers, monkeypatch) -> None:
     server = serve()
-    made: list[dict[str, Any]] = [{"webhook_url": server.url}, {"sinks": f"webhook:{server.url}"}]
-    for chosen in made:
-        ragtrace.configure(
-            metrics=["faithfulness"], content="full", webhook_form="slack", **chosen, **own_providers
-        )
+    monkeypatch.setenv("RAGTRACE_WEBHOOK_URL", server.url)
+    monkeypatch.setattr("ragtrace.sinks.webhook.SLACK", "127.0.0.1")
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "shop")
+    for sinks in ("webhook", f"webhook:{server.url}", WebhookSink(server.url)):
+        ragtrace.configure(metrics=["faithfulness"], content="full", sinks=sinks, **own_providers)
         with ragtrace.query("Where is the lab?") as run:
             run.retrieved([{"id": "a", "text": "The lab is in Oslo.", "score": 0.9}], source="faq")
             run.answered("The lab is in Oslo. It has a pool on its roof. The pool is made of marble.")
         assert ragtrace.shutdown(20)
         told = checked(posted(server)[-1])[-1].text.text
         assert "Where is the lab?" in told
+        assert "service shop, " in str(posted(server)[-1])
         assert re.search(r"\*faithfulness\* 0\.\d\d, below 0\.\d\d", told)
         assert "&gt; not supported" in told
-    assert len(server.requests) == 2
-    with pytest.raises(ConfigError, match="webhook_url"):
-        sinks_of(["webhook"], Settings.resolve({}, {}))
+    assert len(server.requests) == 3
+    monkeypatch.delenv("RAGTRACE_WEBHOOK_URL")
+    with pytest.raises(ConfigError, match="set RAGTRACE_WEBHOOK_URL"):
+        sinks_of(["webhook"])

@@ -12,8 +12,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragtrace.stats.clusters import Clustered
-from ragtrace.stats.drift import EDetector
+from ragtrace.stats import Clustered, EDetector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

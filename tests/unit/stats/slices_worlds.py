@@ -6,8 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from ragtrace.stats.change.mean import TwoPeriods
-from ragtrace.stats.change.slices import Slice
+from ragtrace.stats import Slice, TwoPeriods
 
 SHARES = {
     "workflow": (0.6, 0.4),

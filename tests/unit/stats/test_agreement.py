@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ragtrace.stats.agreement import krippendorff_alpha, mid_ranks, pearson, quadratic_kappa, spearman
+from ragtrace.stats import krippendorff_alpha, mid_ranks, pearson, quadratic_kappa, spearman
 
 if TYPE_CHECKING:
     from random import Random

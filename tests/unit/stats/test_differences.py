@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragtrace.stats.differences import paired_difference, unpaired_difference
-from ragtrace.stats.intervals import clustered_interval
+from ragtrace.stats import clustered_interval, paired_difference, unpaired_difference
 
 
 def test_pairs_that_go_together_have_the_narrower_interval() -> None:

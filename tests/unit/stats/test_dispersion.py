@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragtrace.stats.dispersion import dispersion
+from ragtrace.stats import dispersion
 
 NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=12)
 

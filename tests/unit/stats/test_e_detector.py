@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragtrace.stats.drift import GRID, Baseline, EDetector
+from ragtrace.stats import Baseline, EDetector
+from ragtrace.stats.drift import GRID
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,8 +6,7 @@ import statistics
 
 import pytest
 
-from ragtrace.stats import drift
-from ragtrace.stats.blocks import Block, Dependence, design_effect
+from ragtrace.stats import Block, Dependence, design_effect, drift
 from tests.unit.stats.e_detector_worlds import PROMISED, WORLDS, World, alarm_of, in_turn
 
 RUNS = 16

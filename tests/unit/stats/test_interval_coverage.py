@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ragtrace.stats.intervals import Sums, mean_interval
+from ragtrace.stats import Sums, mean_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, t
 
-from ragtrace.stats.intervals import (
+from ragtrace.stats import (
     Interval,
     Sums,
     bootstrap_mean_ci,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragtrace.stats.anchors import AnchorPair, JudgeChange, judge_change
-from ragtrace.stats.culprit import Culprit, Drop, culprit
+from ragtrace.stats import AnchorPair, Culprit, Drop, JudgeChange, culprit, judge_change
 
 
 def pairs(n: int, *, now: float, reference: tuple[float, ...] = (1.0, 1.0), band: int = 4, share: float = 1.0):

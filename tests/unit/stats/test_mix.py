@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragtrace.stats.intervals import Sums, cluster_sums, mean_interval
-from ragtrace.stats.mix import mix_adjusted
-from ragtrace.stats.question_kinds import MOST_KINDS, NEW, Codebook
+from ragtrace.stats import Codebook, Sums, cluster_sums, mean_interval, mix_adjusted
+from ragtrace.stats.question_kinds import MOST_KINDS, NEW
 
 MEANS = {"orders": 0.95, "refunds": 0.85, "outage": 0.4, "rare": 0.9}
 MIX = {"orders": 0.6, "refunds": 0.3, "outage": 0.08, "rare": 0.02}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ragtrace.stats.ppi import PoweredMean, powered_mean
+from ragtrace.stats import PoweredMean, powered_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable

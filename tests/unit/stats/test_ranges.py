@@ -9,14 +9,20 @@ import numpy as np
 import pytest
 
 from ragtrace.cli.io.summary import Summary
-from ragtrace.metrics.registry import output
-from ragtrace.scoring.offline.scored_row import ends_of
-from ragtrace.stats.differences import paired_difference, unpaired_difference
-from ragtrace.stats.intervals import Range, cluster_sums, clustered_interval, mean_interval
+from ragtrace.metrics import output
+from ragtrace.scoring import ends_of
+from ragtrace.stats import (
+    Range,
+    cluster_sums,
+    clustered_interval,
+    mean_interval,
+    paired_difference,
+    unpaired_difference,
+)
 from ragtrace.views.figures import ends_of_values
 
 if TYPE_CHECKING:
-    from ragtrace.stats.intervals import Interval
+    from ragtrace.stats import Interval
 
 NAMES = [
     "answer_similarity",

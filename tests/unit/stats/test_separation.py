@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from ragtrace.stats.figure import Figure, bounds
-from ragtrace.stats.separation import auroc, balanced_accuracy, best_threshold, cross_validated, roc
+from ragtrace.stats import Figure, auroc, balanced_accuracy, best_threshold, cross_validated, roc
+from ragtrace.stats.figure import bounds
 
 cases = st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=25)
 

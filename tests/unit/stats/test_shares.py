@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragtrace.stats.intervals import Interval, wilson
-from ragtrace.stats.shares import WeightSums, mean_whatever_is_missing, share_changes, weighted_shares
+from ragtrace.stats import Interval, WeightSums, mean_whatever_is_missing, share_changes, weighted_shares, wilson
 
 TRUE = {"ok": 0.80, "unsupported": 0.12, "lost_in_rerank": 0.08}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragtrace.stats.change.mean import TwoPeriods, adjusted, change_place, mean_change
-from ragtrace.stats.change.slices import Slice, explain
+from ragtrace.stats import Slice, TwoPeriods, adjusted, change_place, mean_change
+from ragtrace.stats.change.slices import explain
 from tests.unit.stats.slices_worlds import World
 
 WORLDS = 200

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ragtrace.stats.two_judges.judging_plan import LEAST_PAIRS, PastScores, bin_place
-from ragtrace.stats.two_judges.two_phase import JudgedRun, combined_mean, fitted_curve
+from ragtrace.sampling.second import SecondRates
+from ragtrace.stats import JudgedRun, combined_mean, fitted_curve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     World = Callable[[np.random.Generator], "Day"]
 
-DAYS, TRAFFIC, SAMPLED, CALLS = 1000, 1600, 0.25, 80
+DAYS, TRAFFIC, SAMPLED = 1000, 1600, 0.25
+RATES = SecondRates(lows=(0.0, 0.8), rates=(0.4, 0.15), without=0.4)  # those that the documentation gives
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +64,18 @@ def sessions(rng: np.random.Generator, n: int = TRAFFIC) -> Day:
     return Day(first, second, np.zeros(n))
 
 
-def judged(day: Day, rates: Array, rng: np.random.Generator, sampled: float = SAMPLED) -> list[JudgedRun]:
+def flat(rate: float) -> SecondRates:
+    return SecondRates(lows=(0.0,), rates=(rate,), without=rate)
+
+
+def judged(day: Day, rates: SecondRates, rng: np.random.Generator, sampled: float = SAMPLED) -> list[JudgedRun]:
     """Draw a day as the service does: a sample for the first judge, of it a part for the second."""
     chosen = np.flatnonzero(rng.random(len(day.first)) < sampled)
     second_draw, failure = rng.random(len(day.first)), rng.random(len(day.first))
     runs = []
     for place in chosen:
         first = None if np.isnan(day.first[place]) else float(day.first[place])
-        rate = float(rates[bin_place(first)])
+        rate = rates.of(first)
         run = JudgedRun(weight=1 / sampled, first=first)
         if second_draw[place] < rate:
             is_missing = bool(failure[place] < day.fails[place])
@@ -81,24 +86,14 @@ def judged(day: Day, rates: Array, rng: np.random.Generator, sampled: float = SA
     return runs
 
 
-def past_of(days: Sequence[Day], rng: np.random.Generator) -> PastScores:
-    """Return what a uniform share of 10 % of the days before tells."""
-    first = np.concatenate([day.first for day in days])
-    second = np.concatenate([day.second for day in days])
-    pairs = (rng.random(len(first)) < 0.03) & ~np.isnan(second)
-    return PastScores(first, np.ones(len(first)), first[pairs], second[pairs], np.ones(int(pairs.sum())))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("world", [plain, claims_and_refusals, sessions], ids=lambda world: world.__name__)
 def test_a_thousand_days_are_unbiased_and_covered(world: World) -> None:
     rng = np.random.default_rng(20)
-    past = past_of([world(rng) for _ in range(3)], rng)
-    rates = past.rates(TRAFFIC * SAMPLED, CALLS)
     errors, held = [], []
     for _ in range(DAYS):
         day = world(rng)
-        found = combined_mean(judged(day, rates, rng))
+        found = combined_mean(judged(day, RATES, rng))
         assert found is not None
         errors.append(found.mean - day.truth)
         held.append(found.low <= day.truth <= found.high)
@@ -134,7 +129,7 @@ def test_a_useless_first_judge_leaves_the_mean_of_the_dear_one() -> None:
     errors = []
     for _ in range(80):
         day = Day(rng.random(1000), (rng.random(1000) < 0.8).astype(np.float64), np.zeros(1000))
-        found = combined_mean(judged(day, np.full(11, 0.1), rng, sampled=1.0))
+        found = combined_mean(judged(day, flat(0.1), rng, sampled=1.0))
         assert found is not None
         errors.append(found.mean - day.truth)
     assert abs(float(np.mean(errors))) < 3 * 0.04 / np.sqrt(80)  # three standard errors
@@ -148,12 +143,12 @@ def width_of(days: Sequence[Sequence[JudgedRun]], past: Sequence[JudgedRun] = ()
 
 def test_a_good_first_judge_narrows_the_interval() -> None:
     rng = np.random.default_rng(4)
-    rates = past_of([plain(rng) for _ in range(3)], rng).rates(2000, 200)
     days = [plain(rng, 2000) for _ in range(15)]
-    unsure = width_of([judged(day, rates, rng, sampled=1.0) for day in days])
-    uniform = [judged(day, np.full(11, 0.1), rng, sampled=1.0) for day in days]
+    unsure = [judged(day, RATES, rng, sampled=1.0) for day in days]
+    share = float(np.mean([run.probability is not None for runs in unsure for run in runs]))
+    uniform = [judged(day, flat(share), rng, sampled=1.0) for day in days]
     blind = width_of([[replace(run, first=None) for run in runs] for runs in uniform])
-    assert unsure < 0.85 * blind
+    assert width_of(unsure) < 0.85 * blind
 
 
 def test_failures_that_follow_the_first_score_do_not_move_the_mean() -> None:
@@ -162,7 +157,7 @@ def test_failures_that_follow_the_first_score_do_not_move_the_mean() -> None:
     for _ in range(60):
         day = replace(plain(rng, 2000), fails=np.zeros(2000))
         day = replace(day, fails=np.where(day.first < 0.6, 0.7, 0.0))
-        runs = judged(day, np.full(11, 0.3), rng, sampled=1.0)
+        runs = judged(day, flat(0.3), rng, sampled=1.0)
         found = combined_mean(runs)
         assert found is not None
         errors.append(found.mean - day.truth)
@@ -173,8 +168,8 @@ def test_failures_that_follow_the_first_score_do_not_move_the_mean() -> None:
 
 def test_earlier_runs_teach_the_curve() -> None:
     rng = np.random.default_rng(8)
-    before = judged(plain(rng), np.full(11, 0.5), rng)
-    days = [judged(plain(rng), np.full(11, 0.04), rng) for _ in range(60)]
+    before = judged(plain(rng), flat(0.5), rng)
+    days = [judged(plain(rng), flat(0.04), rng) for _ in range(60)]
     assert width_of(days, before) < width_of(days)
 
 
@@ -203,41 +198,3 @@ def test_wrong_numbers_are_refused(run: JudgedRun) -> None:
 def test_a_curve_of_one_class_stays_inside_the_scale() -> None:
     curve = fitted_curve(np.linspace(0, 1, 50), np.ones(50))
     assert 0.9 < float(curve.at(np.array([0.0]))[0]) < 1.0
-
-
-def test_rates_follow_the_spread_and_spend_the_calls() -> None:
-    rng = np.random.default_rng(9)
-    past = past_of([plain(rng) for _ in range(3)], rng)
-    plan = past.plan(runs=1000, calls=120)
-    assert sum(one.share * one.rate for one in plan.bins) * 1000 == pytest.approx(120, rel=1e-6)
-    unsure = max(plan.bins, key=lambda one: one.sd)
-    assert unsure.rate == max(one.rate for one in plan.bins)
-    assert min(one.rate for one in plan.bins) >= unsure.rate / 3 - 1e-9
-    assert plan.width < plan.uniform_width
-    assert plan.uniform_calls > plan.calls
-    assert plan.width_range[0] < plan.width < plan.width_range[1]
-
-
-def test_the_calls_for_a_width_give_that_width() -> None:
-    rng = np.random.default_rng(10)
-    past = past_of([plain(rng) for _ in range(3)], rng)
-    calls = past.calls_for(0.08, runs=2000)
-    assert calls is not None
-    assert past.plan(runs=2000, calls=calls).width == pytest.approx(0.08, abs=1e-4)
-    assert past.calls_for(0.001, runs=2000) is None
-
-
-def test_a_plan_keeps_its_word_on_later_days() -> None:
-    rng = np.random.default_rng(11)
-    past = past_of([plain(rng) for _ in range(3)], rng)
-    plan = past.plan(runs=TRAFFIC, calls=200)
-    rates = np.array([one.rate for one in plan.bins])
-    found = [combined_mean(judged(plain(rng), rates, rng, sampled=1.0)) for _ in range(40)]
-    width = float(np.mean([one.high - one.low for one in found if one is not None]))
-    assert plan.width_range[0] <= width <= plan.width_range[1]
-
-
-def test_a_plan_needs_pairs() -> None:
-    few = np.full(LEAST_PAIRS - 1, 0.5)
-    with pytest.raises(ValueError, match="needs 30 runs"):
-        PastScores(few, np.ones(len(few)), few, few, np.ones(len(few)))

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from ragtrace.stores.owner import Owner
+from ragtrace.stores import Owner
 
 NOW = 1_800_000_000.0
 

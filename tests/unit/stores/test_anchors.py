@@ -5,14 +5,13 @@ from __future__ import annotations
 import stat
 
 import pytest
+from msgspec.structs import replace
 
-from ragtrace.model import Passage, Pool, RagRecord
-from ragtrace.stats.drift import Series
-from ragtrace.stores import Label, Policy
-from ragtrace.stores.anchors import Anchor, AnchorScore
-from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.model import SeriesKey
+from ragtrace.stores import Anchor, AnchorScore, Label
+from tests import make
 
-SERIES = Series("faithfulness", "", "v1")
+KEY = SeriesKey("faithfulness", judge="openai:m", version="v1")
 
 
 class Clock:
@@ -35,23 +34,20 @@ def path(tmp_path):
 
 @pytest.fixture
 def store(path, clock):
-    made = SqliteStore(path, Policy(has_content=True), wall=clock)
+    made = make.store(path, has_content=True, wall=clock)
     made.anchors.replace([anchor(number) for number in range(4)], repeats=2)
     yield made
     made.close()
 
 
 def anchor(number, **given):
-    passage = Passage(id="p", text=f"secret passage {number}", rank=1)
-    record = RagRecord(
-        id=str(number), trace_id=f"{number:032x}", query="Q?", answer="A.", session=f"s{number}",
-        user="ada" if number else "bob", pools=(Pool(stage="used", passages=(passage,)),),
-    )  # fmt: skip
+    facts = {"query": "Q?", "answer": "A.", "session": f"s{number}", "user": "ada" if number else "bob"}
+    record = make.record(f"secret passage {number}", n=number, **facts)
     return Anchor(record=record, band=4, share=1.0, **given)
 
 
-def score(value, series=SERIES):
-    return AnchorScore(series=series, judge="openai:m", value=value)
+def score(value, **other):
+    return AnchorScore(key=replace(KEY, **other), value=value)
 
 
 def test_the_records_come_back_whole_and_the_file_is_its_owners_alone(store, path):
@@ -61,7 +57,7 @@ def test_the_records_come_back_whole_and_the_file_is_its_owners_alone(store, pat
 
 
 def test_one_anchor_a_gap_in_a_fixed_order_over_restarts_and_scorers(store, path, clock):
-    other = SqliteStore(path, wall=clock)
+    other = make.store(path, wall=clock)
     taken = []
     for turn in range(9):
         for each in (store, other):
@@ -71,7 +67,7 @@ def test_one_anchor_a_gap_in_a_fixed_order_over_restarts_and_scorers(store, path
         clock.now += 50.0
         if turn == 4:
             other.close()
-            other = SqliteStore(path, wall=clock)
+            other = make.store(path, wall=clock)
     other.close()
     assert taken == [1, 2, 3, 4, 1]
 
@@ -117,8 +113,8 @@ def test_a_new_version_has_a_reference_of_its_own(store):
     one = store.anchors.all()[0]
     for value in (0.5, 0.5, 0.5):
         store.anchors.note(one, [score(value)])
-    store.anchors.note(one, [score(0.0, SERIES._replace(version="v2"))])
-    found = {it.series.version: it for it in store.anchors.series(fresh_s=60.0)}
+    store.anchors.note(one, [score(0.0, version="v2")])
+    found = {it.key.version: it for it in store.anchors.series(fresh_s=60.0)}
     assert len(found["v1"].pairs) == 1
     assert (found["v2"].pairs, found["v2"].n_reference) == ([], 0)
 
@@ -151,7 +147,7 @@ def test_a_draft_stands_beside_the_reference_until_it_is_adopted(store, clock):
 
 
 def by(value, judge="overlap", metric="faithfulness"):
-    return AnchorScore(series=SERIES._replace(metric=metric), judge=judge, value=value)
+    return score(value, judge=judge, metric=metric)
 
 
 def test_a_draft_replaces_the_reference_of_its_own_judge_and_metrics_alone(store):
@@ -159,13 +155,13 @@ def test_a_draft_replaces_the_reference_of_its_own_judge_and_metrics_alone(store
     for one in store.anchors.all():
         for _ in range(3):
             store.anchors.note(one, [by(0.5), *others])
-    before = {(it.judge, it.series.metric): it for it in store.anchors.series(fresh_s=60.0)}
+    before = {(it.key.judge, it.key.metric): it for it in store.anchors.series(fresh_s=60.0)}
     store.anchors.begin_draft(repeats=3, signature="overlap faithfulness")
     for one in store.anchors.all():
         for _ in range(3):
             store.anchors.note_draft(one, [by(0.25)])
     assert store.anchors.adopt_draft()
-    found = {(it.judge, it.series.metric): it for it in store.anchors.series(fresh_s=60.0)}
+    found = {(it.key.judge, it.key.metric): it for it in store.anchors.series(fresh_s=60.0)}
     new = found["overlap", "faithfulness"]
     assert (new.n_reference, new.repeats, new.pairs) == (4, 3, [])
     for kept in (("openai:m", "faithfulness"), ("overlap", "answered")):
@@ -173,8 +169,8 @@ def test_a_draft_replaces_the_reference_of_its_own_judge_and_metrics_alone(store
         assert (found[kept].n_reference, found[kept].repeats, len(found[kept].pairs)) == (4, 2, 4)
     for one in store.anchors.all():
         store.anchors.note(one, [by(0.0), *others])
-    pairs = {it.judge: {(len(pair.reference), pair.now) for pair in it.pairs}
-             for it in store.anchors.series(fresh_s=60.0) if it.series.metric == "faithfulness"}  # fmt: skip
+    pairs = {it.key.judge: {(len(pair.reference), pair.now) for pair in it.pairs}
+             for it in store.anchors.series(fresh_s=60.0) if it.key.metric == "faithfulness"}  # fmt: skip
     assert pairs == {"overlap": {(3, 0.0)}, "openai:m": {(2, 0.5)}}
 
 
@@ -183,7 +179,10 @@ def test_a_new_judge_needs_no_runs_of_the_old_ones_reference(store):
     store.anchors.begin_draft(repeats=1, signature="overlap")
     store.anchors.note_draft(store.anchors.all()[0], [by(0.25)])
     assert store.anchors.adopt_draft()
-    assert {it.judge: it.n_reference for it in store.anchors.series(fresh_s=60.0)} == {"openai:m": 4, "overlap": 1}
+    assert {it.key.judge: it.n_reference for it in store.anchors.series(fresh_s=60.0)} == {
+        "openai:m": 4,
+        "overlap": 1,
+    }
 
 
 def test_dropped_anchors_leave_no_repeats_to_the_next_ones(store):
@@ -278,7 +277,7 @@ def test_forget_erases_the_scores_of_a_draft(store):
 
 
 def test_neither_age_nor_size_deletes_an_anchor(path, clock):
-    store = SqliteStore(path, Policy(has_content=True, file_bytes=1_048_576), wall=clock)
+    store = make.store(path, has_content=True, file_bytes=1_048_576, wall=clock)
     store.anchors.replace([anchor(1)], repeats=1)
     clock.now += 400 * 86_400.0
     store.apply_retention()
@@ -317,7 +316,7 @@ def test_forgetting_a_rater_takes_their_labels_of_anchors(store):
 
 
 def test_a_store_without_anchors(path):
-    store = SqliteStore(path)
+    store = make.store(path)
     assert store.anchors.all() == []
     assert store.anchors.claim(gap_s=1.0, hurried_gap_s=1.0) is None
     assert not store.anchors.hurry(every_s=1.0)

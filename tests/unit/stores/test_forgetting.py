@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ragtrace.stores import Label, Policy
-from ragtrace.stores.sqlite import SqliteStore
-from tests.scored import numbered, score_of
+from ragtrace.stores import Label
+from tests import make
 
 ADA, BOB = "ada-4711", "bob-0815"
 TRACE, UNSCORED = "a1" * 16, "b2" * 16
@@ -16,7 +15,7 @@ TRACE, UNSCORED = "a1" * 16, "b2" * 16
 
 @pytest.fixture
 def store(tmp_path):
-    made = SqliteStore(tmp_path / "store", Policy(has_content=True))
+    made = make.store(tmp_path / "store", has_content=True)
     yield made
     made.close()
 
@@ -26,9 +25,9 @@ def content(store):
 
 
 def test_a_user_is_forgotten_as_a_rater_too(store):
-    hers, his = numbered(1, user=ADA), numbered(2, user=BOB)
+    hers, his = make.record(n=1, user=ADA), make.record(n=2, user=BOB)
     for r in (hers, his):
-        store.emit(r, [score_of(r)])
+        store.emit(r, [make.score(r, "mrr")])
     store.rate(
         [
             Label(trace_id=hers.trace_id, value=1.0, rater=ADA),
@@ -72,9 +71,9 @@ def test_whom_a_trace_is_of_may_be_known_with_its_second_label_alone(store):
 
 
 def test_a_series_that_others_use_stays(store):
-    hers, his = numbered(1, user=ADA), numbered(2, user=BOB)
+    hers, his = make.record(n=1, user=ADA), make.record(n=2, user=BOB)
     for r in (hers, his):
-        store.emit(r, [score_of(r)])
+        store.emit(r, [make.score(r, "mrr")])
     store.forget("user", ADA)
-    store.emit(hers, [score_of(hers)])
+    store.emit(hers, [make.score(hers, "mrr")])
     assert [row["metric"] for row in store.rows()] == ["mrr", "mrr"]

@@ -12,11 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from ragtrace.stores.base import OutboxEntry
-from ragtrace.stores.owner import Owner, is_over, this_process
-from ragtrace.stores.sqlite import SqliteStore
-from tests.process.observing import until
-from tests.scored import numbered, score_of
+from ragtrace.stores import OutboxEntry, Owner, is_over, this_process
+from tests import make
+from tests.guards.processes import until
 from tests.unit.stores.conftest import NOW, marks
 
 N = 60
@@ -25,15 +23,15 @@ ENDED, HIDDEN = "another-boot pid:[1] 7 7", ""  # processes: of another boot, an
 
 @pytest.fixture
 def stores(tmp_path, wall):
-    made = [SqliteStore(tmp_path / "store", wall=wall) for _ in range(3)]
+    made = [make.store(tmp_path / "store", wall=wall) for _ in range(3)]
     yield made
     for store in made:
         store.close()
 
 
 def write(store, n, owner):
-    r = numbered(n)
-    made = [score_of(r, metric, at=NOW) for metric in ("mrr", "faithfulness")]
+    r = make.record(n=n)
+    made = [make.score(r, metric, at=NOW) for metric in ("mrr", "faithfulness")]
     store.emit(r, made, owner=owner, entry=OutboxEntry(seq=n))
 
 

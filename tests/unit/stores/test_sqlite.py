@@ -6,7 +6,6 @@ import math
 import sqlite3
 import subprocess
 import sys
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,21 +13,17 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ragtrace import sqlite_file
-from ragtrace.capture.guard import internal_errors
+from ragtrace.capture import internal_errors
 from ragtrace.errors import StoreError
 from ragtrace.model import JudgeInfo, Passage, Pool
-from ragtrace.queues.spool import Entry, Spool
+from ragtrace.queues import Entry, Spool
 from ragtrace.sqlite_file import used_bytes
-from ragtrace.stores import Label, Policy
-from ragtrace.stores.base import OutboxEntry
-from ragtrace.stores.outbox import COUNT, EVENT
-from ragtrace.stores.owner import Owner
-from ragtrace.stores.run_facts import FACTS
-from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.stores import COUNT, EVENT, FACTS, Label, OutboxEntry, Owner, Policy
+from tests import make
 from tests.broken_file import JUNK, break_file
-from tests.scored import numbered, score_of
 from tests.unit.stores.conftest import NOW, age_until, marks, unpublished
 
 ENDED = "another-boot pid:[1] 7 7"  # a process
@@ -38,18 +33,14 @@ SECRET = "Ada Lovelace lives at 12 St James's Square. "
 
 @pytest.fixture
 def store(tmp_path, wall):
-    made = SqliteStore(tmp_path / "store", FULL, wall=wall, uptime=lambda: 0.0)
+    made = make.store(tmp_path / "store", FULL, wall=wall, uptime=lambda: 0.0)
     yield made
     made.close()
 
 
-def record(n=1, **more):
-    return numbered(n, **{"query": "Where?", "answer": "Oslo."} | more)
-
-
 def score(r, metric="faithfulness", value=0.9, *, judge="overlap", **more):
     judged = JudgeInfo(model=judge, prompt_hash="0a1b2c3d")
-    return score_of(r, metric, value, **{"version": "v1", "at": NOW, "passed": True, "judge": judged} | more)
+    return make.score(r, metric, value, **{"version": "v1", "at": NOW, "passed": True, "judge": judged} | more)
 
 
 def shown(store, *columns, **wanted):
@@ -60,7 +51,9 @@ def shown(store, *columns, **wanted):
 
 
 def test_a_score_comes_back_as_it_went_in(store):
-    r = record(workflow="support", session="s", user="u", environment="prod", corpus="faq", model="m", revision=2)
+    r = make.record(
+        workflow="support", session="s", user="u", environment="prod", corpus="faq", model="m", revision=2
+    )
     one = score(r, details={"claims": ["It rains."], "n": 3}, weight=20.0, stratum="forced")
     store.emit(r, [one])
     assert store.scores_of(r) == [one]
@@ -71,7 +64,7 @@ def test_a_score_comes_back_as_it_went_in(store):
 
 
 def test_the_same_key_replaces_and_another_version_is_a_series_of_its_own(store):
-    r = record()
+    r = make.record()
     store.emit(r, [score(r, value=0.9)])
     store.emit(r, [score(r, value=0.4, at=NOW + 1)])
     store.emit(r, [score(r, value=0.7, version="v2")])
@@ -79,14 +72,14 @@ def test_the_same_key_replaces_and_another_version_is_a_series_of_its_own(store)
 
 
 def test_one_key_is_one_score_even_under_another_judge_s_name(store):
-    r = record()
+    r = make.record()
     store.emit(r, [score(r, value=0.9, judge="overlap")])
     store.emit(r, [score(r, value=0.4, judge="other", at=NOW + 1)])
     assert shown(store, "judge", "value") == [("other", 0.4)]
 
 
 def test_an_older_revision_that_comes_late_changes_nothing(store):
-    new, old = record(revision=1, workflow="new"), record(revision=0, workflow="old")
+    new, old = make.record(revision=1, workflow="new"), make.record(revision=0, workflow="old")
     store.emit(new, [score(new, value=0.8, passed=False)])
     store.emit(old, [score(old, value=0.2, passed=False, at=NOW + 5)])
     assert shown(store, "value", "workflow") == [(0.8, "new")]
@@ -106,9 +99,9 @@ WRITES = st.lists(
 @given(WRITES, st.data())
 def test_writing_twice_is_writing_once(writes, data):
     with TemporaryDirectory() as folder:
-        made = [SqliteStore(Path(folder) / name, FULL, wall=lambda: NOW) for name in ("once", "twice")]
+        made = [make.store(Path(folder) / name, FULL, wall=lambda: NOW) for name in ("once", "twice")]
         for n, metric, version, revision, value in writes:
-            r = record(n, revision=revision)
+            r = make.record(n=n, revision=revision)
             one = [score(r, metric, value, version=version, at=NOW + revision)]
             for store, times in zip(made, (1, data.draw(st.integers(1, 3))), strict=True):
                 for _ in range(times):
@@ -124,30 +117,30 @@ def test_writing_twice_is_writing_once(writes, data):
 
 
 def test_times_that_no_clock_can_mean_become_now(store):
-    r = record()
+    r = make.record()
     for n, at in enumerate((0.0, float("nan"), NOW + 10**9, NOW - 60)):
         store.emit(r, [score(r, f"m{n}", at=at)])
     assert [at for (at,) in shown(store, "scored_at")] == [NOW, NOW, NOW, NOW - 60]
 
 
 def test_one_number_that_json_does_not_know_takes_no_other_with_it(tmp_path):
-    store, r = SqliteStore(tmp_path / "s"), record()
+    store, r = make.store(tmp_path / "s"), make.record()
     store.emit(r, [score(r, details={"n": 3, "ratio": float("inf"), "claims": ["The Hague"]})])
     assert shown(store, "details") == [('{"n":3}',)]
 
 
 def test_texts_that_sqlite_cannot_hold_are_mended(store):
-    r = record(query="a\ud800b", user="u\udfff")
+    r = make.record(query="a\ud800b", user="u\udfff")
     store.emit(r, [score(r, passed=False, details={"claim": "c\ud800"})])
-    assert shown(store, "user", "details") == [("u?", '{"claim":"c?"}')]
-    assert next(iter(store.records()))[0].query == "a?b"
+    assert shown(store, "user", "details") == [("u\ufffd", '{"claim":"c\ufffd"}')]
+    assert next(iter(store.records()))[0].query == "a\ufffdb"
 
 
 # -- outbox --
 
 
 def test_what_was_published_is_not_given_out_again_and_what_was_replaced_is(store):
-    r = record()
+    r = make.record()
     store.emit(r, [score(r)])
     (before,) = unpublished(store)
     store.emit(r, [score(r, value=0.1, at=NOW + 1)])
@@ -161,7 +154,7 @@ def test_what_was_published_is_not_given_out_again_and_what_was_replaced_is(stor
 
 
 def test_a_score_leaves_the_outbox_when_its_event_and_its_count_arrived(store):
-    owner, entry, r = Owner(), OutboxEntry(seq=1), record()
+    owner, entry, r = Owner(), OutboxEntry(seq=1), make.record()
     store.emit(r, [score(r), score(r, "mrr")], owner=owner, entry=entry)
     first, _ = entry.marks.values()
     store.exported([first], EVENT)
@@ -176,14 +169,14 @@ def test_a_score_leaves_the_outbox_when_its_event_and_its_count_arrived(store):
 def test_what_was_written_behind_a_place_is_not_meant_by_it(store):
     owner = Owner()
     for n in (1, 2, 3):
-        store.emit(record(n), [score(record(n))], owner=owner, entry=OutboxEntry(seq=n))
+        store.emit(make.record(n=n), [score(make.record(n=n))], owner=owner, entry=OutboxEntry(seq=n))
     store.exported([], owner=owner, upto=[(COUNT, 0, 2), (EVENT, 1, 3)])
     assert shown(store, "exported") == [(0,), (1,), (0,)]
 
 
 def test_a_unit_that_is_scored_again_stands_as_it_was_published(store):
     """Its scorer died between the scores and the end of the job."""
-    dead, second, r = Owner(process=ENDED), Owner(), record()
+    dead, second, r = Owner(process=ENDED), Owner(), make.record()
     store.emit(r, [score(r), score(r, "mrr")], owner=dead, entry=(first := OutboxEntry(seq=1)))
     store.exported([first.marks[score(r).key]], EVENT)
     again = OutboxEntry(seq=1)
@@ -196,7 +189,7 @@ def test_a_unit_that_is_scored_again_stands_as_it_was_published(store):
 
 def test_a_unit_whose_scores_another_scorer_is_about_to_publish_is_its_own(store):
     """A lease ran out while its holder lived."""
-    first, second, r = Owner(), Owner(), record()
+    first, second, r = Owner(), Owner(), make.record()
     store.emit(r, [score(r)], owner=first, entry=OutboxEntry(seq=1))
     again = OutboxEntry(seq=1)
     store.emit(r, [score(r, value=0.1, at=NOW + 9)], owner=second, entry=again)
@@ -209,7 +202,7 @@ def test_a_unit_whose_scores_another_scorer_is_about_to_publish_is_its_own(store
 
 
 def test_an_event_that_did_not_arrive_is_given_out_again_once_a_while(store, wall):
-    owner, r = Owner(), record()
+    owner, r = Owner(), make.record()
     store.emit(r, [score(r)], owner=owner, entry=OutboxEntry(seq=1))
     assert store.unsent(owner, older_s=60.0) == []
     wall.at += 61.0
@@ -232,24 +225,24 @@ def without_facts(path):
 
 def test_a_store_of_version_2_keeps_its_scores_and_takes_facts_of_new_runs(tmp_path):
     path = tmp_path / "s"
-    old = SqliteStore(path)
-    old.emit(record(1), [score(record(1))])
+    old = make.store(path)
+    old.emit(make.record(n=1), [score(make.record(n=1))])
     old.close()
     without_facts(path)
-    store = SqliteStore(path)
-    store.emit(replace(record(2), tags=("beta",), query="Where is the lab?"), [score(record(2))])
+    store = make.store(path)
+    store.emit(replace(make.record(n=2), tags=("beta",), query="Where is the lab?"), [score(make.record(n=2))])
     found = {row["trace_id"]: row for row in store.scores_with_facts("faithfulness", since=0.0, until=math.inf)}
-    assert found[record(1).trace_id]["tags"] is None
-    assert found[record(2).trace_id]["tags"] == '["beta"]'
-    assert found[record(2).trace_id]["language"] == "en"
+    assert found[make.record(n=1).trace_id]["tags"] is None
+    assert found[make.record(n=2).trace_id]["tags"] == '["beta"]'
+    assert found[make.record(n=2).trace_id]["language"] == "en"
     store.close()
 
 
 def test_a_store_of_version_1_is_taken_over(tmp_path):
     path = tmp_path / "s"
-    old = SqliteStore(path)
+    old = make.store(path)
     for n in (1, 2):
-        old.emit(record(n), [score(record(n))])
+        old.emit(make.record(n=n), [score(make.record(n=n))])
     old.close()
     without_facts(path)
     with sqlite3.connect(path) as connection:
@@ -260,9 +253,9 @@ def test_a_store_of_version_1_is_taken_over(tmp_path):
             "CREATE TABLE claims (run INTEGER PRIMARY KEY, until REAL NOT NULL)"
         )
     connection.close()
-    store = SqliteStore(path)
+    store = make.store(path)
     (left,) = unpublished(store)
-    assert left.record.trace_id == record(2).trace_id
+    assert left.record.trace_id == make.record(n=2).trace_id
     with store._file.connection() as connection:
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
     assert not names & {"claims", "scores_outbox"}
@@ -272,26 +265,26 @@ def test_a_store_of_version_1_is_taken_over(tmp_path):
 
 def test_the_outbox_gives_whole_traces_the_oldest_first(store):
     for n in range(1, 6):
-        store.emit(record(n), [score(record(n)), score(record(n), "mrr")])
+        store.emit(make.record(n=n), [score(make.record(n=n)), score(make.record(n=n), "mrr")])
     found = unpublished(store, 2)
     assert [len(p.scores) for p in found] == [2, 2]
-    assert [p.record.trace_id for p in found] == [record(1).trace_id, record(2).trace_id]
+    assert [p.record.trace_id for p in found] == [make.record(n=1).trace_id, make.record(n=2).trace_id]
 
 
 # -- what is kept --
 
 
 def test_records_are_kept_for_a_reason_and_with_its_probability(tmp_path, wall):
-    store = SqliteStore(tmp_path / "s", Policy(has_content=True, payload_share=0.25), wall=wall)
+    store = make.store(tmp_path / "s", has_content=True, payload_share=0.25, wall=wall)
     total = 400
     for n in range(1, total + 1):
-        store.emit(record(n), [score(record(n))])
+        store.emit(make.record(n=n), [score(make.record(n=n))])
     for n, scores in {
-        1001: [score(record(1001), value=None, state="error", reason="judge_timeout", passed=None)],
-        1002: [score(record(1002), passed=False)],
-        1003: [score(record(1003), stratum="forced")],
+        1001: [score(make.record(n=1001), value=None, state="error", reason="judge_timeout", passed=None)],
+        1002: [score(make.record(n=1002), passed=False)],
+        1003: [score(make.record(n=1003), stratum="forced")],
     }.items():
-        store.emit(record(n), scores)
+        store.emit(make.record(n=n), scores)
     probabilities = {r.id: p for r, p in store.records()}
     sample = [p for p in probabilities.values() if p == 0.25]
     assert sum(p == 1.0 for p in probabilities.values()) == 3
@@ -299,39 +292,39 @@ def test_records_are_kept_for_a_reason_and_with_its_probability(tmp_path, wall):
 
 
 def test_where_all_records_are_kept_the_reason_is_none_of_their_scores(tmp_path, wall):
-    store = SqliteStore(tmp_path / "s", Policy(has_content=True, has_all_texts=True), wall=wall)
+    store = make.store(tmp_path / "s", has_content=True, has_all_texts=True, wall=wall)
     for n, facts in enumerate(({}, {"passed": False}, {"stratum": "forced"}), start=1):
-        store.emit(record(n), [score(record(n), **facts)])
-    failed = score(record(4), value=None, state="error", reason="judge_timeout", passed=None)
-    store.emit(record(4), [failed])
-    assert [store.kept_for(record(n).trace_id) for n in range(1, 5)] == ["all", "all", "flagged", "all"]
+        store.emit(make.record(n=n), [score(make.record(n=n), **facts)])
+    failed = score(make.record(n=4), value=None, state="error", reason="judge_timeout", passed=None)
+    store.emit(make.record(n=4), [failed])
+    assert [store.kept_for(make.record(n=n).trace_id) for n in range(1, 5)] == ["all", "all", "flagged", "all"]
     assert [(r.id, p) for r, p in store.records()] == [(str(n), 1.0) for n in range(1, 5)]
 
 
 def test_the_reason_to_keep_a_record_stays_as_long_as_its_scores(store, wall):
     for n in (1, 2):
-        store.emit(record(n), [score(record(n), passed=n == 2)])
+        store.emit(make.record(n=n), [score(make.record(n=n), passed=n == 2)])
     age_until(store, wall, NOW + 72 * 3600 + 1)
     assert list(store.records()) == []
-    assert [store.kept_for(record(n).trace_id) for n in (1, 2)] == ["low", None]
-    late = replace(record(2), revision=1, answer="Paris.")
+    assert [store.kept_for(make.record(n=n).trace_id) for n in (1, 2)] == ["low", None]
+    late = replace(make.record(n=2), revision=1, answer="Paris.")
     store.emit(late, [score(late, passed=False)])
-    assert store.kept_for(record(2).trace_id) == "low"
+    assert store.kept_for(make.record(n=2).trace_id) == "low"
 
 
 def test_a_store_of_version_3_learns_why_its_records_were_kept(tmp_path):
     path = tmp_path / "s"
-    old = SqliteStore(path, FULL)
+    old = make.store(path, FULL)
     for n in (1, 2):
-        old.emit(record(n), [score(record(n), passed=n == 2)])
+        old.emit(make.record(n=n), [score(make.record(n=n), passed=n == 2)])
     old.close()
     with sqlite3.connect(path) as connection:
         connection.execute("ALTER TABLE runs DROP COLUMN kept_for")
         connection.execute("UPDATE store_facts SET value = 3 WHERE name = 'schema'")
     connection.close()
-    store = SqliteStore(path, FULL)
-    assert [store.kept_for(record(n).trace_id) for n in (1, 2)] == ["low", None]
-    assert store.record(record(1).trace_id) == record(1)
+    store = make.store(path, FULL)
+    assert [store.kept_for(make.record(n=n).trace_id) for n in (1, 2)] == ["low", None]
+    assert store.record(make.record(n=1).trace_id) == make.record(n=1)
     store.close()
 
 
@@ -340,8 +333,8 @@ def test_a_store_of_version_3_learns_why_its_records_were_kept(tmp_path):
 )
 def test_without_content_no_text_reaches_the_file(tmp_path, policy):
     path = tmp_path / "s"
-    store = SqliteStore(path, policy)
-    r = record(query=SECRET, answer=SECRET)
+    store = make.store(path, policy)
+    r = make.record(query=SECRET, answer=SECRET)
     store.emit(r, [score(r, passed=False, details={"claims": [SECRET], "n": 3, "explanation": SECRET})])
     store.rate([Label(trace_id=r.trace_id, value=0.0, comment=SECRET)])
     assert shown(store, "details") == [('{"n":3}',), (None,)]
@@ -353,7 +346,7 @@ def test_without_content_no_text_reaches_the_file(tmp_path, policy):
 
 
 def test_payloads_go_before_scores_and_both_in_time(store, wall):
-    r = record()
+    r = make.record()
     store.emit(r, [score(r, passed=False)])
     age_until(store, wall, NOW + 72 * 3600 - 1)
     assert len(list(store.records())) == 1
@@ -365,20 +358,20 @@ def test_payloads_go_before_scores_and_both_in_time(store, wall):
 
 def test_scores_wait_for_the_end_of_their_label(store, wall):
     for n in (1, 2):
-        store.emit(record(n), [score(record(n))])
+        store.emit(make.record(n=n), [score(make.record(n=n))])
     wall.at = NOW + 10 * 86400
-    store.rate([Label(trace_id=record(1).trace_id, value=1.0)])
+    store.rate([Label(trace_id=make.record(n=1).trace_id, value=1.0)])
     age_until(store, wall, NOW + 39 * 86400)
     assert shown(store, "trace_id", "source") == [
-        (record(1).trace_id, "judge"),
-        (record(1).trace_id, "human"),
+        (make.record(n=1).trace_id, "judge"),
+        (make.record(n=1).trace_id, "human"),
     ]
     age_until(store, wall, NOW + 41 * 86400)
     assert list(store.rows()) == []
 
 
 def test_a_label_may_come_before_its_scores(store):
-    r = record(workflow="support")
+    r = make.record(workflow="support")
     store.rate([Label(trace_id=r.trace_id, value=0.0, comment="wrong", rater="ada")])
     store.rate([Label(trace_id=r.trace_id, value=1.0, comment="right after all", rater="ada", at=NOW + 1)])
     store.rate([Label(trace_id=r.trace_id, value=0.5, rater="bob")])
@@ -395,7 +388,7 @@ def test_a_label_may_come_before_its_scores(store):
 
 def test_a_clock_that_was_ahead_leaves_nothing_for_ever(store, wall):
     wall.at = NOW + 10**9
-    r = record()
+    r = make.record()
     store.emit(r, [score(r, passed=False)])
     wall.at = NOW
     store.apply_retention()
@@ -405,8 +398,8 @@ def test_a_clock_that_was_ahead_leaves_nothing_for_ever(store, wall):
 
 
 def test_a_jump_of_the_wall_s_clock_ages_nothing(tmp_path, monkeypatch):
-    store = SqliteStore(tmp_path / "s")
-    r = record()
+    store = make.store(tmp_path / "s")
+    r = make.record()
     store.emit(r, [score(r, at=0.0)])
     import time
 
@@ -421,7 +414,7 @@ DAY = 86_400.0
 def grown(store, wall, days=10):
     """Write a score an hour for some days, with what a service does beside."""
     for hour in range(days * 24):
-        r = record(hour)
+        r = make.record(n=hour)
         store.emit(r, [score(r, passed=False, at=wall.at)])
         age_until(store, wall, wall.at + 3_600.0)
 
@@ -436,7 +429,7 @@ def again(tmp_path, store):
     opened = []
 
     def open_(wall):
-        opened.append(SqliteStore(tmp_path / "store", FULL, wall=wall, uptime=lambda: 0.0))
+        opened.append(make.store(tmp_path / "store", FULL, wall=wall, uptime=lambda: 0.0))
         return opened[-1]
 
     yield open_
@@ -449,7 +442,7 @@ def test_a_clock_that_is_30_days_ahead_at_start_deletes_nothing(store, wall, aga
     kept = len(list(store.records()))
     wall.at += 30 * DAY
     ahead = again(wall)
-    r = record(999)
+    r = make.record(n=999)
     ahead.emit(r, [score(r, passed=False, at=wall.at)])
     ahead.apply_retention()
     assert traces_left(store) == 241
@@ -470,7 +463,7 @@ def test_a_file_that_was_not_opened_for_a_month_ages_a_day_s_worth_a_day(store, 
     late = again(wall)
     left = [traces_left(store)]
     for _ in range(16):
-        r = record(1_000 + len(left))
+        r = make.record(n=1_000 + len(left))
         late.emit(r, [score(r, passed=False, at=wall.at)])
         age_until(late, wall, wall.at + DAY)
         left.append(traces_left(store))
@@ -482,12 +475,12 @@ def test_a_file_that_was_not_opened_for_a_month_ages_a_day_s_worth_a_day(store, 
 @pytest.mark.parametrize("gap_days", [1.0, 7.0, 40.0])
 def test_a_store_that_is_opened_now_and_then_on_a_host_that_runs_ages_in_full(tmp_path, wall, gap_days):
     def opened():
-        return SqliteStore(tmp_path / "seldom", FULL, wall=wall, uptime=lambda: wall.at - NOW + 7_000.0)
+        return make.store(tmp_path / "seldom", FULL, wall=wall, uptime=lambda: wall.at - NOW + 7_000.0)
 
     for session in range(4):
         wall.at += gap_days * DAY
         store = opened()
-        r = record(session)
+        r = make.record(n=session)
         store.emit(r, [score(r, passed=False, at=wall.at)])
         store.apply_retention()
         store.close()
@@ -505,8 +498,8 @@ def test_a_daily_session_after_a_nightly_restart_ages_in_full(tmp_path, wall, ga
         wall.at += gap_days * DAY
         boot = str(next(boots))
         monkeypatch.setattr("ragtrace.stores.sqlite.boot_id", lambda boot=boot: boot)
-        store = SqliteStore(tmp_path / "daily", FULL, wall=wall, uptime=lambda: 60.0)
-        r = record(session)
+        store = make.store(tmp_path / "daily", FULL, wall=wall, uptime=lambda: 60.0)
+        r = make.record(n=session)
         store.emit(r, [score(r, passed=False, at=wall.at)])
         store.apply_retention()
         left = traces_left(store)
@@ -524,12 +517,12 @@ def test_a_night_off_is_no_leap(store, wall, again):
 
 def test_a_file_from_before_the_look_at_leaps_is_not_emptied(store, wall, again):
     for hour in range(48):
-        r = record(hour)
+        r = make.record(n=hour)
         store.emit(r, [score(r, at=wall.at)])
         wall.at += 3_600.0
     wall.at += 30 * DAY
     ahead = again(wall)
-    ahead.emit(record(99), [score(record(99), at=wall.at)])
+    ahead.emit(make.record(n=99), [score(make.record(n=99), at=wall.at)])
     ahead.apply_retention()
     assert traces_left(store) == 49
 
@@ -541,11 +534,11 @@ def test_a_file_from_before_the_look_at_leaps_is_not_emptied(store, wall, again)
 def test_the_file_stays_within_its_limit_and_payloads_go_first(tmp_path, wall, has_all_texts):
     path, limit = tmp_path / "s", 3_000_000
     policy = Policy(has_content=True, has_all_texts=has_all_texts, file_bytes=limit)
-    store = SqliteStore(path, policy, wall=wall)
+    store = make.store(path, policy, wall=wall)
     before = internal_errors()
     for n in range(1, 401):
         wall.at += 1
-        r = record(n, answer="x" * 20_000)
+        r = make.record(n=n, answer="x" * 20_000)
         store.emit(r, [score(r, passed=False, at=wall.at)])
         assert path.stat().st_size <= limit
     kept = [int(r.id) for r, _ in store.records()]
@@ -558,11 +551,11 @@ def test_the_file_stays_within_its_limit_and_payloads_go_first(tmp_path, wall, h
 
 def test_without_payloads_the_oldest_scores_go(tmp_path, wall):
     path, limit = tmp_path / "s", 1_100_000
-    store = SqliteStore(path, Policy(file_bytes=limit), wall=wall)
+    store = make.store(path, file_bytes=limit, wall=wall)
     with store._file.transaction() as connection:
         for n in range(1, 6_001):
             wall.at += 1
-            r = record(n)
+            r = make.record(n=n)
             store.writer([score(r, at=wall.at)], r)(connection)
     store.close()
     assert path.stat().st_size <= limit
@@ -574,11 +567,11 @@ def test_without_payloads_the_oldest_scores_go(tmp_path, wall):
 def test_where_a_spool_fills_the_file_scores_are_lost_and_counted_and_the_job_ends(tmp_path):
     path = tmp_path / "shared"
     spool = Spool(path)
-    store = SqliteStore(path, Policy(file_bytes=1_100_000))
+    store = make.store(path, file_bytes=1_100_000)
     spool.put([Entry(key=str(n), payload=b"x" * 50_000) for n in range(30)])
     (job,) = spool.lease("w", 1)
     before = internal_errors().get("ragtrace.stores.full", 0)
-    r = record()
+    r = make.record()
     assert spool.ack("w", job.key, "scored", also=store.writer([score(r)], r))
     assert internal_errors()["ragtrace.stores.full"] == before + 1
     assert list(store.rows()) == []
@@ -586,10 +579,10 @@ def test_where_a_spool_fills_the_file_scores_are_lost_and_counted_and_the_job_en
 
 
 def test_a_score_costs_about_a_hundred_bytes(tmp_path):
-    store = SqliteStore(tmp_path / "s")
+    store = make.store(tmp_path / "s")
     with store._file.transaction() as connection:
         for n in range(1, 2_001):
-            r = record(n, workflow="support", session=f"session-{n % 100}", model="gpt-4o-mini")
+            r = make.record(n=n, workflow="support", session=f"session-{n % 100}", model="gpt-4o-mini")
             scores = [score(r, m) for m in ("faithfulness", "answer_relevancy", "no_answer", "citations")]
             store.writer(scores, r)(connection)
         assert used_bytes(connection) / 8_000 < 200  # while they are owed to a receiver
@@ -604,11 +597,11 @@ def test_a_score_costs_about_a_hundred_bytes(tmp_path):
 
 def test_scores_and_the_end_of_a_job_stand_together_or_not_at_all(tmp_path):
     path = tmp_path / "shared"
-    store = SqliteStore(path, FULL)  # made by the store first, then by the spool
+    store = make.store(path, FULL)  # made by the store first, then by the spool
     spool = Spool(path)
     spool.put([Entry(key="a", payload=b"{}"), Entry(key="b", payload=b"{}")])
     spool.lease("w", 2)
-    r = record()
+    r = make.record()
 
     def broken(connection):
         store.writer([score(r)], r)(connection)
@@ -618,20 +611,20 @@ def test_scores_and_the_end_of_a_job_stand_together_or_not_at_all(tmp_path):
         spool.ack("w", "a", "scored", also=broken)
     assert list(store.rows()) == []
     assert spool.ack("w", "a", "scored", also=store.writer([score(r)], r))
-    assert not spool.ack("other", "b", "scored", also=store.writer([score(record(2))], record(2)))
+    assert not spool.ack("other", "b", "scored", also=store.writer([score(make.record(n=2))], make.record(n=2)))
     assert shown(store, "trace_id") == [(r.trace_id,)]
 
 
 def test_a_spool_that_was_put_aside_gets_the_tables_again(tmp_path):
     path = tmp_path / "shared"
-    store = SqliteStore(path)
+    store = make.store(path)
     path.rename(tmp_path / "aside")
     for suffix in ("-wal", "-shm"):
         Path(f"{path}{suffix}").unlink(missing_ok=True)
     spool = Spool(path)
     spool.put([Entry(key="a", payload=b"{}")])
     spool.lease("w", 1)
-    r = record()
+    r = make.record()
     assert spool.ack("w", "a", "scored", also=store.writer([score(r)], r))
     assert shown(store, "trace_id") == [(r.trace_id,)]
 
@@ -640,8 +633,7 @@ def test_a_spool_that_was_put_aside_gets_the_tables_again(tmp_path):
 
 
 def payload_of(r):
-    from ragtrace.queues import Unit
-    from ragtrace.queues.payload import to_bytes
+    from ragtrace.queues import Unit, to_bytes
 
     return to_bytes(Unit(record=r))
 
@@ -650,10 +642,10 @@ def payload_of(r):
 def test_what_is_forgotten_leaves_no_byte_in_the_file(tmp_path, subject):
     path = tmp_path / "shared"
     spool = Spool(path)
-    store = SqliteStore(path, FULL)
+    store = make.store(path, FULL)
     context = Pool(stage="used", passages=(Passage(id="p", text=SECRET * 400, rank=1),))
-    mine = record(1, session="s-1", user="ada-4711", answer=SECRET, pools=(context,))
-    other = record(2, session="s-2", user="bob", answer="Nothing of hers.")
+    mine = make.record(n=1, session="s-1", user="ada-4711", answer=SECRET, pools=(context,))
+    other = make.record(n=2, session="s-2", user="bob", answer="Nothing of hers.")
     for r in (mine, other):
         store.emit(r, [score(r, passed=False, details={"claims": [r.answer]})])
         store.rate([Label(trace_id=r.trace_id, value=0.0, comment=r.answer)])
@@ -688,23 +680,23 @@ def test_what_is_forgotten_leaves_no_byte_in_the_file(tmp_path, subject):
 def test_a_broken_file_is_put_aside_and_a_new_one_begun(tmp_path):
     path = tmp_path / "s"
     break_file(path)
-    store = SqliteStore(path)
-    store.emit(record(), [score(record())])
+    store = make.store(path)
+    store.emit(make.record(), [score(make.record())])
     assert len(list(store.rows())) == 1
     (aside,) = tmp_path.glob("s.corrupt-*")
     assert JUNK in aside.read_bytes()
 
 
 def test_a_full_disk_is_an_error_of_each_call_and_nothing_is_half_written(tmp_path):
-    store = SqliteStore(tmp_path / "s", FULL)
-    store.emit(record(1), [score(record(1))])
+    store = make.store(tmp_path / "s", FULL)
+    store.emit(make.record(n=1), [score(make.record(n=1))])
     with store._file.connection() as connection:
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages + 2}")  # SQLite says SQLITE_FULL as for a full disk
-    big = record(2, answer="x" * 50_000)
+    big = make.record(n=2, answer="x" * 50_000)
     with pytest.raises(sqlite3.OperationalError, match="full"):
         store.emit(big, [score(big, passed=False)])
-    assert shown(store, "trace_id") == [(record(1).trace_id,)]
+    assert shown(store, "trace_id") == [(make.record(n=1).trace_id,)]
     store.emit(big, [score(big, passed=False)])  # the connection was opened anew, without the limit
     assert len(list(store.rows())) == 2
 
@@ -712,26 +704,26 @@ def test_a_full_disk_is_an_error_of_each_call_and_nothing_is_half_written(tmp_pa
 def test_what_cannot_be_opened_is_said_in_one_line(tmp_path):
     for path in (tmp_path / "no" / "s", tmp_path):
         with pytest.raises(StoreError) as caught:
-            SqliteStore(path)
+            make.store(path)
         assert "\n" not in str(caught.value)
     with pytest.raises(StoreError, match="no store"):
-        SqliteStore(tmp_path / "missing", is_made=False)
+        make.store(tmp_path / "missing", is_made=False)
     assert not (tmp_path / "missing").exists()
 
 
 def test_a_newer_store_is_refused_and_left_alone(tmp_path):
     path = tmp_path / "s"
-    SqliteStore(path).close()
+    make.store(path).close()
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE store_facts SET value = 99")
     connection.close()
     with pytest.raises(StoreError, match="newer ragtrace"):
-        SqliteStore(path)
+        make.store(path)
     assert list(tmp_path.glob("s.corrupt-*")) == []
 
 
 def test_a_score_of_a_newer_ragtrace_is_passed_over_and_counted(store):
-    r = record()
+    r = make.record()
     store.emit(r, [score(r), score(r, "mrr")])
     with store._file.transaction() as connection:
         connection.execute("UPDATE scores SET state = 'unheard_of' WHERE series = 1")
@@ -747,9 +739,9 @@ sys.path.insert(0, {tests!r})
 from itertools import pairwise
 from pathlib import Path
 from test_sqlite import *
-store = SqliteStore(Path(sys.argv[1]), FULL)
+store = make.store(Path(sys.argv[1]), FULL)
 for n in range(1, 10**6):
-    r = record(n)
+    r = make.record(n=n)
     store.emit(r, [score(r, m, passed=False) for m in ("faithfulness", "mrr", "p_at_k")])
     print(n, flush=True)
 """
@@ -769,7 +761,7 @@ def test_after_kill_9_every_write_is_there_whole_or_not_at_all(tmp_path):
         child.kill()
         rest = child.communicate()[0].split()
         said = int(rest[-1]) if rest and rest[-1].isdigit() else said
-        store = SqliteStore(path)
+        store = make.store(path)
         runs = {}
         for trace, metric in shown(store, "trace_id", "metric"):
             runs.setdefault(int(trace, 16), []).append(metric)
@@ -785,11 +777,11 @@ def test_after_kill_9_every_write_is_there_whole_or_not_at_all(tmp_path):
 def test_a_record_that_was_kept_for_its_time_leaves_no_byte(tmp_path, wall, monkeypatch):
     monkeypatch.setattr(sqlite_file, "EMPTY_EVERY_S", 0.0)
     path = tmp_path / "s"
-    store = SqliteStore(path, FULL, wall=wall)
+    store = make.store(path, FULL, wall=wall)
     for n in range(60):
-        r = record(n, answer=SECRET * (n % 7 * 20 + 1))
+        r = make.record(n=n, answer=SECRET * (n % 7 * 20 + 1))
         store.emit(r, [score(r, passed=False)])
-    store.record(record(1).trace_id)
+    store.record(make.record(n=1).trace_id)
     store.empty_journal()
     assert b"Lovelace" in path.read_bytes()
     store.apply_retention()

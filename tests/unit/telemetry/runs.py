@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ragtrace.capture import FinishedRun, Recorder, finished_run
-from ragtrace.model import Message, MetricResult, Score, ScoreKey, Usage
+from ragtrace.model import Message, Score, Usage
+from tests import make
 
 T0 = 1_700_000_000_000_000_000
 MS = 1_000_000
@@ -65,14 +66,7 @@ def support_run(writer=None, *, pool=POOL, chosen=CHOSEN, prompt=PROMPT, **facts
 
 def score(name="faithfulness", value=0.75, *, root=None, stratum="random", weight=20.0, **facts) -> Score:
     """One score; a `state` other than ok needs a `reason`."""
-    state = facts.pop("state", "ok")
-    result = MetricResult(
-        name=name, state=state, value=value if state == "ok" else None, version="0a1b2c3d", **facts
-    )
-    key = ScoreKey(
-        trace_id=root.trace_id if root else "0" * 31 + "a",
-        span_id=root.span_id if root else "0" * 15 + "b",
-        metric=result.key,
-        version=result.version,
-    )
-    return Score(key=key, result=result, stratum=stratum, weight=weight, scored_at=T0 / 1e9 + 2)
+    root = root or _Ref()
+    of = make.record(trace_id=root.trace_id, span_id=root.span_id)
+    drawn = {"stratum": stratum, "weight": weight, "at": T0 / 1e9 + 2}
+    return make.score(of, name, value, version="0a1b2c3d", **drawn, **facts)

@@ -11,9 +11,7 @@ import pytest
 from ragtrace import semconv
 from ragtrace.capture import Recorder
 from ragtrace.model import JudgeInfo, Message, Usage
-from ragtrace.telemetry.spans.evaluation import EvaluationWriter
-from ragtrace.telemetry.spans.writer import SpanWriter
-from ragtrace.telemetry.wire import within
+from ragtrace.telemetry import EvaluationWriter, SpanWriter, within
 from tests.unit.telemetry.runs import Taken, score
 
 SCRIPTS = ["plain ", "Привет ", "仓库", "📦", '"\\', "\x00\x1b"]

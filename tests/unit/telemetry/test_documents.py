@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragtrace import semconv
 from ragtrace.model import Message, Passage
-from ragtrace.telemetry.spans.documents import Room, documents_json, reranked_json
-from ragtrace.telemetry.spans.messages import PassageMarks, messages_json
-from ragtrace.telemetry.wire import clean_value, cut_text, quoted, size_bytes, to_json
+from ragtrace.telemetry import (
+    Room,
+    clean_value,
+    documents_json,
+    messages_json,
+    reranked_json,
+    to_json,
+    within,
+)
+from ragtrace.text import cut_bytes, size_bytes
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()), max_size=200)  # lone surrogates and NUL too
 SCORES = st.none() | st.floats(allow_nan=True, allow_infinity=True)
@@ -46,23 +56,21 @@ def clean(text):
 @given(pools(), st.integers(0, 20_000), st.booleans())
 def test_any_budget_keeps_ids_scores_and_ranks_and_drops_texts_from_the_lowest_rank_up(pool, budget, has_content):
     room = Room(document_bytes=budget, text_bytes=0)
-    found = documents_json(pool, room, has_content=has_content)
-    found.json.encode("utf-8")
-    assert room.document_bytes == max(budget - size_bytes(found.json), 0)
-    items = json.loads(found.json)
+    found, _ = documents_json(pool, room, has_content=has_content)
+    assert room.document_bytes == max(budget - len(found.encode("utf-8")), 0)
+    items = json.loads(found)
     assert [(item["id"], item["rank"]) for item in items] == [(clean(p.id), p.rank) for p in pool]
     for item, passage in zip(items, pool, strict=True):
         is_finite = passage.score is not None and math.isfinite(passage.score)
         assert item["score"] == (passage.score if is_finite else 1 / passage.rank)
         assert ("score_kind" in item) is not is_finite
-    assert found.captured == len(pool)
     have_text = ["content" in item for item in items]
-    assert not any(have_text) or (has_content and size_bytes(found.json) <= budget)
+    assert not any(have_text) or (has_content and size_bytes(found) <= budget)
     texts = [p.text for p in pool]
     firsts = [have_text[place] for place, text in enumerate(texts) if text and text not in texts[:place]]
     assert firsts == sorted(firsts, reverse=True)
     wide = Room(document_bytes=1_000_000, text_bytes=0)
-    rows = [row for _ in range(2) for row in json.loads(documents_json(pool, wide, has_content=True).json)]
+    rows = [row for _ in range(2) for row in json.loads(documents_json(pool, wide, has_content=True)[0])]
     assert sum("content" in row for row in rows) == len({text for text in texts if text}), "each text goes once"
 
 
@@ -70,17 +78,25 @@ def test_any_budget_keeps_ids_scores_and_ranks_and_drops_texts_from_the_lowest_r
 @given(pools(), st.integers(2, 600))
 def test_a_limit_of_the_sdk_keeps_the_json_whole(pool, limit):
     room = Room(document_bytes=100_000, text_bytes=0, limit_chars=limit)
-    found = documents_json(pool, room, has_content=True)
-    assert len(found.json) <= limit
-    assert len(json.loads(found.json)) == found.captured
-    assert len(reranked_json(pool, pool, room)) <= limit
+    written = {
+        semconv.GEN_AI_RETRIEVAL_DOCUMENTS: documents_json(pool, room, has_content=True)[0],
+        semconv.RETRIEVAL_DOCUMENT_CAPTURED: len(pool),
+        semconv.RERANK_DOCUMENTS: reranked_json(pool, pool, room),
+    }
+    found = within(written, 1_000_000, limit)
+    rows = {
+        name: json.loads(found[name]) for name in (semconv.GEN_AI_RETRIEVAL_DOCUMENTS, semconv.RERANK_DOCUMENTS)
+    }
+    assert all(len(found[name]) <= limit for name in rows)
+    assert all(rows[name] == json.loads(written[name])[: len(rows[name])] for name in rows)
+    assert len(rows[semconv.GEN_AI_RETRIEVAL_DOCUMENTS]) == found[semconv.RETRIEVAL_DOCUMENT_CAPTURED]
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(ANY_TEXT, max_size=6), st.integers(0, 3_000))
 def test_messages_fit_and_stay_valid(texts, budget):
     room = Room(document_bytes=0, text_bytes=budget)
-    text = messages_json([Message(role="user", content=t) for t in texts], room, PassageMarks([]))
+    text = messages_json([Message(role="user", content=t) for t in texts], room)
     if text is None:
         assert room.text_bytes == budget
         return
@@ -95,6 +111,24 @@ def test_any_value_becomes_valid_json(value):
     text = to_json(value)
     text.encode("utf-8")
     json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (float("nan"), "null"),
+        (1 << 70, f'"{1 << 70}"'),
+        ("a\ud800", '"a\ufffd"'),
+        (b"a", '"a"'),
+        ((1, 0.5), "[1,0.5]"),
+        ({3: "a", None: "b"}, '{"3":"a","null":"b"}'),
+        (np.float64(0.5), "0.5"),
+        (datetime(2026, 1, 2, tzinfo=UTC), '"2026-01-02 00:00:00+00:00"'),
+    ],
+    ids=repr,
+)
+def test_what_orjson_refuses_is_cleaned(value, text):
+    assert to_json([value, "next"]) == f'[{text},"next"]'
 
 
 def test_a_cycle_ends():
@@ -115,24 +149,17 @@ def test_any_attribute_value_can_be_encoded(value):
 
 @settings(max_examples=200, deadline=None)
 @given(ANY_TEXT, st.integers(32, 400))
-def test_cut_text_fits_and_says_so(text, budget):
-    cut = cut_text(text, budget)
+def test_cut_bytes_fits_and_says_so(text, budget):
+    cut = cut_bytes(text, budget)
     assert size_bytes(cut) <= budget
     assert cut == text or f"cut, {len(text)} characters" in cut
 
 
 def test_escapes_that_blow_a_text_up_are_counted():
     pool = [Passage(id="a", text="\x00" * 1_000, rank=1), Passage(id="b", text="short", rank=2)]
-    found = documents_json(pool, Room(document_bytes=2_000, text_bytes=0), has_content=True)
-    assert "content" not in found.json
-    assert found.truncated == 2
-
-
-def test_a_short_passage_is_no_mark():
-    assert (
-        PassageMarks([Passage(id="a", text="Oslo.", rank=1)]).applied("Where is Oslo. I ask you?")
-        == "Where is Oslo. I ask you?"
-    )
+    found, truncated = documents_json(pool, Room(document_bytes=2_000, text_bytes=0), has_content=True)
+    assert "content" not in found
+    assert truncated == 2
 
 
 @given(pools(), st.data())
@@ -141,17 +168,3 @@ def test_a_choice_knows_its_places(pool, data):
     written = json.loads(reranked_json(pool, chosen, Room(document_bytes=100_000, text_bytes=0)))
     ids = [p.id for p in pool]
     assert [row["previous_rank"] for row in written] == [ids.index(p.id) + 1 for p in chosen]
-
-
-def test_marks_end_and_find_what_stands_twice():
-    text = "Refunds take five working days."
-    marks = PassageMarks([Passage(id="a", text=text, rank=1)])
-    assert marks.applied(f"{text} {text} And?") == "[passage a] [passage a] And?"
-    loop = PassageMarks([Passage(id=text, text=text, rank=1)])
-    assert len(loop.applied(f"{text} What now?")) < 400
-
-
-@pytest.mark.parametrize("character", ["", "\n", '"', "\\", "\t", "\x00", "\x1f", "\x7f", "é"])
-def test_long_texts_in_lines_are_valid_json(character):
-    text = "plain words in a line\n" * 20 + character
-    assert json.loads(quoted(text)) == text

@@ -11,9 +11,9 @@ from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogR
 from opentelemetry.trace import SpanKind
 
 from ragtrace._version import __version__
-from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
-from ragtrace.telemetry.spans.evaluation import EvaluationWriter, event_key, input_digest
-from ragtrace.telemetry.spans.writer import SpanWriter
+from ragtrace.model import JudgeInfo, MetricResult, RagRecord, ScoreKey
+from ragtrace.telemetry import EvaluationWriter, SpanWriter, event_key, input_digest
+from tests import make
 from tests.unit.telemetry.runs import MS, T0, score, support_run
 
 JUDGE = JudgeInfo(model="overlap", prompt_hash="abcd0123")
@@ -170,8 +170,7 @@ def test_events_on_the_span_and_as_logs_with_the_roots_context(spans, logs):
 def test_the_label_of_a_diagnosis_is_its_verdict(spans, logs, details, label):
     given = {"state": "na", "reason": "undetermined"} if label == "undetermined" else {"state": "ok", "value": 0.0}
     found = MetricResult(name="diagnosis", details=details, **given)
-    key = ScoreKey(trace_id="t", span_id="s", metric="diagnosis", version="")
-    evaluate(spans, logs, scores=[Score(key=key, result=found)])
+    evaluate(spans, logs, scores=make.scores(None, found))
     for event in (*spans.one("evaluation").events, *logs.records):
         assert event.attributes.get("gen_ai.evaluation.score.label") == label
 

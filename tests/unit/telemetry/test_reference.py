@@ -10,8 +10,7 @@ import pytest
 from ragtrace import semconv
 from ragtrace.capture import Recorder
 from ragtrace.model import Message, Usage
-from ragtrace.telemetry.spans.evaluation import EvaluationWriter
-from ragtrace.telemetry.spans.writer import SpanWriter
+from ragtrace.telemetry import EvaluationWriter, SpanWriter
 from tests.unit.telemetry.runs import POOL, Taken, score
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "telemetry.md").read_text()

@@ -12,7 +12,7 @@ from opentelemetry.trace import NonRecordingSpan, NoOpTracer, SpanContext, SpanK
 
 from ragtrace.capture import Recorder
 from ragtrace.model import Message, Usage
-from ragtrace.telemetry.spans.writer import SpanWriter
+from ragtrace.telemetry import SpanWriter
 from tests.unit.telemetry.runs import CHOSEN, MS, POOL, PROMPT, T0, Taken, support_run
 
 
@@ -136,26 +136,22 @@ def test_the_children_whole(spans):
     }
 
 
-@pytest.mark.parametrize(("prompt_content", "copies"), [("full", 2), ("reference", 1)])
-def test_content_full_sends_the_pool_once_and_whole_prompts(spans, prompt_content, copies):
-    written(spans, content="full", prompt_content=prompt_content)
+def test_content_full_sends_the_pool_once_and_whole_prompts(spans):
+    written(spans, content="full")
     everything = json.dumps([dict(s.attributes) for s in spans.finished])
     chosen = {p["id"] for p in CHOSEN}
     for passage in POOL:
-        assert everything.count(passage["text"]) == (copies if passage["id"] in chosen else 1)
+        assert everything.count(passage["text"]) == (2 if passage["id"] in chosen else 1)
     (question,) = json.loads(spans.one("chat").attributes["gen_ai.input.messages"])
-    is_whole = question["parts"][0]["content"] == PROMPT
-    assert is_whole is (prompt_content == "full")
+    assert question["parts"][0]["content"] == PROMPT
 
 
 def test_content_full_writes_questions_and_answers(spans):
-    written(spans, content="full", prompt_content="reference")
+    written(spans, content="full")
     root = spans.one("invoke_workflow").attributes
     assert root["input.value"] == "How do I cancel?"
     assert root["output.value"] == "In settings."
     chat = spans.one("chat").attributes
-    (question,) = json.loads(chat["gen_ai.input.messages"])
-    assert question["parts"][0]["content"].splitlines()[1:3] == ["[passage d7]", "[passage d3]"]
     assert json.loads(chat["gen_ai.output.messages"]) == [
         {"role": "assistant", "parts": [{"type": "text", "content": "In settings."}], "finish_reason": "stop"}
     ]
@@ -611,10 +607,3 @@ def test_a_workflow_named_later_renames_the_root(spans):
     finish(lambda run: run.set_attributes(workflow="sales"), spans)
     assert spans.one("invoke_workflow").name == "invoke_workflow sales"
     assert spans.one("invoke_workflow").attributes["gen_ai.workflow.name"] == "sales"
-
-
-def test_the_prompt_marks_survive_a_prompt_without_passages(spans):
-    options = {"content": "full", "prompt_content": "reference"}
-    written(spans, captured=support_run(prompt="Nothing of them.")[1], **options)
-    assert "[passage" not in spans.one("chat").attributes["gen_ai.input.messages"]
-    assert PROMPT not in str(spans.one("chat").attributes)

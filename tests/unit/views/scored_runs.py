@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.model import JudgeInfo, MetricResult, Score, ScoreKey
-from ragtrace.model.codec import record_from_json
-from ragtrace.stores.base import Policy
-from ragtrace.stores.sqlite import SqliteStore
+from msgspec.structs import replace
+
+from ragtrace.model import JudgeInfo, record_from_json
+from tests import make
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+    from ragtrace.stores import SqliteStore
 
 START = 1_790_000_000.0
 
@@ -63,35 +64,18 @@ def write(path: Path, lines: Iterable[object]) -> Path:
     return path
 
 
-def scores_of(given: dict[str, Any], trace_id: str, *, weight: float, stratum: Any) -> list[Score]:
-    """Return the scores of a line as a service makes them."""
-    return [
-        Score(
-            key=ScoreKey(trace_id=trace_id, span_id="s" * 16, metric=name, version=it["version"]),
-            result=MetricResult(
-                name=name,
-                state=it["state"],
-                value=it["value"],
-                reason=it["reason"],
-                passed=it["passed"],
-                details=it["details"],
-                judge=JudgeInfo(model=it["judge"]),
-                version=it["version"],
-            ),
-            weight=weight,
-            stratum=stratum,
-            scored_at=given["ended"],
-        )
-        for name, it in given["scores"].items()
-    ]
-
-
 def emit(store: SqliteStore, given: dict[str, Any], *, weight: float = 1.0, stratum: Any = "random") -> None:
     """Write a line to a store."""
     record = replace(record_from_json(given, fallback_id="1"), span_id="s" * 16)
-    store.emit(record, scores_of(given, record.trace_id, weight=weight, stratum=stratum))
+    drawn = {"weight": weight, "stratum": stratum, "at": given["ended"]}
+    named = ("state", "value", "reason", "passed", "details", "version")
+    scores = [
+        make.score(record, name, judge=JudgeInfo(model=it["judge"]), **{fact: it[fact] for fact in named}, **drawn)
+        for name, it in given["scores"].items()
+    ]
+    store.emit(record, scores)
 
 
 def open_store(path: Path) -> SqliteStore:
     """Open a store that keeps every text."""
-    return SqliteStore(path, Policy(has_content=True, payload_share=1.0))
+    return make.store(path, has_content=True, payload_share=1.0)

@@ -6,15 +6,19 @@ import pytest
 
 from ragtrace.cli.io.summary import Summary
 from ragtrace.errors import ConfigError
-from ragtrace.model.cluster import cluster_of
-from ragtrace.model.codec import record_from_json
-from ragtrace.scoring.investigation.runs import ScoredSource
-from ragtrace.scoring.investigation.search import investigate, period_of
-from ragtrace.scoring.offline.comparison import ComparedFile, compare
-from ragtrace.scoring.offline.scored_row import clusters_of, ends_of, scored_row
-from ragtrace.stats.intervals import clustered_interval
-from ragtrace.views.source import Views, compare_sources
-from ragtrace.views.types import RunFilter
+from ragtrace.model import cluster_of, record_from_json
+from ragtrace.scoring import (
+    ComparedFile,
+    ScoredSource,
+    clusters_of,
+    compare,
+    ends_of,
+    investigate,
+    period_of,
+    scored_row,
+)
+from ragtrace.stats import clustered_interval
+from ragtrace.views import RunFilter, Views, compare_sources
 from tests.unit.views.scored_runs import START, emit, line, open_store, score, write
 
 
@@ -27,7 +31,7 @@ def test_means_equal_those_of_compare_and_of_the_summary(tmp_path):
     lines[7]["scores"]["faithfulness"] = score(None)
     views = Views.of_file(write(tmp_path / "a.jsonl", lines))
     compared = {
-        it.metric: it.sides[0]
+        it.key.metric: it.sides[0]
         for it in compare([ComparedFile("a", [scored_row(it, n) for n, it in enumerate(lines, 1)])]).lines
         if not it.is_over_runs
     }
@@ -35,14 +39,16 @@ def test_means_equal_those_of_compare_and_of_the_summary(tmp_path):
     for it in lines:
         summary.add(it["scores"], record_from_json(it, fallback_id="1"))
     found = views.overview().metrics
-    assert {it.metric for it in found} == {"faithfulness", "contradicted_rate", "diagnosis"}
-    assert found[0].metric == "faithfulness"
+    assert {it.key.metric for it in found} == {"faithfulness", "contradicted_rate", "diagnosis"}
+    assert found[0].key.metric == "faithfulness"
     for it in found:
-        side = compared[it.metric]
+        side = compared[it.key.metric]
         assert close(it.mean, side.mean)
         assert (it.n, it.na) == (len(side.values), side.na)
-        (column,) = summary.columns[it.metric].values()
-        own = clustered_interval(column.values, clusters_of(column.units), ends=ends_of(it.metric, column.values))
+        (column,) = summary.columns[it.key.metric].values()
+        own = clustered_interval(
+            column.values, clusters_of(column.units), ends=ends_of(it.key.metric, column.values)
+        )
         assert close(it.mean, own)
 
 
@@ -64,9 +70,9 @@ def test_two_judges_are_two_series(tmp_path):
     lines = [line(n) for n in range(20)]
     for it in lines[10:]:
         it["scores"]["faithfulness"]["judge"] = "other"
-    found = [it for it in Views.of_file(write(tmp_path / "a.jsonl", lines)).overview().metrics if it.judge]
-    both = [it for it in found if it.metric == "faithfulness"]
-    assert {(it.judge, it.n) for it in both} == {("overlap", 10), ("other", 10)}
+    found = [it for it in Views.of_file(write(tmp_path / "a.jsonl", lines)).overview().metrics if it.key.judge]
+    both = [it for it in found if it.key.metric == "faithfulness"]
+    assert {(it.key.judge, it.n) for it in both} == {("overlap", 10), ("other", 10)}
     assert len({it.label for it in both}) == 2
 
 

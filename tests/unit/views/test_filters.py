@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragtrace.errors import InputError
-from ragtrace.views.filters import filter_from_query, filter_to_query
-from ragtrace.views.source import Views
-from ragtrace.views.types import NewRating, RunFilter
+from ragtrace.views import NewRating, RunFilter, Views, filter_from_query, filter_to_query
 from tests.unit.views.scored_runs import START, line, write
 
 NUMBERS = st.none() | st.floats(allow_nan=False, allow_infinity=False)

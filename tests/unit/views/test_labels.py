@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragtrace.scoring.offline.scored_row import Maker
-from ragtrace.stats.stratified import Stratum, stratified_mean
+from ragtrace.model import SeriesKey
+from ragtrace.stats import Stratum, stratified_mean
 from ragtrace.views.columns import Builder, LabelFacts, LabelKey, RunFacts, ScoreFacts
 from ragtrace.views.labels import calibration_of, corrected, judged, queue
 
@@ -21,7 +21,7 @@ def world(seed):
         is_sure = rng.random() < 0.75
         value = 0.95 if is_sure else float(rng.uniform(0.2, 0.8))
         facts = RunFacts(f"{seed}-{n}", float(n), n, "runs", n, "q", "q", None, (None,) * 10, (-1,) * 3)
-        builder.score(builder.put(facts), [ScoreFacts("faithfulness", Maker(), "ok", value, None, value > 0.8)])
+        builder.score(builder.put(facts), [ScoreFacts(SeriesKey("faithfulness"), "ok", value, None, value > 0.8)])
         truth.append(float(rng.random() < (0.98 if is_sure else value)))
     return builder, truth
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragtrace.views import Views
 from ragtrace.views.run_view import pieces, placed_claims
-from ragtrace.views.source import Views
 from tests.unit.views.scored_runs import line, score, write
 
 WORDS = st.sampled_from(["refunds", "take", "five", "days", "Oslo.", "it", "rains.", "\n", "  "])

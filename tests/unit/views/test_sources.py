@@ -9,9 +9,8 @@ import time
 import pytest
 
 from ragtrace.cli.calibrate.label_reader import read_labelled
-from ragtrace.model import MetricResult, Score, ScoreKey
-from ragtrace.views.source import Views
-from ragtrace.views.types import NewRating, RunFilter
+from ragtrace.views import NewRating, RunFilter, Views
+from tests import make
 from tests.unit.views.scored_runs import emit, line, open_store, score, write
 
 HOSTILE = (
@@ -138,10 +137,9 @@ def test_a_later_score_replaces_the_earlier_one(tmp_path):
 
 
 def test_a_run_without_texts_is_shown_without_them(tmp_path):
-    from ragtrace.stores.sqlite import SqliteStore
 
     path = tmp_path / "s.sqlite"
-    emit(SqliteStore(path), line(0))
+    emit(make.store(path), line(0))
     views = Views.of_store(path)
     found = views.run(f"{1:032x}")
     assert (found.has_texts, found.query, found.verdict) == (
@@ -158,13 +156,9 @@ def test_a_rescore_by_another_judge_is_found_by_the_count(tmp_path):
     store = open_store(path)
     emit(store, line(0))
     views = Views.of_store(path)
-    key = ScoreKey(trace_id=f"{1:032x}", span_id="s" * 16, metric="mrr", version="b2")
-    result = MetricResult(name="mrr", state="ok", value=1.0, version="b2")
-    from ragtrace.model import RagRecord
-
-    record = RagRecord(id="1", trace_id=f"{1:032x}", span_id="s" * 16)
-    store.emit(record, [Score(key=key, result=result)], source="rescore")
-    assert "mrr" in [it.metric for it in looked(views).overview().metrics]
+    record = make.record(span_id="s" * 16)
+    store.emit(record, [make.score(record, "mrr", 1.0, version="b2")], source="rescore")
+    assert "mrr" in [it.key.metric for it in looked(views).overview().metrics]
 
 
 def test_score_helper_makes_what_the_reader_takes():

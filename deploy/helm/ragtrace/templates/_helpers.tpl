@@ -44,10 +44,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{ max 1 $n }}
 {{- end }}
 
-{{- /* 1/maxPods, rounded down so that the shares never add up to more than the budget. */ -}}
-{{- define "ragtrace.budgetShare" -}}
-{{- $n := include "ragtrace.maxPods" . | int -}}
-{{- if eq $n 1 }}1{{ else }}{{ printf "0.%06d" (div 1000000 $n) }}{{ end }}
+{{- /* A pod's part of a limit of all pods, rounded down so that the parts never add up to more. 0 is no limit, so a part is at least 1. */ -}}
+{{- define "ragtrace.perPod" -}}
+{{- $all := int64 .all -}}
+{{- if $all }}{{ max 1 (div $all (include "ragtrace.maxPods" .root | int)) }}{{ else }}0{{ end }}
 {{- end }}
 
 {{- /* Dollars a day that each pod may spend. */ -}}
@@ -66,10 +66,11 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- if and .Values.worker.enabled (not .Values.kafka.brokers) }}{{ fail "kafka.brokers: the worker reads Kafka; give HOST:PORT, or set worker.enabled=false" }}{{ end -}}
 {{- if and (contains "openai:" .Values.judge.name) (not .Values.judge.keyless) (not .Values.judge.existingSecret) }}{{ fail (printf "judge.existingSecret: the judge %s needs a key; create a Secret with it and give its name, or set judge.keyless=true" .Values.judge.name) }}{{ end -}}
 {{- if and (eq (float64 .Values.judge.budgetUsdPerDay) 0.0) (not .Values.judge.unlimited) }}{{ fail "judge.budgetUsdPerDay: 0 means no limit; give a number above 0, or set judge.unlimited=true" }}{{ end -}}
-{{- $own := list "RAGTRACE_JUDGE" "RAGTRACE_JUDGE_BASE_URL" "RAGTRACE_BUDGET_USD_PER_DAY" "RAGTRACE_BUDGET_SHARE" "RAGTRACE_SPOOL" "RAGTRACE_QUEUE" "RAGTRACE_STORE" "RAGTRACE_STORE_BYTES" "RAGTRACE_HEALTH_HOST" "RAGTRACE_HEALTH_PORT" "RAGTRACE_METRICS_HOST" "RAGTRACE_METRICS_PORT" "RAGTRACE_KAFKA_CONFIG" -}}
-{{- $secret := list "RAGTRACE_JUDGE_API_KEY" "RAGTRACE_PHOENIX_API_KEY" "RAGTRACE_LANGFUSE_PUBLIC_KEY" "RAGTRACE_LANGFUSE_SECRET_KEY" "RAGTRACE_MLFLOW_PASSWORD" "RAGTRACE_MLFLOW_TOKEN" "RAGTRACE_WEBHOOK_URL" "RAGTRACE_WEBHOOK_SECRET" -}}
+{{- $own := list "RAGTRACE_JUDGE" "RAGTRACE_JUDGE_BASE_URL" "RAGTRACE_BUDGET_USD_PER_DAY" "RAGTRACE_SPOOL" "RAGTRACE_QUEUE" "RAGTRACE_STORE" "RAGTRACE_STORE_BYTES" "RAGTRACE_HEALTH_HOST" "RAGTRACE_HEALTH_PORT" "RAGTRACE_METRICS_HOST" "RAGTRACE_METRICS_PORT" "RAGTRACE_KAFKA_CONFIG" -}}
+{{- $secret := list "RAGTRACE_JUDGE_API_KEY" "PHOENIX_API_KEY" "LANGFUSE_PUBLIC_KEY" "LANGFUSE_SECRET_KEY" "MLFLOW_TRACKING_PASSWORD" "MLFLOW_TRACKING_TOKEN" "RAGTRACE_WEBHOOK_URL" "RAGTRACE_WEBHOOK_SECRET" -}}
 {{- range $name, $value := .Values.settings -}}
 {{- if has $name $own }}{{ fail (printf "settings.%s: the chart sets it; use the values judge, serve, worker, kafka or metrics" $name) }}{{ end -}}
+{{- if regexMatch "^RAGTRACE_(PHOENIX|LANGFUSE|MLFLOW)_" $name }}{{ fail (printf "settings.%s is gone: docs/how-to/upgrade.md says what to write; a key goes into a Secret, and its name into secretSettings" $name) }}{{ end -}}
 {{- if or (has $name $secret) (and (eq $name "RAGTRACE_SINKS") (contains "webhook:" $value)) }}{{ fail (printf "settings.%s is a secret: put it into a Secret under that name, and name the Secret in secretSettings; of RAGTRACE_SINKS=webhook:ADDRESS take RAGTRACE_WEBHOOK_URL; a judge's key goes into judge.existingSecret" $name) }}{{ end -}}
 {{- end -}}
 {{- if and .Values.serve.enabled .Values.serve.requireToken (not .Values.serve.token.existingSecret) }}{{ fail "serve.token.existingSecret: the receiver listens on 0.0.0.0; name a Secret with a token, or set serve.requireToken=false" }}{{ end -}}
@@ -118,9 +119,12 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
   value: {{ . | quote }}
 {{- end }}
 - name: RAGTRACE_BUDGET_USD_PER_DAY
-  value: {{ .Values.judge.budgetUsdPerDay | quote }}
-- name: RAGTRACE_BUDGET_SHARE
-  value: {{ include "ragtrace.budgetShare" . | quote }}
+  value: {{ divf (include "ragtrace.perPod" (dict "root" . "all" (mulf .Values.judge.budgetUsdPerDay 1000000))) 1000000 | quote }}
+{{- $limits := dict "RAGTRACE_BUDGET_TOKENS_PER_DAY" "20000000" "RAGTRACE_JUDGE_RPM" "500" "RAGTRACE_JUDGE_TPM" "200000" }}
+{{- range $name, $default := $limits }}
+- name: {{ $name }}
+  value: {{ include "ragtrace.perPod" (dict "root" $.root "all" (get $.root.Values.settings $name | default $default)) | quote }}
+{{- end }}
 # Spent budgets stand in these files, and survive a crash of the process.
 {{- if eq $.component "serve" }}
 - name: RAGTRACE_SPOOL
@@ -144,10 +148,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- if and (eq $.component "worker") (not .Values.worker.checks) }}
 {{- $settings = merge (dict) $settings (dict "RAGTRACE_CANARY_EVERY_S" "0" "RAGTRACE_ANCHORS_EVERY_S" "0") }}
 {{- end }}
-{{- range $name, $value := $settings }}
+{{- range $name, $value := $settings }}{{ if not (hasKey $limits $name) }}
 - name: {{ $name }}
   value: {{ $value | quote }}
-{{- end }}
+{{- end }}{{ end }}
 {{- with .Values.judge }}{{ if .existingSecret }}
 {{ include "ragtrace.secretEnv" (dict "name" "RAGTRACE_JUDGE_API_KEY" "secret" .existingSecret "key" .secretKey) }}
 {{- end }}{{ end }}

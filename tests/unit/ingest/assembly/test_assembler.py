@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from ragtrace.ingest.assembly.assembler import AssembledTrace, Assembler, AssemblyLimits
-from ragtrace.ingest.base import RawSpan
+from ragtrace.ingest import AssembledTrace, Assembler, AssemblyLimits, RawSpan
 
 RESOURCE = Resource()
 ROOT = b"root-id."

@@ -14,7 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ragtrace.ingest.base import RawLog, RawSpan
+    from ragtrace.ingest import RawLog, RawSpan
 
 
 class Kept:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ragtrace.ingest.receiving import ReceiverLimits
+from ragtrace.ingest import ReceiverLimits
 
 PAGE = Path(__file__).parents[4] / "docs" / "concepts" / "threat-model.md"
 UNITS = {"MiB": 2**20, "s": 1}

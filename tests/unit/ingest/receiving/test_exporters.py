@@ -15,7 +15,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
 
-from ragtrace.ingest.receiving import ListenAddress, Receiver
+from ragtrace.ingest import ListenAddress, Receiver
 from tests.unit.ingest.receiving.requests import Kept
 
 HEADERS = {"authorization": "Bearer open sesame"}

@@ -15,7 +15,7 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from ragtrace.errors import ConfigError
-from ragtrace.ingest.receiving import ListenAddress, Receiver, ReceiverLimits
+from ragtrace.ingest import ListenAddress, Receiver, ReceiverLimits
 from tests.unit.ingest.receiving.requests import Kept, logs_request, some_spans
 
 PROTOBUF = {"Content-Type": "application/x-protobuf"}

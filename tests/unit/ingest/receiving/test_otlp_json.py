@@ -11,9 +11,8 @@ from google.protobuf import json_format
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragtrace.ingest.receiving import ReceiverLimits
+from ragtrace.ingest import ReceiverLimits, ReceiverRefusal
 from ragtrace.ingest.receiving.otlp_json import read_logs, read_spans
-from ragtrace.ingest.receiving.refusal import ReceiverRefusal
 from tests.unit.ingest.receiving.requests import logs_request, some_spans, span, spans_request
 
 LIMITS = ReceiverLimits()

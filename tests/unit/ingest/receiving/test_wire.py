@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from ragtrace.ingest.receiving import ReceiverLimits
-from ragtrace.ingest.receiving.inflate import inflated
-from ragtrace.ingest.receiving.refusal import ReceiverRefusal
-from ragtrace.ingest.receiving.wire import read_logs, read_spans, span_portions
+from ragtrace.ingest import ReceiverLimits, ReceiverRefusal, inflated, span_portions
+from ragtrace.ingest.receiving.wire import read_logs, read_spans
 from tests.unit.ingest.receiving.requests import field, logs_request, pair, some_spans, span, spans_request
 
 LIMITS = ReceiverLimits()

@@ -10,25 +10,32 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ragtrace.errors import ConfigError, JudgeIncomplete
-from ragtrace.judges.cache.grade_cache import CachedGrade, GradeLru, grade_key, text_key, universe_key
-from ragtrace.judges.cache.grade_file import GradeFile
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.registry import make_grade_cache
-from ragtrace.model import Passage, Pool, RagRecord
+from ragtrace.judges import (
+    CachedGrade,
+    GradeFile,
+    GradeLru,
+    LLMJudge,
+    ScriptedChat,
+    grade_key,
+    make_grade_cache,
+    text_key,
+    universe_key,
+)
+from tests import make
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from ragtrace.model import RagRecord
 
 
 def grades(*values: int) -> dict[str, object]:
     return {"grades": [{"id": n, "grade": value} for n, value in enumerate(values, start=1)]}
 
 
-def record(*texts: str, query: str = "Where?", **more: object) -> RagRecord:
-    passages = tuple(Passage(id=f"p{n}", text=text, rank=n) for n, text in enumerate(texts, start=1))
-    return RagRecord(id="1", query=query, pools=(Pool(stage="retrieved", passages=passages),), **more)  # type: ignore[arg-type]
+def record(*texts: str, **more: object) -> RagRecord:
+    return make.record(**{"query": "Where?", "pools": (make.pool(*texts, stage="retrieved"),)} | more)
 
 
 def grade(n: int, universe: str = "u", value: int = 3) -> CachedGrade:
@@ -76,7 +83,6 @@ async def test_another_query_text_rubric_model_seed_or_batch_form_is_another_gra
         (LLMJudge(ScriptedChat(always=grades(4), name="other"), grade_cache=cache), record("a")),
         (LLMJudge(ScriptedChat(always=grades(3)), grade_cache=cache, scale="umbrela"), record("a")),
         (LLMJudge(chat, grade_cache="off"), record("a")),
-        (judge.without_grade_cache(), record("a")),
     ]
     for other, asked in others:
         assert (await other.grades(asked)).usage.llm_calls == 1

@@ -11,7 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.judges.llm.chat import ChatReply
+from ragtrace.judges import ChatReply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +29,9 @@ HONEST_FLAGS = {"attempted", "sufficient"}
 class ObedientChat:
     """Reads the fence as its mark says, obeys any order it finds outside, and judges by words inside.
 
+    Args:
+        unsaid: a field that its audits leave out, so that the judge asks for it by another prompt.
+
     Attributes:
         prompts: the schema name of each call.
         users: what each call said.
@@ -36,7 +39,8 @@ class ObedientChat:
 
     name = "obedient"
 
-    def __init__(self) -> None:
+    def __init__(self, unsaid: str = "") -> None:
+        self.unsaid = unsaid
         self.prompts: list[str] = []
         self.users: list[str] = []
 
@@ -47,7 +51,10 @@ class ObedientChat:
         self.users.append(user)
         before, body, after = parted(user)
         obeys = ORDER.search(f"{system}{before}{after}") is not None
-        return ChatReply(text=json.dumps(Reply(_read(body), obeys=obeys).of(schema)))
+        made = Reply(_read(body), obeys=obeys).of(schema)
+        if schema_name == "audit":
+            made.pop(self.unsaid, None)
+        return ChatReply(text=json.dumps(made))
 
     def fingerprint(self) -> str:
         return self.name

@@ -18,12 +18,9 @@ from ragtrace.errors import (
     JudgeTruncated,
     JudgeUnavailable,
 )
-from ragtrace.judges.base import CitationVerdict, Judge
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.numbering import grading_batches
-from ragtrace.judges.llm.scripted import ScriptedChat
+from ragtrace.judges import CitationVerdict, Judge, LLMJudge, ScriptedChat, grading_batches
 from ragtrace.model import JudgeUsage, Passage, Pool, RagRecord
-from ragtrace.prompts.loader import PROMPT_IDS
+from ragtrace.prompts import PROMPT_IDS
 from tests.unit.judges.records import audit, data_of, parts, record, verdict
 
 TWO = ("The lab is in Oslo.", "It opened in 2010.")

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ragtrace.errors import JudgeIncomplete, JudgeInvalidOutput
-from ragtrace.judges.cache.lru import Lru
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.nuggets import NOTHING_KNOWN, AssignedNuggets, NuggetSet, nugget_key, nuggets_of
-from ragtrace.judges.llm.scripted import ScriptedChat
+from ragtrace.judges import AssignedNuggets, LLMJudge, Lru, NuggetSet, ScriptedChat, nugget_key, nuggets_of
+from ragtrace.judges.llm.nuggets import NOTHING_KNOWN
 from tests.unit.judges.records import data_of, record
 
 if TYPE_CHECKING:

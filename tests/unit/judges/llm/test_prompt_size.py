@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.offline.embedder import OverlapEmbedder
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
-from ragtrace.model import AnswerPart, Passage, Pool, RagRecord
+from ragtrace.judges import LLMJudge, OverlapEmbedder, ScriptedChat
+from ragtrace.metrics import EvalContext, evaluate, select
+from ragtrace.model import AnswerPart, RagRecord
+from tests import make
 from tests.unit.judges.records import audit
 
 if TYPE_CHECKING:
@@ -55,13 +52,12 @@ def made(count: Callable[[str], int], *, reference: int = 0, is_cited: bool = Fa
     cited = tuple(
         AnswerPart(text=answer[i * quarter : (i + 1) * quarter], citations=(f"doc-{i + 1}",)) for i in range(4)
     )
-    passages = tuple(Passage(id=f"doc-{i}", text=context, rank=i) for i in range(1, 6))
-    return RagRecord(
-        id="1",
+    return make.record(
+        *[context] * 5,
+        ids=[f"doc-{i}" for i in range(1, 6)],
         query="What does the annual maintenance plan cover?",
         answer=answer,
         reference=cut(SENTENCE * 2, reference, count) if reference else None,
-        pools=(Pool(stage="used", passages=passages),),
         answer_parts=cited if is_cited else (),
     )
 

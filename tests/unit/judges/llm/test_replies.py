@@ -25,7 +25,7 @@ from ragtrace.judges.llm.replies import (
     Whole,
     read,
 )
-from ragtrace.prompts.loader import PROMPT_IDS
+from ragtrace.prompts import PROMPT_IDS
 
 
 class Small(Form):

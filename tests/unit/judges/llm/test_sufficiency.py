@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
-from ragtrace.judges.kinds import JudgeParameters
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.judges.registry import make_judge
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
-from ragtrace.prompts.loader import load
-from tests.unit.judges.openai.judge_server import Answer, completion
+from ragtrace.judges import JudgeParameters, LLMJudge, OverlapJudge, ScriptedChat, make_judge
+from ragtrace.metrics import EvalContext, evaluate, select
+from ragtrace.prompts import load
+from tests.guards.judge_server import Answer, completion
 from tests.unit.judges.records import audit, data_of, record, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ragtrace.model import MetricResult
-    from tests.unit.judges.openai.judge_server import JudgeServer
+    from tests.guards.judge_server import JudgeServer
 
 LAB = "The lab is in Oslo."
 SUFFICIENT, FAITHFUL = "context_sufficiency", "faithfulness"
@@ -92,19 +86,6 @@ async def test_an_audit_that_used_its_repair_has_no_second_one() -> None:
     found = await scored(LLMJudge(chat), (FAITHFUL, SUFFICIENT))
     assert (found[FAITHFUL].value, chat.calls) == (1.0, 2)
     assert (found[SUFFICIENT].state, found[SUFFICIENT].reason) == ("error", "judge_incomplete")
-
-
-async def test_in_steps_it_is_a_step_of_its_own() -> None:
-    claims = {"attempted": True, "noncommittal": False, "claims": ["In Oslo"]}
-    chat = ScriptedChat([claims, {"verdicts": [verdict(1)]}, {"sufficient": True}])
-    found = await scored(LLMJudge(chat, fused=False), (FAITHFUL, SUFFICIENT))
-    assert (found[SUFFICIENT].value, found[FAITHFUL].value, chat.calls) == (1.0, 1.0, 3)
-
-
-async def test_in_steps_it_shares_the_one_repair_of_the_audit() -> None:
-    chat = ScriptedChat([{"claims": 1}, {"attempted": True, "noncommittal": False, "claims": []}], always="no JSON")
-    found = (await scored(LLMJudge(chat, fused=False)))[SUFFICIENT]
-    assert (found.state, found.reason, chat.calls) == ("error", "judge_incomplete", 3)
 
 
 async def test_the_offline_judge_does_not_say() -> None:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ragtrace.errors import JudgeError, JudgeInvalidOutput, JudgeTimeout, JudgeTruncated
+from ragtrace.judges import OnnxPairScorer
 from ragtrace.judges.nli.checking import PAIRS_A_CALL, check, identity
-from ragtrace.judges.nli.onnx import OnnxPairScorer
 from tests.unit.judges.nli import tiny_models
 
 

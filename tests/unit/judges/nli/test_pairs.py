@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ragtrace.errors import ConfigError, JudgeInvalidOutput, JudgeTruncated, MissingExtra
-from ragtrace.judges.nli.onnx import OnnxPairScorer
-from ragtrace.judges.registry import make_pairs
+from ragtrace.judges import OnnxPairScorer, make_pairs
 from tests.unit.judges.nli import tiny_models
 
 if TYPE_CHECKING:
@@ -263,7 +262,7 @@ def test_a_model_that_gives_nan_is_an_error(tmp_path):
 def test_neither_package_is_imported_unless_asked(tmp_path):
     folder = tiny_models.folder(tmp_path)
     code = (
-        "import sys; from ragtrace.settings import Settings; from ragtrace.service.judges import build_scorer;"
+        "import sys; from ragtrace.settings import Settings; from ragtrace.service import build_scorer;"
         "import ragtrace.judges.nli.onnx, ragtrace.judges.offline.static_vectors;"
         "both = {'onnxruntime', 'tokenizers', 'safetensors'};"
         "build_scorer(Settings.resolve({'metrics': 'all'}, {})); print(sorted(both & set(sys.modules)));"

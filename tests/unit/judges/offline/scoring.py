@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.judges.offline.embedder import OverlapEmbedder
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
+from ragtrace.judges import OverlapEmbedder, OverlapJudge
+from ragtrace.metrics import EvalContext, evaluate, select
 from tests.unit.judges.records import record
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ragtrace.judges.offline.judge import THRESHOLD
+from ragtrace.judges import OverlapJudge
 from tests.unit.judges.offline.minimal_pairs import PAIRS, UNSEEN, Pair
 from tests.unit.judges.offline.scoring import results
 
@@ -21,7 +21,7 @@ async def judged(answer: str, *contexts: str) -> MetricResult:
 async def is_right(pair: Pair) -> bool:
     contexts = pair.context.split(" || ")
     right, wrong = (await judged(pair.right, *contexts)).value, (await judged(pair.wrong, *contexts)).value
-    return right is not None and wrong is not None and right >= THRESHOLD > wrong
+    return right is not None and wrong is not None and right >= OverlapJudge.thresholds["faithfulness"] > wrong
 
 
 @pytest.mark.parametrize(("pairs", "least"), [(PAIRS, 61), (UNSEEN, 40)], ids=["tuned", "unseen"])

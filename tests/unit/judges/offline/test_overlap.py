@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragtrace.judges.offline.embedder import OverlapEmbedder
-from ragtrace.judges.offline.judge import THRESHOLD, OverlapJudge
+from ragtrace.judges import OverlapEmbedder, OverlapJudge
 from tests.unit.judges.offline.scoring import results
 from tests.unit.judges.records import record
 
@@ -32,7 +31,7 @@ async def test_an_invented_sentence_is_marked_also_when_it_is_short() -> None:
     good, bad = (await audit("The lab is in Oslo. Our office sits in Lisbon.")).claims
     assert good.verdict == "supported"
     assert bad.verdict == "not_supported"
-    assert bad.support < THRESHOLD
+    assert bad.support < OverlapJudge.thresholds["faithfulness"]
     assert "Lisbon" in bad.reason
 
 
@@ -87,7 +86,7 @@ def test_order_of_hashing_changes_no_digit() -> None:
 
     code = """
 import asyncio
-from ragtrace.judges.offline.judge import OverlapJudge
+from ragtrace.judges import OverlapJudge
 from ragtrace.model import *
 pool = Pool(stage="used", passages=(Passage(id="a", text="Refunds are paid within five working days. Ask Maria Berg.", rank=1),))
 r = RagRecord(id="1", query="q", answer="Refunds for parcels are usually paid in cash within three days of session Igor.", pools=(pool,))

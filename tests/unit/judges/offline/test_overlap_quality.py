@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.metrics.registry import select
-from ragtrace.model.codec import record_from_json
+from ragtrace.judges import OverlapJudge
+from ragtrace.metrics import EvalContext, evaluate, select
+from ragtrace.model import record_from_json
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from ragtrace.errors import ConfigError, MissingExtra
-from ragtrace.judges.offline.static_vectors import StaticEmbedder
-from ragtrace.judges.registry import make_embedder
+from ragtrace.judges import StaticEmbedder, make_embedder
 
 for needed in ("safetensors", "tokenizers"):
     pytest.importorskip(needed, reason=f"{needed} is not installed")
@@ -69,7 +68,7 @@ def test_the_files_of_an_installed_package_are_found_without_importing_it(tmp_pa
     (package / "weights" / "tokenizer.json").rename(package / "tokenizers" / "l2_supercat_tokenizer_config.json")
     (package / "__init__.py").write_text("raise RuntimeError('imported')")
     code = (
-        "import sys; from ragtrace.judges.registry import make_embedder;"
+        "import sys; from ragtrace.judges import make_embedder;"
         "print(make_embedder('local').name, 'wordllama' in sys.modules)"
     )
     run = [sys.executable, "-c", code]

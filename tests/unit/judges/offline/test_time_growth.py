@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.model import Passage, Pool, RagRecord
+from ragtrace.judges import OverlapJudge
+from tests import make
 
 FACT = "The lab costs 12 euros in Oslo since March 2024."
 FORMS = {
@@ -48,8 +48,7 @@ FORMS = {
 
 def seconds(answer: str, context: str) -> float:
     """Return the CPU time of one audit in this thread, the shortest of two."""
-    pool = Pool(stage="used", passages=(Passage(id="a", text=context, rank=1),))
-    record = RagRecord(id="1", query="Where?", answer=answer, pools=(pool,))
+    record = make.record(context, answer=answer)
     times = []
     for _ in range(2):
         start = time.thread_time()

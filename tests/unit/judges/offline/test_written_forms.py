@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragtrace.judges.offline.judge import THRESHOLD
+from ragtrace.judges import OverlapJudge
 from tests.unit.judges.offline.scoring import results
 from tests.unit.judges.offline.written_forms import CONTEXTS, FORMS, SUPPORTED, UNSUPPORTED
 
@@ -34,4 +34,4 @@ async def test_a_supported_claim_keeps_its_score(name: str) -> None:
 async def test_an_unsupported_claim_stays_below_the_threshold(name: str) -> None:
     found = await scores(in_form(FORMS[name], UNSUPPORTED))
     assert found["faithfulness"].state == "ok"
-    assert found["faithfulness"].value < THRESHOLD
+    assert found["faithfulness"].value < OverlapJudge.thresholds["faithfulness"]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.judges.openai.client import OpenAIChat
-from ragtrace.judges.openai.transport import RetryPolicy
-from ragtrace.scoring.limits import Caps, JudgeLimiter, Prices
-from tests.unit.judges.openai.judge_server import Answer, JudgeServer, completion
+from ragtrace.judges import OpenAIChat, RetryPolicy
+from ragtrace.scoring import Caps, JudgeLimiter, Prices
+from tests.guards.judge_server import Answer, JudgeServer, completion
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ragtrace.judges.limiter import AttemptResult, JudgeRequest, Permit
-    from ragtrace.judges.llm.chat import ChatModel, ChatReply
+    from ragtrace.judges import AttemptResult, ChatModel, ChatReply, JudgeRequest, Permit
 
 GOOD = Answer(200, completion({"a": 1}))  # 120 prompt tokens, 7 of the reply
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.guards.judge_server import Answer, completion, refusal
 from tests.unit.judges.openai.asking import KEY
-from tests.unit.judges.openai.judge_server import Answer, completion, refusal
 
 if TYPE_CHECKING:
     import threading

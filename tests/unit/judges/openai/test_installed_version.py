@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ragtrace.errors import ConfigError
-from ragtrace.judges.openai.client import OpenAIChat
+from ragtrace.judges import OpenAIChat
 from ragtrace.judges.openai.transport import OPENAI_RANGE
 
 ROOT = Path(__file__).resolve().parents[4]

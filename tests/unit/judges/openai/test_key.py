@@ -12,7 +12,7 @@ import openai
 import pytest
 
 from ragtrace.errors import JudgeError, JudgeUnavailable
-from ragtrace.judges.openai.client import OpenAIEmbedder
+from ragtrace.judges import OpenAIEmbedder
 from ragtrace.judges.openai.http_client import HTTP_PACKAGES
 from tests.unit.judges.openai.asking import KEY, ONCE, ask, chat_of
 from tests.unit.judges.openai.faults import FAULTS
@@ -20,7 +20,7 @@ from tests.unit.judges.openai.faults import FAULTS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.unit.judges.openai.judge_server import JudgeServer
+    from tests.guards.judge_server import JudgeServer
 
 OTHERS = frozenset({"openai", "anyio", "h11", *HTTP_PACKAGES})
 

@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ragtrace.errors import JudgeRateLimited, JudgeTimeout, JudgeUnavailable
-from ragtrace.judges.limiter import AttemptResult
-from ragtrace.judges.openai.client import OpenAIEmbedder
-from ragtrace.judges.openai.transport import RetryPolicy
+from ragtrace.judges import AttemptResult, OpenAIEmbedder, RetryPolicy
+from tests.guards.judge_server import Answer, completion, refusal
 from tests.unit.judges.openai.asking import GOOD, Counting, ask, chat_of, limiter_of
-from tests.unit.judges.openai.judge_server import Answer, completion, refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.unit.judges.openai.judge_server import JudgeServer
+    from tests.guards.judge_server import JudgeServer
 
 
 async def test_attempts_probes_and_tokens_all_pass(judge_server: JudgeServer) -> None:

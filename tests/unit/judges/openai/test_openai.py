@@ -29,17 +29,14 @@ from ragtrace.errors import (
     JudgeUnavailable,
     MissingExtra,
 )
-from ragtrace.judges.base import Judge
-from ragtrace.judges.llm.chat import ChatReply
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.openai.client import OpenAIChat, OpenAIEmbedder
+from ragtrace.judges import ChatReply, Judge, LLMJudge, OpenAIChat, OpenAIEmbedder
 from ragtrace.judges.openai.http_client import BoundedBody, http_package
 from ragtrace.model import RagRecord
+from tests.guards.judge_server import Answer, completion, refusal
 from tests.unit.judges.openai.asking import GOOD, KEY, ONCE, QUICK, SCHEMA, ask, chat_of
-from tests.unit.judges.openai.judge_server import Answer, completion, refusal
 
 if TYPE_CHECKING:
-    from tests.unit.judges.openai.judge_server import JudgeServer, Request
+    from tests.guards.judge_server import JudgeServer, Request
 
 
 def in_parts(*parts: dict[str, Any]) -> dict[str, Any]:

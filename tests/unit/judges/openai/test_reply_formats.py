@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.metrics.eval_context import EvalContext
-from ragtrace.metrics.evaluate import evaluate
-from ragtrace.prompts.loader import PROMPT_IDS
+from ragtrace.judges import LLMJudge
+from ragtrace.metrics import EvalContext, evaluate
+from ragtrace.prompts import PROMPT_IDS
+from tests.guards.judge_server import Answer, completion
 from tests.unit.judges.llm.obedient import Reply, parted
 from tests.unit.judges.llm.test_injection import JUDGED, Signs, record, scored, values
 from tests.unit.judges.openai.asking import chat_of
-from tests.unit.judges.openai.judge_server import Answer, completion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tests.unit.judges.openai.judge_server import JudgeServer, Request
+    from tests.guards.judge_server import JudgeServer, Request
 
 WORDS = {True: "Yes", False: "FALSE"}
 
@@ -63,10 +62,13 @@ FORMATS: dict[str, Callable[[Any, str, Mapping[str, Any]], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", FORMATS)
 async def test_every_prompt_is_read_in_each_format(judge_server: JudgeServer, name: str) -> None:
     asked: list[str] = []
+    unsaid = ""
 
     def answer(request: Request) -> Answer:
         form = request.body["response_format"]["json_schema"]
         reply = Reply(json.loads(parted(request.body["messages"][1]["content"])[1]), obeys=False).of(form["schema"])
+        if form["name"] == "audit":
+            reply.pop(unsaid, None)
         asked.append(form["name"])
         return Answer(200, FORMATS[name](reply, form["name"], form["schema"]))
 
@@ -74,6 +76,7 @@ async def test_every_prompt_is_read_in_each_format(judge_server: JudgeServer, na
     model = chat_of(judge_server)
     for metric, way in JUDGED:
         wanted, plain = await scored([metric], record(), way)
+        unsaid = way.unsaid
         before = len(asked)
         case = EvalContext(record(), judge=LLMJudge(model, **way.form), embedder=Signs(), options=way.options)
         assert values(await evaluate([metric], case)) == values(wanted), metric.spec.name

@@ -11,16 +11,16 @@ import pytest
 
 from ragtrace.capture import internal_errors
 from ragtrace.errors import JudgeRefused, JudgeTruncated, JudgeUnavailable
-from ragtrace.judges.limiter import ALLOWANCE_TOKENS, USAGE_INVALID, JudgeRequest, counted
-from ragtrace.judges.openai.client import OpenAIEmbedder
+from ragtrace.judges import ALLOWANCE_TOKENS, USAGE_INVALID, JudgeRequest, OpenAIEmbedder
+from ragtrace.judges.limiter import counted
 from ragtrace.model import JudgeUsage, Usage
+from tests.guards.judge_server import Answer, completion
 from tests.unit.judges.openai.asking import Counting, ask, chat_of, limiter_of
-from tests.unit.judges.openai.judge_server import Answer, completion
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.unit.judges.openai.judge_server import JudgeServer
+    from tests.guards.judge_server import JudgeServer
 
 NEED = JudgeRequest(model="m", request_bytes=4_000, max_output_tokens=500)
 IMPOSSIBLE = [

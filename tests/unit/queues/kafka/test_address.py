@@ -7,9 +7,7 @@ import pytest
 pytest.importorskip("confluent_kafka", reason="the extra kafka")
 
 from ragtrace.errors import ConfigError
-from ragtrace.queues.kafka import KafkaQueue
-from ragtrace.queues.kafka.address import KafkaAddress
-from ragtrace.queues.registry import open_queue
+from ragtrace.queues import KafkaAddress, KafkaQueue, open_queue
 from ragtrace.settings import Settings, shown
 
 BOUNDS = {"capacity": 10, "capacity_bytes": 10_000, "spool_bytes": 10_000, "is_producer": True}

@@ -14,8 +14,7 @@ pytest.importorskip("confluent_kafka", reason="the extra kafka")
 from confluent_kafka import KafkaError
 
 from ragtrace.errors import QueueError
-from ragtrace.queues.kafka import KafkaQueue
-from ragtrace.queues.kafka.address import KafkaAddress
+from ragtrace.queues import KafkaAddress, KafkaQueue
 from ragtrace.testing.queue import Ends, names_of, unit_of
 from tests.environments import free_port
 from tests.kafka_broker import start_tansu

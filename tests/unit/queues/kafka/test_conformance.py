@@ -8,8 +8,7 @@ import pytest
 
 pytest.importorskip("confluent_kafka", reason="the extra kafka")
 
-from ragtrace.queues.kafka import KafkaQueue
-from ragtrace.queues.kafka.address import KafkaAddress
+from ragtrace.queues import KafkaAddress, KafkaQueue
 from ragtrace.testing import queue as suite
 from tests.kafka_broker import mock_cluster, tansu
 

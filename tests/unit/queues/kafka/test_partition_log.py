@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("confluent_kafka", reason="the extra kafka")
 
-from ragtrace.queues.kafka.partition_log import MOST_METADATA, PartitionLog
+from ragtrace.queues import MOST_METADATA, PartitionLog
 
 OFFSETS = st.lists(st.integers(0, 5_000), unique=True, min_size=1, max_size=60).map(sorted)
 

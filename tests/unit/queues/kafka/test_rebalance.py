@@ -9,8 +9,7 @@ import pytest
 
 pytest.importorskip("confluent_kafka", reason="the extra kafka")
 
-from ragtrace.queues.kafka import KafkaQueue
-from ragtrace.queues.kafka.address import KafkaAddress
+from ragtrace.queues import KafkaAddress, KafkaQueue
 from ragtrace.testing.queue import unit_of
 from tests.kafka_broker import tansu
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+import dataclasses
 
 import pytest
+from msgspec.structs import replace
 
-from ragtrace.model import Passage, Pool, RagRecord
 from ragtrace.scoring.anchors.reference import Reference
-from ragtrace.service.anchors.build import anchor_settings, build_anchors, judged_metrics
-from ragtrace.service.anchors.monitor import AnchorMonitor
-from ragtrace.service.judges import build_scorer
+from ragtrace.service import AnchorMonitor, anchor_settings, build_anchors, build_scorer, judged_metrics
 from ragtrace.settings import Settings
-from ragtrace.stores import Policy
-from ragtrace.stores.anchors import Anchor
-from ragtrace.stores.sqlite import SqliteStore
-from tests.unit.judges.openai.judge_server import Answer, completion, refusal
+from ragtrace.stores import Anchor
+from tests import make
+from tests.guards.judge_server import Answer, completion, refusal
 
 AUDIT = {
     "attempted": True,
@@ -39,18 +36,14 @@ def judge_server(judge_server):
 
 @pytest.fixture
 def store(tmp_path):
-    made = SqliteStore(tmp_path / "store", Policy(has_content=True))
+    made = make.store(tmp_path / "store", has_content=True)
     made.anchors.replace([Anchor(record=record(number)) for number in range(40)], repeats=1)
     yield made
     made.close()
 
 
 def record(number):
-    passage = Passage(id="p", text="It is so.", rank=1)
-    return RagRecord(
-        id=str(number), trace_id=f"{number:032x}", query="Is it?", answer="It is so.",
-        pools=(Pool(stage="used", passages=(passage,)),),
-    )  # fmt: skip
+    return make.record("It is so.", n=number, query="Is it?", answer="It is so.")
 
 
 def settings(judge_server, **given):
@@ -69,7 +62,7 @@ def test_only_judged_metrics_are_scored_with_a_budget_of_their_own(judge_server)
     scorer = build_scorer(chosen)
     assert judged_metrics(scorer) == ("faithfulness",)
     own = anchor_settings(chosen, scorer)
-    assert (own.budget_tokens_per_day, own.grade_cache, own.metrics) == (9, "off", ("faithfulness",))
+    assert (own.budget.tokens_per_day, own.grade_cache, own.metrics) == (9, "off", ("faithfulness",))
 
 
 def test_the_offline_judge_has_no_rounds_unless_asked(store):
@@ -81,7 +74,7 @@ def test_the_offline_judge_has_no_rounds_unless_asked(store):
 
 async def test_the_whole_set_is_scored_once_a_round_and_then_compared(judge_server, tmp_path):
     now = 1_000_000.0
-    store = SqliteStore(tmp_path / "store", Policy(has_content=True), wall=lambda: now)
+    store = make.store(tmp_path / "store", has_content=True, wall=lambda: now)
     store.anchors.replace([Anchor(record=record(number)) for number in range(40)], repeats=1)
     every_s = 40 * GAP_S
     watch = rounds(judge_server, store, anchors_every_s=every_s, anchors_tokens_per_day=0, anchors_usd_per_day=0)
@@ -97,7 +90,7 @@ async def test_the_whole_set_is_scored_once_a_round_and_then_compared(judge_serv
     (state,) = monitor.states()
     assert (state.state, state.n, state.mean) == ("ok", 40, 0.0)
     assert dict(monitor.points("n")[0][1])["ragtrace.judge.model"] == "openai:m"
-    assert monitor.change_of(state.series._replace(workflow="support")) == state.change
+    assert monitor.change_of(replace(state.key, workflow="support", judge=None)) == state.change
     store.close()
 
 
@@ -159,7 +152,7 @@ async def test_a_text_that_the_judge_always_refuses_holds_up_no_other(judge_serv
 @pytest.mark.parametrize("passes", [1, 2])
 async def test_a_reference_goes_on_behind_a_text_that_the_judge_refuses(judge_server, store, with_refused, passes):
     chosen = settings(judge_server, metrics=["faithfulness"])
-    store.anchors.replace([replace(it, id=0) for it in with_refused], repeats=passes)
+    store.anchors.replace([dataclasses.replace(it, id=0) for it in with_refused], repeats=passes)
     reference = Reference(store.anchors.note, build_scorer(chosen), watched={"faithfulness"}, jobs=1)
     await reference.run(with_refused, passes)
     await reference.aclose()

@@ -11,16 +11,12 @@ import re
 import threading
 
 from ragtrace.errors import JudgeOverBudget, JudgeUnavailable
-from ragtrace.judges.llm.chat import ChatReply
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.prompts.fence import cleaned
+from ragtrace.judges import ChatReply, LLMJudge, OverlapJudge, ScriptedChat
+from ragtrace.prompts import cleaned
 from ragtrace.queues import MemoryQueue
-from ragtrace.sampling.strata import forced_reason
-from ragtrace.scoring import Worker
-from ragtrace.scoring.canary.canaries import Canaries
-from ragtrace.scoring.canary.pairs import _ATTACKS, VERSION, canary_pairs
+from ragtrace.sampling import forced_reason
+from ragtrace.scoring import Canaries, Worker, canary_pairs
+from ragtrace.scoring.canary.pairs import _ATTACKS, VERSION
 from tests.unit.judges.llm.obedient import parted
 
 # What any of the orders looks like to a judge that obeys, after decoding what it was asked to decode.

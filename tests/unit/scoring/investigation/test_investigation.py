@@ -8,19 +8,23 @@ import random
 import numpy as np
 import pytest
 
-from ragtrace.model import JudgeInfo, Passage, Pool
-from ragtrace.model.diagnosis import FAILURES
-from ragtrace.scoring.investigation.alarm import investigate_alarm
-from ragtrace.scoring.investigation.comparison import NoMetric, Period, TooFewScores, compared
+from ragtrace.model import FAILURES, JudgeInfo, Passage, Pool, SeriesKey
+from ragtrace.scoring import (
+    NO_VERDICT,
+    NoMetric,
+    Period,
+    RunScore,
+    StoreSource,
+    TooFewScores,
+    compared,
+    investigate,
+    investigate_alarm,
+    investigate_change,
+    verdict_shares,
+)
 from ragtrace.scoring.investigation.lines import MEANINGS, lines, report
-from ragtrace.scoring.investigation.runs import RunScore, StoreSource
-from ragtrace.scoring.investigation.search import investigate, investigate_change
-from ragtrace.scoring.investigation.verdicts import NO_VERDICT, verdict_shares
-from ragtrace.scoring.offline.scored_row import Maker
-from ragtrace.stats.change.mean import TwoPeriods
-from ragtrace.stores import Policy
-from ragtrace.stores.sqlite import SqliteStore
-from tests.scored import numbered, score_of
+from ragtrace.stats import TwoPeriods
+from tests import make
 
 HOUR = 3_600.0
 NOW = 1_800_000_000.0
@@ -43,7 +47,7 @@ def wall():
 
 @pytest.fixture
 def store(tmp_path, wall):
-    made = SqliteStore(tmp_path / "store", Policy(), wall=wall, uptime=lambda: 0.0)
+    made = make.store(tmp_path / "store", wall=wall, uptime=lambda: 0.0)
     yield made
     made.close()
 
@@ -60,21 +64,21 @@ class Traffic:
         for i in range(n):
             self.number += 1
             self.wall.at = NOW - hours * HOUR + i * HOUR / n
-            record = numbered(
-                self.number,
+            record = make.record(
+                n=self.number,
                 **{"query": f"Where is {SECRET} number {self.number}?", "answer": "It is there.", "tags": tags}
                 | facts,
             )
             scores = [self._score(record, "faithfulness", mean)]
             if verdict is not None:
                 value = float(verdict in {"ok", "rightly_refused"})
-                scores.append(score_of(record, "diagnosis", value, details={"verdict": verdict}, at=self.wall.at))
+                scores.append(make.score(record, "diagnosis", value, details={"verdict": verdict}, at=self.wall.at))
             self.store.emit(record, scores)
         self.wall.at = NOW
 
     def _score(self, record, metric, mean):
         value = min(max(self.draw.gauss(mean, 0.08), 0.0), 1.0)
-        return score_of(record, metric, value, version="v1", at=self.wall.at, judge=JUDGE)
+        return make.score(record, metric, value, version="v1", at=self.wall.at, judge=JUDGE)
 
 
 def fallen(store, wall, *, verdicts=True):
@@ -180,7 +184,7 @@ def test_a_session_is_one_piece_of_evidence_for_a_share():
     def shares(turns):
         runs = [
             RunScore(
-                trace_id="t", at=0.0, value=1.0, weight=2.0, cluster=str(n), maker=Maker(),
+                trace_id="t", at=0.0, value=1.0, weight=2.0, cluster=str(n), key=SeriesKey("faithfulness"),
                 verdict="ok" if n % 10 else "unsupported",
             )
             for n in range(100) for _ in range(turns)
@@ -317,10 +321,10 @@ def test_the_metric_that_fell_is_chosen(store, wall):
         traffic.add(hours, 6, mean=0.9 if hours > 12 else 0.7)
         for i in range(6):
             wall.at = NOW - hours * HOUR + i
-            record = numbered(10_000 + hours * 10 + i)
-            store.emit(record, [score_of(record, "mrr", 0.8 + 0.01 * i, at=wall.at)])
+            record = make.record(n=10_000 + hours * 10 + i)
+            store.emit(record, [make.score(record, "mrr", 0.8 + 0.01 * i, at=wall.at)])
     wall.at = NOW
-    assert investigate(StoreSource(store), DAYS).metric == "faithfulness"
+    assert investigate(StoreSource(store), DAYS).key.metric == "faithfulness"
 
 
 def rising(store, wall, *, faithfulness=0.9, rises=True, every=4):
@@ -328,12 +332,12 @@ def rising(store, wall, *, faithfulness=0.9, rises=True, every=4):
     traffic = Traffic(store, wall)
     for number in range(240):
         wall.at, is_late = NOW - (24 - number / 10) * HOUR, number >= 120
-        record = numbered(number)
+        record = make.record(n=number)
         invents = float(rises and is_late and number % every == 0)
         scores = [
             traffic._score(record, "faithfulness", faithfulness if is_late else 0.9),
-            score_of(record, "invented_specifics", invents, at=wall.at, judge=JUDGE),
-            score_of(record, "answer_relevancy", 0.5 + 0.1 * (number % 5), at=wall.at, judge=JUDGE),
+            make.score(record, "invented_specifics", invents, at=wall.at, judge=JUDGE),
+            make.score(record, "answer_relevancy", 0.5 + 0.1 * (number % 5), at=wall.at, judge=JUDGE),
         ]
         store.emit(record, scores)
     wall.at = NOW
@@ -351,14 +355,14 @@ def both_ways(source):
 
 def test_a_rise_alone_of_a_metric_where_less_is_better_is_chosen(store, wall):
     for found in both_ways(rising(store, wall)):
-        assert (found.metric, found.is_fallen, found.also) == ("invented_specifics", True, ())
+        assert (found.key.metric, found.is_fallen, found.also) == ("invented_specifics", True, ())
         assert "also worse" not in "\n".join(lines(found))
 
 
 @pytest.mark.parametrize(("faithfulness", "first", "other"), [(0.82, *NAMES[::-2]), (0.5, *NAMES[::2])])
 def test_the_surest_change_for_the_worse_is_chosen_and_the_other_is_named(store, wall, faithfulness, first, other):
     for found in both_ways(rising(store, wall, faithfulness=faithfulness, every=2)):
-        assert found.metric == first
+        assert found.key.metric == first
         [also] = found.also
         assert also.metric == other
         told = f"also worse: {other} {also.before:.3f} -> {also.window:.3f}; see --metric {other}"
@@ -376,12 +380,12 @@ def test_what_is_shown_of_a_metric_that_was_asked_for_is_shown_without_asking(st
     traffic = Traffic(store, wall)
     for number in range(80):
         wall.at = NOW - (80 - number) * HOUR / 10
-        record = numbered(number)
+        record = make.record(n=number)
         invents = float(number >= 40 and number % 4 == 0)
         traffic.store.emit(
             record,
             [
-                score_of(record, name, value, at=wall.at, judge=JUDGE)
+                make.score(record, name, value, at=wall.at, judge=JUDGE)
                 for name, value in (("faithfulness", 0.9), ("invented_specifics", invents))
             ],
         )
@@ -391,7 +395,7 @@ def test_what_is_shown_of_a_metric_that_was_asked_for_is_shown_without_asking(st
         for names in (["invented_specifics"], ["faithfulness", "invented_specifics"])
     )
     assert asked.is_fallen
-    assert (usual.metric, usual.is_fallen, usual.change) == (asked.metric, True, asked.change)
+    assert (usual.key.metric, usual.is_fallen, usual.change) == (asked.key.metric, True, asked.change)
     found = compared(StoreSource(store), asked.period, "invented_specifics")
     assert 0.025 / 2 < found.p * asked.period.looks <= 0.025
 
@@ -402,11 +406,11 @@ def test_scores_of_another_judge_are_not_mixed(store, wall):
         traffic.add(hours, 6)
     for i in range(30):
         wall.at = NOW - HOUR + i
-        record = numbered(20_000 + i)
-        store.emit(record, [score_of(record, "faithfulness", 0.1, version="other", at=wall.at, judge=JUDGE)])
+        record = make.record(n=20_000 + i)
+        store.emit(record, [make.score(record, "faithfulness", 0.1, version="other", at=wall.at, judge=JUDGE)])
     wall.at = NOW
     found = investigate(StoreSource(store), DAYS, metric="faithfulness")
-    assert found.maker.version == "v1"
+    assert found.key.version == "v1"
     assert not found.is_fallen
 
 
@@ -420,7 +424,7 @@ def two_judges(store, wall, falls):
         for i in range(40):
             number += 1
             wall.at = NOW - hours * HOUR + i
-            record = numbered(number)
+            record = make.record(n=number)
             shared = {"metric": "faithfulness", "at": wall.at}
             for judge, version, share in ((JUDGE, "first", 1), (SECOND, "second", 10)):
                 if number % share == 0:
@@ -428,7 +432,7 @@ def two_judges(store, wall, falls):
                     weight = share * (1.05 if version != falls else 1.0)
                     value = min(max(random.Random(number).gauss(mean, 0.1), 0.0), 1.0)
                     given = {"version": version, "judge": judge, "weight": weight}
-                    store.emit(record, [score_of(record, value=value, **given, **shared)])
+                    store.emit(record, [make.score(record, value=value, **given, **shared)])
     wall.at = NOW
 
 
@@ -436,7 +440,7 @@ def two_judges(store, wall, falls):
 def test_of_two_judges_the_one_whose_scores_fell_is_looked_at(store, wall, falls):
     two_judges(store, wall, falls)
     found = investigate(StoreSource(store), DAYS, metric="faithfulness")
-    assert (found.is_fallen, found.maker.version) == (True, falls)
+    assert (found.is_fallen, found.key.version) == (True, falls)
     judge, other = (JUDGE, SECOND) if falls == "first" else (SECOND, JUDGE)
     assert f"as {judge.model} scored it; shown less surely: {other.model}" in "\n".join(lines(found))
     json.dumps(found.to_json(), allow_nan=False)
@@ -453,10 +457,10 @@ def test_an_alarm_is_about_the_scores_of_its_own_series(store, wall):
 def test_two_scores_of_a_run_are_both_read_where_a_page_ends_between_them(store, wall):
     for number in range(1, 502):
         wall.at = NOW - number
-        record = numbered(number)
+        record = make.record(n=number)
         versions = ("a", "b") if number > 1 else ("a",)
         for version in versions:
-            store.emit(record, [score_of(record, "faithfulness", 0.5, version=version, at=wall.at, judge=JUDGE)])
+            store.emit(record, [make.score(record, "faithfulness", 0.5, version=version, at=wall.at, judge=JUDGE)])
     assert len(StoreSource(store).scores("faithfulness", 0.0, NOW)) == 1_001
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragtrace.scoring.limits.breaker import HELD_S, LEAST_CALLS, OPEN_MOST_S, OPEN_S, WINDOW_S, Breaker
+from ragtrace.scoring import Breaker
+from ragtrace.scoring.limits.breaker import HELD_S, LEAST_CALLS, OPEN_MOST_S, OPEN_S, WINDOW_S
 
 
 def opened(at_s: float = 0.0) -> Breaker:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragtrace.scoring.limits.bucket import ANEW_S, MOST_DEBT, Bucket
+from ragtrace.scoring import Bucket
+from ragtrace.scoring.limits.bucket import ANEW_S, MOST_DEBT
 
 RATE, BURST = 10.0, 4.0
 STEPS = st.lists(

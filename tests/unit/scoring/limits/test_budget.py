@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from ragtrace.scoring.limits.budget import ABANDONED_S, Budget, Caps, Refusal, Reservation
+from ragtrace.scoring import Budget, Caps, Refusal, Reservation
+from ragtrace.scoring.limits.budget import ABANDONED_S
 from tests.broken_file import JUNK, break_file
 from tests.unit.scoring.limits.clocks import NOON, HandClock
 

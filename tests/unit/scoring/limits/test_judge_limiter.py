@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ragtrace.errors import JudgeOverBudget, JudgeRateLimited, JudgeUnavailable
-from ragtrace.judges.limiter import AttemptResult, JudgeRequest
-from ragtrace.scoring.limits import Caps, JudgeLimiter, Prices
+from ragtrace.judges import AttemptResult, JudgeRequest
+from ragtrace.scoring import Caps, JudgeLimiter, Prices
 from tests.unit.scoring.limits.clocks import NOON, HandClock
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ragtrace.judges.limiter import Fate
-    from ragtrace.scoring.limits.judge_limiter import JudgePermit
+    from ragtrace.judges import Fate
+    from ragtrace.scoring import JudgePermit
 
 OFF = {"usd_per_day": None, "tokens_per_day": None, "requests_per_minute": None, "tokens_per_minute": None}
 NEED = JudgeRequest(model="m", request_bytes=400, max_output_tokens=100)

@@ -9,9 +9,8 @@ import pytest
 
 from ragtrace.sampling import Load, Pressure
 from ragtrace.sampling.pressure import FLOOR
-from ragtrace.scoring.limits.budget import Budget, Caps, Reservation
-from ragtrace.scoring.limits.judge_limiter import JudgeLimiter
-from ragtrace.scoring.limits.pace import UNHELD_SHARE, Pace, Purse
+from ragtrace.scoring import Budget, Caps, JudgeLimiter, Pace, Purse, Reservation
+from ragtrace.scoring.limits.pace import UNHELD_SHARE
 from tests.unit.scoring.limits.clocks import NOON, HandClock
 
 MIDNIGHT = NOON - 43_200.0

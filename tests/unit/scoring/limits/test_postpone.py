@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from ragtrace.model import MetricResult, Score, ScoreKey
-from ragtrace.scoring.limits import Blocked
-from ragtrace.scoring.scorer import postponed
+from ragtrace.scoring import Blocked, postponed
+from tests import make
+
+if TYPE_CHECKING:
+    from ragtrace.model import Score
 
 SHUT = Blocked(reason="breaker_open", wait_s=30.0)
 
@@ -14,12 +18,7 @@ SHUT = Blocked(reason="breaker_open", wait_s=30.0)
 def scores(*reasons: str | None) -> list[Score]:
     """Make scores: None is a value, a reason an error."""
     return [
-        Score(
-            key=ScoreKey(trace_id="t", span_id="s", metric=str(i), version=""),
-            result=MetricResult(
-                name=str(i), state="error" if reason else "ok", reason=reason, value=None if reason else 1.0
-            ),
-        )
+        make.score(metric=str(i), state="error" if reason else "ok", reason=reason)
         for i, reason in enumerate(reasons)
     ]
 

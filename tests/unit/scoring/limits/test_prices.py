@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from ragtrace.errors import ConfigError
+from ragtrace.scoring import Prices
 from ragtrace.scoring.limits import prices
-from ragtrace.scoring.limits.prices import Prices
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.limiter import AttemptResult, JudgeRequest
-from ragtrace.scoring.limits import Caps, JudgeLimiter, judge_limiter
-from ragtrace.scoring.limits.trouble import Trouble
+from ragtrace.judges import AttemptResult, JudgeRequest
+from ragtrace.scoring import Caps, JudgeLimiter, Trouble
+from ragtrace.scoring.limits import judge_limiter
 
 if TYPE_CHECKING:
     import pytest

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from ragtrace.errors import ConfigError, InputError
-from ragtrace.scoring.offline.comparison import ComparedFile, compare
-from ragtrace.scoring.offline.scored_row import scored_row
-from ragtrace.stats.differences import paired_difference, unpaired_difference
-from ragtrace.stats.intervals import clustered_interval
+from ragtrace.scoring import ComparedFile, compare, scored_row
+from ragtrace.stats import clustered_interval, paired_difference, unpaired_difference
 
 
 def ok(value: float, **more: Any) -> dict[str, Any]:
@@ -140,7 +138,7 @@ def test_files_of_other_queries_need_the_same_labels(version, is_refused) -> Non
 
 def test_runs_over_several_labels_are_not_mixed() -> None:
     runs = [line(0, ok(0.5, details={"labels_version": version})) for version in ("1", "1", "2")]
-    lines = {one.metric: one for one in compare([arm("a", runs)]).lines}
+    lines = {one.key.metric: one for one in compare([arm("a", runs)]).lines}
     assert lines["score_std(faithfulness)"].sides[0].na == {"insufficient_runs": 1}
 
 
@@ -193,7 +191,7 @@ def test_repeated_runs_have_their_consistency_and_differ_by_query() -> None:
 
     found = pair(runs(0.0, ["It is Oslo."] * 3), runs(0.125, ["It is Oslo.", "It was Rome.", "Who knows?"]))
     assert found.arms[0]["repeated"] == 3
-    lines = {one.metric: one for one in found.lines}
+    lines = {one.key.metric: one for one in found.lines}
     assert lines["faithfulness"].sides[0].units == "queries"
     rouge, spread = lines["rouge_l_consistency"], lines["score_std(faithfulness)"]
     assert (rouge.is_over_runs, rouge.sides[0].values) == (True, (1.0, 1.0, 1.0))
@@ -206,28 +204,28 @@ def test_repeated_runs_have_their_consistency_and_differ_by_query() -> None:
 
 def test_two_runs_are_too_few_and_one_is_not_repeated() -> None:
     twice = [line(0, ok(0.5), answer="a"), line(0, ok(0.5), answer="b"), line(1, ok(0.5), answer="c")]
-    lines = {one.metric: one for one in compare([arm("a", twice)]).lines}
+    lines = {one.key.metric: one for one in compare([arm("a", twice)]).lines}
     assert lines["rouge1_consistency"].sides[0].na == {"insufficient_runs": 1}
     assert lines["score_cv(faithfulness)"].sides[0].na == {"insufficient_runs": 1}
 
 
 def test_runs_of_several_judges_are_not_mixed() -> None:
     mixed = [line(0, ok(0.5)), line(0, ok(0.5)), line(0, ok(0.9, judge="k"))]
-    lines = {one.metric: one for one in compare([arm("a", mixed)]).lines}
+    lines = {one.key.metric: one for one in compare([arm("a", mixed)]).lines}
     assert lines["score_std(faithfulness)"].sides[0].na == {"insufficient_runs": 1}
 
 
 def test_metrics_may_be_chosen() -> None:
     rows = [{"id": "1", "scores": {"mrr": ok(1.0), "p_at_k": ok(0.5), "p_at_k@5": ok(0.4)}}]
-    assert [one.metric for one in compare([arm("a", rows)], metrics=["p_at_k"]).lines] == ["p_at_k", "p_at_k@5"]
-    assert [one.metric for one in compare([arm("a", rows)], metrics=["p_at_k@5"]).lines] == ["p_at_k@5"]
+    assert [one.key.metric for one in compare([arm("a", rows)], metrics=["p_at_k"]).lines] == ["p_at_k", "p_at_k@5"]
+    assert [one.key.metric for one in compare([arm("a", rows)], metrics=["p_at_k@5"]).lines] == ["p_at_k@5"]
     named = compare(
         [arm("a", [{"id": "1", "scores": {"answered": ok(1.0), "mrr": ok(1.0)}}])], metrics=["no_answer"]
     )
-    assert [one.metric for one in named.lines] == ["answered"]
+    assert [one.key.metric for one in named.lines] == ["answered"]
     thrice = [line(0, ok(0.5), answer="a b")] * 3
     over_runs = compare([arm("a", thrice)], metrics=["rouge_consistency"])
-    assert [one.metric for one in over_runs.lines] == [f"rouge{n}_consistency" for n in ("1", "2", "_l")]
+    assert [one.key.metric for one in over_runs.lines] == [f"rouge{n}_consistency" for n in ("1", "2", "_l")]
     with pytest.raises(ConfigError, match="no file has such a score"):
         compare([arm("a", rows)], metrics=["mrrr"])
 
@@ -237,7 +235,7 @@ def test_a_metric_without_ends_has_an_interval_in_its_own_unit() -> None:
         {"id": str(n), "scores": {"answer_similarity": ok(0.7 + 0.01 * n), "words": ok(100.0 + n)}}
         for n in range(12)
     ]
-    lines = {one.metric: one for one in compare([arm("a", rows), arm("b", rows)]).lines}
+    lines = {one.key.metric: one for one in compare([arm("a", rows), arm("b", rows)]).lines}
     for name, first in (("answer_similarity", 0.7), ("words", 100.0)):
         scores = [first + (0.01 if first < 1 else 1.0) * n for n in range(12)]
         assert lines[name].sides[0].mean == pytest.approx(clustered_interval(scores, ends=None))

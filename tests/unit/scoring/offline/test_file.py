@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ragtrace.judges.offline.judge import OverlapJudge
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.eval_context import MetricOptions
+from ragtrace.judges import OverlapJudge
+from ragtrace.metrics import MetricOptions, MetricSpec, Output
 from ragtrace.model import MetricResult, RagRecord
-from ragtrace.scoring import Scorer
-from ragtrace.scoring.offline.file import score_stream
+from ragtrace.scoring import Scorer, score_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ragtrace.metrics.eval_context import EvalContext
+    from ragtrace.metrics import EvalContext
 
 
 @dataclass

@@ -10,36 +10,27 @@ from contextlib import closing
 import pytest
 
 from ragtrace.errors import JudgeUnavailable
-from ragtrace.judges.limiter import AttemptResult, JudgeRequest
-from ragtrace.judges.llm.judge import LLMJudge
-from ragtrace.judges.llm.scripted import ScriptedChat
-from ragtrace.judges.offline.embedder import OverlapEmbedder
-from ragtrace.metrics.base import MetricSpec, Output
-from ragtrace.metrics.eval_context import MetricOptions
-from ragtrace.metrics.registry import select
+from ragtrace.judges import AttemptResult, JudgeRequest, LLMJudge, OverlapEmbedder, ScriptedChat
+from ragtrace.metrics import MetricOptions, MetricSpec, Output, select
 from ragtrace.model import MetricResult
-from ragtrace.scoring import Scorer
-from ragtrace.scoring.limits import Caps, JudgeLimiter
-from ragtrace.scoring.offline.rescore import Rescoring
-from ragtrace.stores import Policy
-from ragtrace.stores.sqlite import SqliteStore
-from tests.scored import numbered, score_of
+from ragtrace.scoring import Caps, JudgeLimiter, Rescoring, Scorer
+from tests import make
 from tests.unit.scoring.limits.clocks import NOON, HandClock
 
 QUESTIONS = {"questions": [{"question": f"Where is Oslo, {n}?", "noncommittal": False} for n in range(3)]}
 
 
 def record(n):
-    return numbered(n, query="Where is Oslo?", answer="In Oslo.")
+    return make.record(n=n, query="Where is Oslo?")
 
 
 def score(r, value, *, name="faithfulness", weight=20.0, stratum="random"):
-    return score_of(r, name, value, version="old", passed=value >= 0.5, weight=weight, stratum=stratum)
+    return make.score(r, name, value, version="old", passed=value >= 0.5, weight=weight, stratum=stratum)
 
 
 @pytest.fixture
 def store(tmp_path):
-    made = SqliteStore(tmp_path / "s", Policy(has_content=True, payload_share=0.25))
+    made = make.store(tmp_path / "s", has_content=True, payload_share=0.25)
     yield made
     made.close()
 

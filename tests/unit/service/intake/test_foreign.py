@@ -11,13 +11,14 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from ragtrace.ingest.base import RawLog, RawSpan
-from ragtrace.service.intake.foreign import ForeignScores
-from ragtrace.stores import Label, Policy
-from ragtrace.stores.sqlite import SqliteStore
+from ragtrace.ingest import RawLog, RawSpan
+from ragtrace.service import ForeignScores
+from tests import make
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ragtrace.stores import Label
 
 TRACE = bytes(range(1, 17))
 RESOURCE = Resource()
@@ -136,7 +137,7 @@ def test_without_a_store_scores_are_counted_and_that_is_said_once() -> None:
 
 def test_a_foreign_label_is_kept_and_stays_out_of_the_agreement_with_people(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
-    store = SqliteStore(path, Policy())
+    store = make.store(path)
     labels, _, _ = taken(log(PASS))
     store.rate(labels)
     assert list(store.agreement()) == []

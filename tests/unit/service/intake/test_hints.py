@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ragtrace.ingest.reading import read_trace
-from ragtrace.service.intake.hints import Hints
+from ragtrace.ingest import read_trace
+from ragtrace.service import Hints
 from tests.ingest.spans import span
 
 if TYPE_CHECKING:
-    from ragtrace.ingest.base import RawSpan
+    from ragtrace.ingest import RawSpan
 
 SEARCH = {
     "openinference.span.kind": "RETRIEVER",

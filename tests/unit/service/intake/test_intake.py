@@ -13,19 +13,16 @@ from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 import ragtrace
-from ragtrace.ingest.assembly.assembler import AssemblyLimits
-from ragtrace.ingest.base import RawSpan
+from ragtrace.ingest import AssemblyLimits, RawSpan
 from ragtrace.model import RagRecord
-from ragtrace.queues import Unit
-from ragtrace.queues.memory import MemoryQueue
+from ragtrace.queues import MemoryQueue, Unit
 from ragtrace.sampling import Rates, Rule, Sampler, uniform
-from ragtrace.service import runtime
-from ragtrace.service.intake.intake import TraceIntake
+from ragtrace.service import TraceIntake, runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ragtrace.service.service import Service
+    from ragtrace.service import Service
 
 FIXTURES = Path(__file__).parents[3] / "ingest" / "fixtures"
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragtrace.stats.intervals import cluster_sums
-from ragtrace.telemetry.metrics.clusters import ClusterSums
+from ragtrace.stats import cluster_sums
+from ragtrace.telemetry import ClusterSums
 
 SCORES = st.lists(st.tuples(st.floats(0, 1), st.floats(1, 50), st.integers(0, 9)), min_size=1, max_size=40)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -12,7 +11,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from ragtrace import semconv
 from ragtrace.capture import Recorder, record_internal_error
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Scale, Usage
-from ragtrace.stats.intervals import clustered_interval
+from ragtrace.stats import clustered_interval
 from ragtrace.telemetry.metrics import instruments as module
 from tests.unit.telemetry.runs import MS, T0, Taken, score, support_run
 

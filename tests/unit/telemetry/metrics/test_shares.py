@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ragtrace import semconv
-from ragtrace.model import ERROR_REASONS, NA_REASONS, SKIP_REASONS, MetricResult, Missed, Scale
-from ragtrace.model.diagnosis import DIAGNOSIS, VERDICTS
-from ragtrace.model.score import NOT_APPLICABLE
+from ragtrace.model import (
+    DIAGNOSIS,
+    ERROR_REASONS,
+    NA_REASONS,
+    NOT_APPLICABLE,
+    SKIP_REASONS,
+    VERDICTS,
+    MetricResult,
+    Missed,
+    Scale,
+)
 from tests.unit.telemetry.metrics.test_instruments import RECORD, Instruments, Metered
 from tests.unit.telemetry.runs import score
 

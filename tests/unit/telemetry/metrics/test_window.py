@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragtrace.stats.intervals import clustered_interval
-from ragtrace.telemetry.metrics.clusters import ClusterSums
-from ragtrace.telemetry.metrics.series import Window, WindowMean
+from ragtrace.stats import clustered_interval
+from ragtrace.telemetry import ClusterSums, Window, WindowMean
 
 PAIRS = st.lists(st.tuples(st.floats(0, 1), st.floats(1, 50), st.integers(0, 9)), min_size=1, max_size=40)
 

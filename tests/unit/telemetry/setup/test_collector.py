@@ -9,11 +9,8 @@ import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace.export import SpanExportResult
 
+from ragtrace.telemetry import CountedSpans, Delivery, default_listener, exporter_names, providers
 from ragtrace.telemetry.setup import collector
-from ragtrace.telemetry.setup.collector import default_listener
-from ragtrace.telemetry.setup.delivery import CountedSpans, Delivery
-from ragtrace.telemetry.setup.exporters import exporter_names
-from ragtrace.telemetry.setup.providers import providers
 from ragtrace.testing.otlp import OtlpReceiver
 
 SIGNALS = ("TRACES", "METRICS", "LOGS")

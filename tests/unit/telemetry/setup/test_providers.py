@@ -20,10 +20,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import NoOpTracerProvider
 
 from ragtrace.errors import ConfigError
-from ragtrace.telemetry.setup.delivery import CountedSpans, Delivery, batches
-from ragtrace.telemetry.setup.exporters import OwnProvider
-from ragtrace.telemetry.setup.flushing import unended
-from ragtrace.telemetry.setup.providers import Providers, providers
+from ragtrace.telemetry import CountedSpans, Delivery, OwnProvider, Providers, batches, providers, unended
 from ragtrace.testing.otlp import OtlpReceiver
 
 NOTHING = {"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"}
@@ -96,7 +93,7 @@ def test_global_providers_of_the_application_are_used(environ):
     code = (
         "from opentelemetry import trace; from opentelemetry.sdk.trace import TracerProvider;"
         "own = TracerProvider(); trace.set_tracer_provider(own);"
-        "from ragtrace.telemetry.setup.providers import providers; found = providers();"
+        "from ragtrace.telemetry import providers; found = providers();"
         "print(found.tracer_provider is own, type(found.meter_providers[0]).__name__);"
         "found.shutdown(1.0); print(own.get_tracer('x').start_span('s').is_recording())"
     )
@@ -126,7 +123,8 @@ def test_extra_readers_stand_beside_a_given_meter_provider(environ):
 
 def test_extra_readers_join_our_own_meter_provider(environ):
     reader = InMemoryMetricReader()
-    found = providers(readers=[reader], service_name="shop")
+    environ(OTEL_SERVICE_NAME="shop")
+    found = providers(readers=[reader])
     (meter,) = found.meters()
     meter.create_counter("asked").add(1)
     (resource,) = reader.get_metrics_data().resource_metrics
@@ -167,7 +165,7 @@ def test_a_process_with_a_dead_endpoint_exits(environ, dead_endpoint, protocol):
         OTEL_TRACES_EXPORTER="otlp", OTEL_EXPORTER_OTLP_ENDPOINT=dead_endpoint, OTEL_EXPORTER_OTLP_PROTOCOL=protocol
     )
     code = (
-        "import time; from ragtrace.telemetry.setup.providers import providers; found = providers();"
+        "import time; from ragtrace.telemetry import providers; found = providers();"
         "found.tracer().start_span('x').end(); found.shutdown(0.5); print(time.time())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

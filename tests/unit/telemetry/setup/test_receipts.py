@@ -17,12 +17,17 @@ from opentelemetry.sdk.metrics.export import (
 )
 
 from ragtrace.model import RagRecord
-from ragtrace.sinks.prometheus import OpenMetricsEndpoint, ScrapeReader
+from ragtrace.sinks import OpenMetricsEndpoint, ScrapeReader
+from ragtrace.telemetry import (
+    CountedLogs,
+    CountedMetrics,
+    Delivery,
+    EvaluationWriter,
+    Receipts,
+    collection_began,
+    providers,
+)
 from ragtrace.telemetry.setup import receipts as module
-from ragtrace.telemetry.setup.delivery import CountedLogs, CountedMetrics, Delivery
-from ragtrace.telemetry.setup.providers import providers
-from ragtrace.telemetry.setup.receipts import Receipts, collection_began
-from ragtrace.telemetry.spans.evaluation import EvaluationWriter
 from tests.unit.telemetry.runs import score
 
 

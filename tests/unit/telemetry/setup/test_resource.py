@@ -16,11 +16,8 @@ from opentelemetry.sdk.metrics.export import (
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 
+from ragtrace.telemetry import Delivery, DrainProcessor, TakenSpans, own_resource, providers
 from ragtrace.telemetry.setup import exporters
-from ragtrace.telemetry.setup.delivery import Delivery, TakenSpans
-from ragtrace.telemetry.setup.flushing import DrainProcessor
-from ragtrace.telemetry.setup.providers import providers
-from ragtrace.telemetry.setup.resource import own_resource
 
 ID = "service.instance.id"
 TOLD = "the application's MeterProvider has no service.instance.id"
@@ -54,18 +51,16 @@ def application():
 
 
 def test_every_process_has_an_id_of_its_own():
-    code = (
-        "from ragtrace.telemetry.setup.resource import own_resource; print(own_resource('shop').attributes['%s'])"
-    )
+    code = "from ragtrace.telemetry import own_resource; print(own_resource().attributes['%s'])"
     ids = [subprocess.check_output([sys.executable, "-c", code % ID], text=True).strip() for _ in range(2)]
     assert all(len(one) == 36 for one in ids)
     assert ids[0] != ids[1]
 
 
 def test_the_variable_names_the_process_and_not_its_forked_children(monkeypatch):
-    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", f"{ID}=web-1,team=search")
-    assert own_resource(None).attributes[ID] == "web-1"
-    child = own_resource("shop", is_forked=True).attributes
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", f"{ID}=web-1,team=search,service.name=shop")
+    assert own_resource().attributes[ID] == "web-1"
+    child = own_resource(is_forked=True).attributes
     assert (child["team"], child["service.name"]) == ("search", "shop")
     assert len(child[ID]) == 36
 
@@ -121,7 +116,8 @@ def test_a_child_keeps_what_the_application_gave_and_says_that_its_series_are_sh
 def test_a_child_makes_our_own_anew_with_another_id(monkeypatch, caplog):
     for signal in ("TRACES", "LOGS", "METRICS"):
         monkeypatch.setenv(f"OTEL_{signal}_EXPORTER", "console")
-    before = providers(service_name="shop")
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "shop")
+    before = providers()
     before.leave_to_parent()
     after = before.of_child()
     old, new = before.tracer_provider.resource.attributes, after.tracer_provider.resource.attributes

@@ -1,1 +1,0 @@
-"""Means that join a cheap judge of all runs with a better judge of some."""

@@ -1,0 +1,310 @@
+"""Values of an application, made safe to keep and to send: exact types, valid Unicode, redacted, within limits.
+
+msgspec and orjson refuse lone surrogates, bytes and objects; the SDK drops a whole attribute for one lone surrogate
+or an integer beyond 64 bits, and raises into the application for an object whose ``__str__`` raises.
+
+The order in which a text is made safe is that of `kept`: it is decoded and cleaned, redacted as a whole, and cut.
+A passage without an id gets one from its whole text before that, salted where texts are redacted. The budget of a
+span or a line comes last, and counts what is left. No cut comes before `redact`, which would not know the half
+of an address.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from operator import index
+from typing import Any, TypeVar
+
+MAX_RECORD_CHARS = 1_048_576  # of all passages of a run, of a prompt, and of the facts beside them
+MAX_TEXT_CHARS = 262_144  # of a question, an answer, a reference, a message, and of the whole history
+MAX_MESSAGE_CHARS = 1_024  # of an exception's message, and of an object that has no form of its own
+MAX_NAME_CHARS = 256  # of ids, models, tools, sources, tags, sessions, users
+MAX_ROLE_CHARS = 32
+MAX_LABEL_CHARS = 128  # of a name in a series or a column
+MAX_METADATA_KEYS = 24
+MAX_METADATA_CHARS = 512
+MAX_METADATA_ITEMS = 32  # of a list; a longer list of numbers is a vector, and left out
+MAX_REDACTED_CHARS = 1_048_576  # that `redact` is given at once
+HALF_CHARS = 65_536  # left out at the end of what `redact` returns of a longer text: half of a secret may be there
+MAX_GROWTH = 10  # times its text that `redact` may return; a mark or a hash in place of a word may be longer
+MAX_MARK_CHARS = 128
+_MAX_DEPTH = 8  # of lists and mappings inside each other; cycles end there
+_INT64 = 1 << 63
+_MOST_COUNT = 1 << 53
+_CUT_MARK = re.compile(r"…\[cut, (\d{1,12}) characters\]\Z")
+_MOST_MARK_CHARS = 32
+T = TypeVar("T")
+
+
+def shown(value: object) -> str:
+    """Return the text of anything; None is "", and an object whose ``str`` raises is shown by its type's name.
+
+    Example:
+        >>> shown(7), shown(None), shown("Zoë".encode())
+        ('7', '', 'Zoë')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bytes | bytearray):
+        return value.decode("utf-8", "replace")
+    try:
+        return str.__str__(str(value))  # a subclass's own text may be one of a subclass
+    except Exception:  # a __str__ that raises is the application's defect, and must not reach it through us
+        return f"<{type(value).__name__}>"
+
+
+def valid(text: str) -> str:
+    r"""Return a text in valid Unicode: half of a surrogate pair is U+FFFD, and a split pair its character again.
+
+    Example:
+        >>> valid("a\ud800"), valid("\ud83d\ude00") == "\U0001f600"
+        ('a�', True)
+    """
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def clean(value: object, depth: int = _MAX_DEPTH) -> Any:
+    """Return a value as what JSON has, of exact types: texts, numbers, truth values, None, lists and objects.
+
+    A number that is not finite is None, since encoders write it as null without a word. A whole number beyond 64
+    bits is a text. Bytes are read as UTF-8. A number of numpy's is its number. Any other object is its text, up to
+    1,024 characters of it.
+
+    Example:
+        >>> clean({"share": float("nan"), "pages": (1, 1 << 70), 3: b"a"})
+        {'share': None, 'pages': [1, '1180591620717411303424'], '3': 'a'}
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return valid(value if type(value) is str else str.__str__(value))
+    if isinstance(value, int):
+        whole = int.__int__(value)
+        return whole if -_INT64 <= whole < _INT64 else cut(whole, MAX_MESSAGE_CHARS)[0]
+    if isinstance(value, float):
+        return float.__float__(value) if math.isfinite(value) else None
+    try:
+        if depth and isinstance(value, Mapping):
+            return {_key(name): clean(item, depth - 1) for name, item in value.items()}
+        if depth and isinstance(value, list | tuple | set | frozenset):
+            return [clean(item, depth - 1) for item in value]
+        if depth and type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+            return clean(value.item(), depth - 1)  # type: ignore[attr-defined]
+    except Exception:  # noqa: S110 - an application's mapping may raise anything; it is then an object like others
+        pass
+    return cut(value, MAX_MESSAGE_CHARS)[0]
+
+
+def _key(name: object) -> str:
+    """Return the name that `json` gives a field."""
+    if name is None or isinstance(name, bool):
+        return json.dumps(name)
+    return cut(name, MAX_MESSAGE_CHARS)[0]
+
+
+def cut(value: object, most: int) -> tuple[str, int]:
+    """Return the text of anything as at most `most` characters, and its original length where it was cut, else 0.
+
+    Characters, so that every language is cut alike.
+
+    Example:
+        >>> cut("refund", 3), cut(None, 3)
+        (('ref', 6), ('', 0))
+    """
+    text = value if type(value) is str else shown(value)
+    if len(text) > most:
+        return valid(text[:most]), len(text)
+    return valid(text), 0
+
+
+def kept(value: object, most: int, redact: Callable[[str], str] | None = None) -> tuple[str, int]:
+    """Return a text as it is kept, and its length before the cut where it was cut, else 0.
+
+    It is decoded and cleaned, redacted as a whole, and cut to `most` characters. Of a text beyond 1 Mi characters
+    `redact` is given as many; the last 65,536 of what it returns are left out then, since half of a secret may be
+    there. A mark or a hash of at most 128 characters stays.
+
+    Example:
+        >>> kept("Ada Lovelace asks", 8, lambda text: text.replace("Ada Lovelace", "[name]"))
+        ('[name] a', 11)
+    """
+    if redact is None:
+        return cut(value, most)
+    text, length = cut(value, MAX_REDACTED_CHARS)
+    made = redact(text)
+    if not length:
+        return cut(made, most)
+    is_mark = len(made) <= MAX_MARK_CHARS and made[-1:] != text[-1:]  # what ends as the text does may be its end
+    return cut(made if is_mark else made[: max(len(made) - HALF_CHARS, 0)], most)[0], length
+
+
+def clean_score(value: object) -> float | None:
+    """Return a finite float, or None for anything that is not one (NaN, text, None).
+
+    Example:
+        >>> clean_score("0.5"), clean_score(float("nan")), clean_score(1)
+        (None, None, 1.0)
+    """
+    if type(value) is float:
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | bytes):
+        return None
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except Exception:  # any object may stand here, numpy scalars and broken ones among them
+        return None
+    return number if math.isfinite(number) else None
+
+
+def clean_count(value: object) -> int | None:
+    """Return a whole number from 0 to 2^53, or None for anything else; JSON readers keep no larger one exactly.
+
+    Example:
+        >>> clean_count(7), clean_count(True), clean_count(-1), clean_count(10**5000)
+        (7, None, None, None)
+    """
+    if isinstance(value, bool):
+        return None
+    try:
+        number = index(value)  # type: ignore[arg-type]
+    except Exception:  # any object may stand here
+        return None
+    return number if 0 <= number <= _MOST_COUNT else None
+
+
+def clean_metadata(
+    metadata: Mapping[Any, Any] | None, redact: Callable[[str], str] | None = None, *, are_names_known: bool = False
+) -> dict[str, Any]:
+    """Return the facts of a mapping: at most 24 keys; texts and lists of scalars of at most 512 characters.
+
+    Other nested values are left out (they may be cyclic or huge); integers beyond 64 bits become text.
+
+    Args:
+        metadata: of a passage or a request.
+        redact: applied to texts and keys before they are cut.
+        are_names_known: the keys are those of a setting, and are no texts of the application; a vector that a
+            setting names is kept like other lists.
+
+    Example:
+        >>> clean_metadata({"page": 3, "authors": ["Ada", "Bo"], "nested": {"a": 1}})
+        {'page': 3, 'authors': ['Ada', 'Bo']}
+    """
+    if not metadata:
+        return {}
+    found: dict[str, Any] = {}
+    of_key = None if are_names_known else redact
+    # A copy in one call: the application may write a score into a shared document meanwhile, in another thread.
+    for key, value in dict(metadata).items():
+        if len(found) >= MAX_METADATA_KEYS:
+            break
+        # Nearly every value is a short text or a number, of a pool's hundreds: 0.2 us each here, 0.5 us by calls.
+        kind = type(value)
+        if (kind is str and redact is None and len(value) <= MAX_METADATA_CHARS and value.isascii()) or (
+            kind is int and -_INT64 <= value < _INT64
+        ):
+            scalar = value
+        elif kind is list or kind is tuple:
+            scalar = None if _is_vector(value) and not are_names_known else _scalars(value, redact)
+        else:
+            scalar = _scalar(value, redact)
+        if scalar is not None:
+            is_short = type(key) is str and of_key is None and len(key) <= MAX_METADATA_CHARS and key.isascii()
+            found[key if is_short else kept(key, MAX_METADATA_CHARS, of_key)[0]] = scalar
+    return found
+
+
+def _is_vector(value: Sequence[object]) -> bool:
+    """Tell whether a list is a long one of numbers, such as an embedding."""
+    return len(value) > MAX_METADATA_ITEMS and isinstance(value[0], int | float)
+
+
+def _scalars(value: Sequence[object], redact: Callable[[str], str] | None) -> list[str | int | float | bool] | None:
+    """Return the first scalars of a list; None where it holds none."""
+    scalars = [_scalar(item, redact) for item in value[:MAX_METADATA_ITEMS]]
+    return [one for one in fit(scalars, lambda one: len(str(one)), MAX_METADATA_CHARS) if one is not None] or None
+
+
+def _scalar(value: object, redact: Callable[[str], str] | None) -> str | int | float | bool | None:
+    if isinstance(value, str):
+        return kept(value, MAX_METADATA_CHARS, redact)[0]
+    if isinstance(value, float):
+        return clean_score(value)
+    return clean(value) if isinstance(value, int) else None
+
+
+def size_bytes(text: str) -> int:
+    """Return the size of a text in UTF-8; a lone surrogate counts as the U+FFFD that replaces it.
+
+    Example:
+        >>> size_bytes("año")
+        4
+    """
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def cut_bytes(text: str, most: int) -> str:
+    """Return the text in at most `most` bytes of UTF-8; a cut says so and how long the text was.
+
+    Example:
+        >>> cut_bytes("a" * 100, 40), cut_bytes("short", 40)
+        ('aaaaaaaaaaaaaaaa…[cut, 100 characters]', 'short')
+    """
+    if size_bytes(text) <= most:
+        return text
+    mark = f"…[cut, {len(text)} characters]"
+    room = max(most - size_bytes(mark), 0)
+    # A character is at least one byte, so that the slice bounds the work; "ignore" drops a split last one.
+    head = text[:room].encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
+    return f"{head}{mark}"
+
+
+def length_before_cut(text: str) -> int:
+    """Return how long a text was that `cut_bytes` cut; 0 for one that is whole.
+
+    Example:
+        >>> length_before_cut(cut_bytes("a" * 100, 40)), length_before_cut("short")
+        (100, 0)
+    """
+    found = _CUT_MARK.search(text[-_MOST_MARK_CHARS:])
+    return int(found[1]) if found else 0
+
+
+def fit(items: Sequence[T], size: Callable[[T], int], room: int) -> tuple[T, ...]:
+    """Return as many of the first items as fit together.
+
+    Example:
+        >>> fit(["ab", "cd", "e"], len, 4)
+        ('ab', 'cd')
+    """
+    count = 0
+    for item in items:
+        room -= size(item)
+        if room < 0:
+            break
+        count += 1
+    return tuple(items[:count])
+
+
+def share_of(sizes: Sequence[int], room: int) -> int:
+    """Return the size to which the largest are cut so that all fit; small ones leave their room to large ones.
+
+    Example:
+        >>> share_of([10, 50, 90], 100)
+        45
+    """
+    count = len(sizes)
+    for size in sorted(sizes):
+        if size * count > room:
+            break
+        room -= size
+        count -= 1
+    return room // max(count, 1)

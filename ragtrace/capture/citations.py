@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from ragtrace.capture.attribution import letters, unescaped
 from ragtrace.capture.guard import guarded
 from ragtrace.model import AnswerPart
+from ragtrace.text import folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -606,11 +607,11 @@ class _PassageNames:
         """Return the one of several passages, such as the chunks of one file, that is closest to a sentence."""
         if len(target) == 1:
             return target[0]
-        said = set(_WORDS.findall(sentence.lower()))
+        said = set(_WORDS.findall(folded(sentence)))
         near = [passage for passage in self._contexts if passage.id in target]
         if not near:
             return target[0]
-        return max(near, key=lambda passage: len(said & set(_WORDS.findall(passage.text.lower())))).id
+        return max(near, key=lambda passage: len(said & set(_WORDS.findall(folded(passage.text))))).id
 
 
 def _names_of(passage: Passage) -> set[str]:
@@ -621,7 +622,7 @@ def _names_of(passage: Passage) -> set[str]:
 
 
 def _name_key(name: str) -> str:
-    return " ".join(name.split()).strip("\"'`*").casefold()
+    return folded(" ".join(name.split()).strip("\"'`*"))
 
 
 # -- labels in a prompt --
@@ -711,4 +712,4 @@ def _part_of(piece: bytes, passages: Sequence[Passage]) -> str | None:
 
 
 def _label_key(label: str) -> str:
-    return label.lstrip("0").casefold() or "0"
+    return folded(label.lstrip("0")) or "0"

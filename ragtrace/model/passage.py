@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from typing import Literal
+from unicodedata import normalize
 
 from msgspec import Struct
 
@@ -12,7 +13,7 @@ Stage = Literal["retrieved", "reranked", "used"]
 
 
 def content_id(text: str) -> str:
-    """Return the id of a passage that came without one: ``sha256:`` and 16 hex digits of its text.
+    """Return the id of a passage that came without one: ``sha256:`` and 16 hex digits of its text in NFC.
 
     The same text gives the same id in every stage, so that pool and selection join.
 
@@ -20,7 +21,7 @@ def content_id(text: str) -> str:
         >>> content_id("Refunds take 5 days.")
         'sha256:558c378376e08651'
     """
-    return f"sha256:{content_hash(text)}"
+    return f"sha256:{content_hash(text if text.isascii() else normalize('NFC', text))}"
 
 
 def content_hash(text: str) -> str:

@@ -414,7 +414,13 @@ _TAIL_CHARS = 40  # a cut passage whose end stands in another prompt was shown w
 _BREAKS = re.compile(r'\\[nrt"]|["\n\r\t]')  # a text is not in one piece where it was quoted, escaped or set anew
 _LOOKED_AT_CHARS = 2_048  # of a reply, to know it again
 _SEARCHED_CHARS = 8_000_000  # of all prompts together: about 2 ms
-_MOST_PLACES = 16
+_WORD_MARKS = ".,;:!?*`'\"()\u3001\u3002\uff01\uff0c\uff1f"
+_WHOLE_WORDS = r"(?<![^\W_]){}(?![^\W_])"
+# A line, a quoted or set off value, an item, or what stands behind a colon; a sentence may end behind it.
+_WHOLE_VALUE = (
+    r"""(?:^|(?<=[\n"'*`|\uff1a])|(?<=[:=>•*-] )|(?<=\| )){}"""
+    r"""(?=$|[\n"'*`<\u3001\u3002\uff01\uff0c\uff1f]|[.,;!?]+(?:\W|$)| *\|)"""
+)
 TextKind = Literal["tool_output", "context_text"]
 _SHORTEST_CONTEXT_CHARS = 80  # behind a heading; less is mostly the question of a prompt without contexts
 _HEADING = re.compile(
@@ -499,11 +505,17 @@ def _answering(calls: Sequence[_Call], answer: str) -> list[int]:
     if not answer:
         return []
     replies = [call.reply for call in calls]
+    return _made_of(replies, answer) or _made_of(list(map(folded, replies)), folded(answer))
+
+
+def _made_of(replies: Sequence[str], answer: str) -> list[int]:
     same = [place for place, reply in enumerate(replies) if reply == answer]
     if same:
         return same[-1:]
     said = _piece(answer)
-    holding = [place for place, reply in enumerate(replies) if _stands(said, reply) and _holds(reply, answer)]
+    holding = [
+        place for place, reply in enumerate(replies) if _Said(said).stands_in(reply) and _holds(reply, answer)
+    ]
     if holding:
         return holding[-1:]
     pieces = map(_piece, replies)
@@ -537,35 +549,108 @@ def _shown_behind(calls: Sequence[_Call], last: Sequence[int], finder: PassageFi
 def _going_back(calls: Sequence[_Call], last: Sequence[int], delivered: Sequence[Passage]) -> Iterator[_Call]:
     """Yield the last calls, and before each those whose replies stand in its prompt; they ended in this order."""
     room = _SEARCHED_CHARS
-    taken: list[str] = []
+    taken: list[_Prompt] = []
     all_replies = Counter(call.reply for call in calls)
     used_replies: Counter[str] = Counter()
     for place in range(last[-1], -1, -1):
         call = calls[place]
         if place not in last:
-            said = _piece(call.reply)
-            room -= sum(map(len, taken))
-            is_found = room >= 0 and any(_stands(said, prompt) for prompt in taken)
+            said = _Said(_piece(call.reply))
+            room -= sum(len(prompt.text) for prompt in taken)
+            places = max((said.count_in(prompt, delivered) for prompt in taken), default=0) if room >= 0 else 0
             alike = all_replies[call.reply], used_replies[call.reply]
-            if not is_found or not _is_telling(said, call, alike, delivered):
+            if not places or not _is_telling(said, call, alike, places, delivered):
                 continue
-        taken.append(call.prompt)
+        taken.append(_Prompt(call.prompt))
         used_replies[call.reply] += 1
         yield call
 
 
-def _is_telling(said: str, call: _Call, alike: tuple[int, int], delivered: Sequence[Passage]) -> bool:
+def _is_telling(
+    said: _Said, call: _Call, alike: tuple[int, int], places: int, delivered: Sequence[Passage]
+) -> bool:
     """Tell whether a reply says where it came from: not a grade or a refusal in words that its prompt gave it.
 
     What is taken out of a passage stands in its prompt as well, as does an answer that a refinement left as it was.
     A single word that several calls reply is a grade, unless the answer goes back to all the others that say it: an
-    agent repeats what its tool said. `alike` counts the calls with this reply, and those that are taken already.
+    agent repeats what its tool said, and a prompt may show the same answer of two sub-questions. `alike` counts the
+    calls with this reply, and those that are taken already; `places` are those of the reply in a later prompt.
     """
-    is_given = said in call.prompt
     count, used = alike
-    if len(said) < _SHORTEST_PART_CHARS:
-        return not is_given and (count - used == 1 or " " in said)
-    return not is_given or count > 1 or any(said in passage.text for passage in delivered)
+    if not said.is_short:
+        is_given = said.text in call.prompt
+        return not is_given or count > 1 or any(said.text in passage.text for passage in delivered)
+    prompt = _Prompt(call.prompt)
+    if said.words_in(prompt.folded) > said.words_in_passages(prompt, delivered):
+        return False
+    return count - used <= places or not said.is_word
+
+
+class _Prompt:
+    """A prompt, folded where a reply is not in it as it was said."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def folded(self) -> str:
+        return folded(self.text)
+
+
+class _Said:
+    """The piece of a reply by which it is known again in a later prompt.
+
+    Attributes:
+        text: the piece.
+        is_short: it stands in many another text by chance, unless it is a whole line or value there.
+        is_word: it is a single word.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.is_short = len(text) < _SHORTEST_PART_CHARS
+        self.is_word = self.is_short and " " not in text
+        self.text = (text.strip(_WORD_MARKS) or text) if self.is_word else text
+
+    @cached_property
+    def _bare(self) -> str:
+        return folded(self.text).strip(_WORD_MARKS)
+
+    def words_in(self, text: str) -> int:
+        """Return how often a folded text says the piece, as whole words."""
+        return (
+            len(re.findall(rf"(?<!\w){re.escape(self._bare)}(?!\w)", text))
+            if self._bare and self._bare in text
+            else 0
+        )
+
+    def words_in_passages(self, prompt: _Prompt, delivered: Sequence[Passage]) -> int:
+        """Return how often the passages that a prompt shows say the piece."""
+        saying = [passage for passage in delivered if self.words_in(folded(passage.text))]
+        return sum(self.words_in(folded(passage.text)) for passage in found_in(prompt.text, saying))
+
+    def stands_in(self, text: str) -> bool:
+        """Tell whether the piece is in a text; a short one as whole words, and one word as all that a line says."""
+        return self.text in text and (not self.is_short or bool(self._places_in(text, self.text)))
+
+    def count_in(self, prompt: _Prompt, delivered: Sequence[Passage]) -> int:
+        """Return how often a prompt shows the piece, as `stands_in`; not in a passage, where it is a short one."""
+        text, piece = prompt.text, self.text
+        if not piece:
+            return 0
+        if piece not in text:
+            text, piece = prompt.folded, folded(piece)
+        if piece not in text or not self.is_short:
+            return int(piece in text)
+        places = self._places_in(text, piece)
+        if not places:
+            return 0
+        saying = [passage for passage in delivered if self.words_in(folded(passage.text))]
+        shown = found_in(prompt.text, saying)
+        return places - sum(self._places_in(folded(passage.text), folded(piece)) for passage in shown)
+
+    def _places_in(self, text: str, piece: str) -> int:
+        pattern = _WHOLE_VALUE if self.is_word else _WHOLE_WORDS
+        return len(re.findall(pattern.format(re.escape(piece)), text))
 
 
 def _piece(text: str) -> str:
@@ -576,25 +661,6 @@ def _piece(text: str) -> str:
 def _holds(reply: str, answer: str) -> bool:
     """Tell whether a reply holds an answer, as a field of structured output or behind a model's reasoning."""
     return answer in reply or all(piece.strip() in reply for piece in _BREAKS.split(answer))
-
-
-def _stands(piece: str, text: str) -> bool:
-    """Tell whether a piece stands in a text; a short one as whole words, and one word as all that a line says."""
-    if len(piece) >= _SHORTEST_PART_CHARS or not piece:
-        return bool(piece) and piece in text
-    at = text.find(piece)
-    for _ in range(_MOST_PLACES):
-        if at < 0 or _is_whole(text, at, at + len(piece)):
-            return at >= 0
-        at = text.find(piece, at + 1)
-    return False
-
-
-def _is_whole(text: str, start: int, end: int) -> bool:
-    before, behind = text[max(start - 2, 0) : start], text[end : end + 1]
-    if " " in text[start:end]:
-        return not before[-1:].isalnum() and not behind.isalnum()
-    return (before == ": " or before[-1:] in {"", "\n", '"'}) and behind in {"", "\n", '"'}
 
 
 def _shown(prompts: Sequence[str], finder: PassageFinder) -> tuple[Passage, ...]:

@@ -7,10 +7,11 @@ import unicodedata
 
 import pytest
 
-from ragtrace.capture import cited_parts, found_in
+from ragtrace.capture import Recorder, cited_parts, found_in
 from ragtrace.judges import OverlapJudge
-from ragtrace.model import Passage, Pool, RagRecord
+from ragtrace.model import Message, Passage, Pool, RagRecord
 from ragtrace.text import composed, folded
+from tests.kept import Keeper
 
 WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 TEXTS = (
@@ -83,6 +84,25 @@ def test_another_text_is_not_found(form) -> None:
 )
 def test_a_short_passage(text, prompt, is_there) -> None:
     assert bool(found_in(prompt, passages([text]))) is is_there
+
+
+def run_of(*calls, answer, texts=TEXTS):
+    keeper = Keeper()
+    with Recorder(keeper).start(query="What must I do?") as run:
+        run.retrieved([{"id": f"p{n}", "text": text} for n, text in enumerate(texts)])
+        for prompt, reply in calls:
+            run.add_prompt(prompt)
+            outputs = [Message(role="assistant", content=reply)]
+            run.generated(inputs=[Message(role="user", content=prompt)], outputs=outputs)
+        run.answered(answer)
+    return keeper.runs[0]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_reply_leads_back_to_its_prompt_in_any_form(form) -> None:
+    say, note = "Z\u00fcrich files it within thirty days.", "The \ufb01les of Zu\u0308rich take thirty days."
+    calls = [(TEXTS[0], note), (f"Write: {FORMS[form](note)}", say), (f"Title of {TEXTS[1]}", "Claims")]
+    assert run_of(*calls, answer=FORMS[form](say)).prompt_ids == ("p0",)
 
 
 # Capitals are names to the judge, and a name without its accents is another spelling.

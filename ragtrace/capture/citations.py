@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ragtrace.capture.attribution import letters, unescaped
 from ragtrace.capture.guard import guarded
-from ragtrace.model import AnswerPart
+from ragtrace.model import AnswerPart, shared_id
 from ragtrace.text import folded
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _parts_of_run(
         contexts, others, list(_last(prompts)), is_from_zero=_FROM_ZERO.search(answer) is not None
     )
     for label, name in labels.items():
-        names.list_label(label, (name,))
+        names.list_label(label, names.by_id(name))
     parts = _parts(answer, names)
     for reply in holding[: -_MOST_REPLIES - 1 : -1] if not parts else ():
         parts = _from_structure(_parsed(reply), names, said)
@@ -537,8 +537,10 @@ class _PassageNames:
         self._first = 0 if is_from_zero else 1
         self._listed: dict[str, _Target] = {}
         self._names: dict[str, list[str]] = {}
+        self._ids: set[str] = set()
         for passage in (*contexts, *others):
-            for name in {passage.id, *_names_of(passage)}:
+            self._ids.add(passage.id)
+            for name in {passage.id, shared_id(passage.id), *_names_of(passage)}:
                 ids = self._names.setdefault(_name_key(name), [])
                 if passage.id not in ids:
                     ids.append(passage.id)
@@ -552,6 +554,10 @@ class _PassageNames:
     def list_label(self, label: str, target: _Target) -> None:
         """Take a label from the answer's own list of sources."""
         self._listed.setdefault(_name_key(label), target)
+
+    def by_id(self, name: str) -> _Target:
+        """Return the passages of an id: itself, or the chunks that share it."""
+        return (name,) if name in self._ids else tuple(self._names.get(_name_key(name), ())) or (name,)
 
     def by_number(self, label: str) -> _Target:
         """Return the passage behind a number; () for a number that can be no citation.

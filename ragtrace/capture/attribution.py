@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, AnyStr, Literal, NamedTuple
 
 from msgspec.structs import replace
 
+from ragtrace.capture.pictures import PICTURE, picture_of
 from ragtrace.capture.types import Generation
 from ragtrace.text import composed, folded
 
@@ -142,7 +143,8 @@ def found_in(prompt: str, passages: Sequence[Passage]) -> tuple[Passage, ...]:
     """Return the passages whose text stands in the prompt, in the prompt's order.
 
     A passage that a formatter cut comes back with the beginning that is there as its text, and its full
-    length in `truncated`. White space, punctuation and escapes may differ. A blank passage is never found.
+    length in `truncated`. White space, punctuation and escapes may differ. A picture is found by its data, and any
+    other blank passage is never found.
 
     Example:
         >>> from ragtrace.model import Passage
@@ -187,13 +189,20 @@ class PassageFinder:
         missing: list[int] = []
         near = 0
         is_ordered = True
+        has_pictures: bool | None = None
         for number, passage in enumerate(self.passages):
             text = passage.text
-            if not text or text.isspace():
-                continue
-            at = place_of(text, prompt, near)
+            is_blank = not text or text.isspace()
+            at = -1 if is_blank else place_of(text, prompt, near)
             if at < 0:
-                missing.append(number)
+                if has_pictures is None:
+                    has_pictures = f"{PICTURE}:" in prompt
+                if has_pictures and (picture := picture_of(passage)):
+                    text = picture
+                    at = prompt.find(text)
+            if at < 0:
+                if not is_blank:
+                    missing.append(number)
                 continue
             if at < near:
                 is_ordered = False

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ragtrace.capture.guard import record_internal_error
 from ragtrace.capture.model_calls import said_in
+from ragtrace.capture.pictures import PICTURE, picture_in_facts
 from ragtrace.model import Passage, content_id
 from ragtrace.text import MAX_NAME_CHARS, clean_metadata, clean_score, cut, folded, kept, shown
 
@@ -495,7 +496,9 @@ class PassageReader:
         )  # fmt: skip
 
     def _metadata(self, metadata: Mapping[Any, object]) -> dict[str, object]:
-        return clean_metadata(metadata, self._redact)
+        facts = clean_metadata(metadata, self._redact)
+        picture = picture_in_facts(metadata)
+        return facts if picture is None else {**facts, PICTURE: picture}
 
 
 _TEXTS = {str}

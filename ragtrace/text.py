@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from operator import index
 from typing import Any, TypeVar
+from unicodedata import normalize
 
 MAX_RECORD_CHARS = 1_048_576  # of all passages of a run, of a prompt, and of the facts beside them
 MAX_TEXT_CHARS = 262_144  # of a question, an answer, a reference, a message, and of the whole history
@@ -70,6 +71,39 @@ def valid(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+_INVISIBLE = "\u00ad\u034f\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff"  # soft hyphens, joiners, selectors of a form
+_DROPPED = re.compile(f"[\u0300-\u036f{_INVISIBLE}]")
+# Of Latin ligatures, bold and italic letters of mathematics, and full-width letters and digits.
+_OTHER_FORM = re.compile("[\ufb00-\ufb06\U0001d400-\U0001d7ff\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]+")
+_UNSEEN = re.compile(f"[{_INVISIBLE}]")
+
+
+def folded(text: str) -> str:
+    """Return a text folded: it compares equal in every form of Unicode, in any case, with accents or without.
+
+    Example:
+        >>> folded("Zu\u0308rich \ufb01les") == folded("Z\u00dcRICH FI\u00adLES")
+        True
+    """
+    if text.isascii():
+        return text.lower()
+    return normalize("NFC", _DROPPED.sub("", normalize("NFKD", text).casefold()))
+
+
+def composed(text: str) -> str:
+    """Return a text composed, as models write it: accents in their letters, no ligature, nothing unseen.
+
+    What a reader sees stays, such as case, fractions and exponents.
+
+    Example:
+        >>> composed("Zu\u0308rich \ufb01les") == "Z\u00fcrich files"
+        True
+    """
+    if text.isascii():
+        return text
+    return _UNSEEN.sub("", _OTHER_FORM.sub(lambda found: normalize("NFKC", found[0]), normalize("NFC", text)))
 
 
 def clean(value: object, depth: int = _MAX_DEPTH) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from ragtrace.capture.attribution import PassageFinder, count_unread, found_in, prompt_set, shown_texts
+from ragtrace.capture.chunks import told_apart
 from ragtrace.capture.guard import record_internal_error
 from ragtrace.capture.model_calls import is_refusal_reason
 from ragtrace.capture.passages import MOST_PASSAGES, ReadPassages, distinct, ranked
@@ -38,6 +39,7 @@ def finished_run(ended: EndedRun | WaitingRun) -> FinishedRun | None:
     run = ended.complete() if isinstance(ended, WaitingRun) else ended
     if run is None:
         return None
+    run = told_apart(run)
     lossy = dict(run.truncated)
     stages = _with_texts(run, _stages(run, lossy))
     pools = _pools(run, stages)

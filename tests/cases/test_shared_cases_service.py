@@ -20,6 +20,10 @@ CASES = [
     "numbers/08-corrected-mean-few-labels.py",
     "suites/03-langgraph-dev-keeps-no-score.py",
     "reports/08-judge-reply-that-quotes-a-think-tag.py",
+    "reports/10-one-id-for-many-chunks.py",
+    "reports/12-unicode-forms.py",
+    "apps/10-picture-reached-the-prompt.py",
+    "apps/14-short-sub-answers.py",
 ]
 
 

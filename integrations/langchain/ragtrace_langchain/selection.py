@@ -47,7 +47,7 @@ def record_retrieved(span: OpenSpan, documents: Iterable[Document], ended_ns: in
     state = span.state
     _record_waiting(state)
     documents = state.run.reader.first(documents)
-    if state.seen and not span.sources:
+    if not span.sources:
         state.known.part(state.known.as_read(documents), state.seen)
     passages, out = _met(state, documents, span.source)
     if span.sources:
@@ -74,6 +74,8 @@ def record_chain_output(
         return  # documents beside an answer are what was cited, not what went into the prompt
     given = span.given or documents_in(inputs) or results_met(inputs, state.seen)
     base = _seen(state, given) if given else {}
+    if not (base or span.found):
+        state.known.part(state.known.as_read(chosen), {})
     passages, out = _met(state, chosen, None if base or span.found else span.source)
     is_added = _is_added_to(base, out, state.pool) or _is_found_anew(span, outputs, base, out)
     if is_added and not span.found:

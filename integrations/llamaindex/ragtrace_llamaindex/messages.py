@@ -11,10 +11,12 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, Completi
 from llama_index.core.base.response.schema import PydanticResponse, Response
 from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
+from msgspec.structs import replace
 
 from ragtrace.capture import before_question, provider_in, provider_named, read_usage, shown, spoken
 from ragtrace.model import Message
 from ragtrace_llamaindex.attributes import argument, first_of
+from ragtrace_llamaindex.nodes import picture_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -297,7 +299,7 @@ def asked_of(bound: BoundArguments) -> object:
 
 
 def messages_of(asked: object) -> tuple[Message, ...]:
-    """Return a prompt or messages as messages.
+    """Return a prompt or messages as messages; a picture stands there by its key.
 
     Example:
         >>> messages_of("Where?")
@@ -305,7 +307,18 @@ def messages_of(asked: object) -> tuple[Message, ...]:
     """
     if isinstance(asked, str):
         return (Message(role="user", content=asked),)
-    return turns_in(asked if isinstance(asked, list | tuple) else _listed(asked))
+    messages = asked if isinstance(asked, list | tuple) else _listed(asked)
+    turns = ((turn_of(one), _pictures_in(one)) for one in messages if isinstance(one, ChatMessage))
+    return tuple(
+        replace(turn, content="\n".join(filter(None, (pictures, turn.content)))) if pictures else turn
+        for turn, pictures in turns
+    )
+
+
+def _pictures_in(message: ChatMessage) -> str:
+    """Return the keys of the pictures in a message, a line each."""
+    blocks = [block for block in getattr(message, "blocks", ()) if getattr(block, "block_type", None) == "image"]
+    return "\n".join(f"[image {key}]" for block in blocks if (key := picture_in(block)) is not None)
 
 
 def _listed(asked: object) -> Sequence[object]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from llama_index.core.schema import TextNode
 
 from ragtrace.capture import first_passages, shown
+from ragtrace.capture.pictures import PICTURE, picture_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 _PLAIN = {TextNode}
 _TEXTS = {str}
 _NODE, _SCORE = attrgetter("node"), attrgetter("score")
+_DATA = {bytes, str}
+_PICTURES = ("image", "image_url", "image_path", "data", "url", "path")
 _ID, _TEXT, _METADATA = attrgetter("id_"), attrgetter("text"), attrgetter("metadata")
 
 
@@ -59,7 +62,7 @@ class NodeColumns:
     def _read_each(self, inner: Sequence[object]) -> None:
         self.ids = [id_of(node) for node in inner]
         self.texts = [text_of(node) for node in inner]
-        self.metadata = [dict(_metadata_of(node)) for node in inner]
+        self.metadata = [_metadata_of(node) for node in inner]
         self.chars = sum(len(text) for text in self.texts if isinstance(text, str))
 
     def known_again(self, given: NodeColumns) -> None:
@@ -118,4 +121,24 @@ def text_of(node: object) -> object:
 
 def _metadata_of(node: object) -> dict[object, object]:
     metadata = getattr(node, "metadata", None)
-    return metadata if isinstance(metadata, dict) else {}
+    found = dict(metadata) if isinstance(metadata, dict) else {}
+    picture = picture_in(node)
+    return found if picture is None else {PICTURE: picture, **found}
+
+
+def picture_in(part: object) -> str | None:
+    """Return the key of the picture of a node or of a message's block: of its data, link or file; None without one.
+
+    Example:
+        >>> from llama_index.core.schema import ImageNode
+        >>> picture_in(ImageNode(image_url="https://a.example/b.png")) == picture_key("https://a.example/b.png")
+        True
+        >>> picture_in(TextNode(text="a")) is None
+        True
+    """
+    holders = (part, getattr(part, "image_resource", None))
+    held = (getattr(holder, name, None) for holder in holders for name in _PICTURES)
+    found = (
+        one if type(one) in _DATA else str(one) for one in held if one is not None and not hasattr(one, "read")
+    )
+    return next((key for one in found if (key := picture_key(one)) is not None), None)

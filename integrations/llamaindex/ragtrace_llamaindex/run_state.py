@@ -44,6 +44,8 @@ class RunState:
     raw: dict[object, object] = field(default_factory=dict)  # text of each node by id, as first seen
     seen: dict[str, Passage] = field(default_factory=dict)
     pieces: dict[str, tuple[Passage, str]] = field(default_factory=dict)  # passage and text by citation number
+    chunks: dict[str, list[str]] = field(default_factory=dict)  # texts that searches found under one id
+    renamed: dict[tuple[str, str], str] = field(default_factory=dict)  # ids of chunks by the old id and the text
     stands_for: dict[str, dict[str, Passage]] = field(default_factory=dict)  # passages behind an engine's answer
     explicit: ReadPassages | None = None  # the selection that the application marked
     is_narrowed: bool = False

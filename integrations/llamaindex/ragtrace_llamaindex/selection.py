@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from llama_index.core.schema import BaseNode, NodeWithScore
 from msgspec.structs import replace
 
-from ragtrace.capture import are_joined, guarded, is_equal
+from ragtrace.capture import are_joined, guarded, is_equal, shown
 from ragtrace.capture.attribution import PassageFinder, answered_prompt, found_in, prompt_set
+from ragtrace.capture.chunks import chunks_of, is_form_of
 from ragtrace.capture.passages import ReadPassages, ranked
+from ragtrace.model import chunk_id
 from ragtrace_llamaindex.citation_pieces import note_pieces, record_used_pieces
 from ragtrace_llamaindex.nodes import NodeColumns
 
@@ -40,6 +42,7 @@ def record_retrieved(
         scope = span.scope()
         scope.is_check = scope.parent is not None
         return
+    _tell_apart(state, run, column, is_found=not (span.sources or span.answers))
     passages = _behind_answers(span, run, column) if span.answers else _first_met(state, run, column, span.source)
     _note_search(span)
     if span.within is None:  # a model that spoke before wrote the query
@@ -62,6 +65,8 @@ def record_postprocessed(
 ) -> None:
     """Take what a postprocessor returned: fewer nodes, another order or other scores are a choice."""
     state = span.state
+    _tell_apart(state, run, given, is_found=not state.raw)
+    _tell_apart(state, run, out)
     out.known_again(given)
     if state.stands_for and any(name in state.stands_for for name in given.ids):
         _choose_answers(span, run, given, out, ended_ns)
@@ -97,6 +102,7 @@ def record_synthesized(span: OpenSpan, run: IntegrationRun, out: NodeColumns) ->
     An asynchronous postprocessor of an application's own, or a few lines of an engine's, leave no span.
     """
     scope = span.scope()
+    _tell_apart(span.state, run, out, is_found=not span.state.raw)
     _report_unknown(span, run, out)
     _record_unseen_choice(span, scope, run, out)
     note_pieces(span.state, run, out, scope.found)
@@ -147,6 +153,7 @@ def record_found(
     if span.within is not None or span.kind == "retriever":  # what the retriever returns will tell
         return
     if isinstance(found, NodeColumns):
+        _tell_apart(state, run, found, is_found=True)
         passages = _first_met(state, run, found, source)
     else:
         passages = run.reader.read(found, source)
@@ -173,6 +180,8 @@ def record_inner_answer(span: OpenSpan, answer: str | None, ended_ns: int) -> No
 def record_marked(span: OpenSpan, run: IntegrationRun, nodes: NodeColumns | list[object]) -> None:
     """Take a selection that the application itself names; several add up."""
     state = span.state
+    if isinstance(nodes, NodeColumns):
+        _tell_apart(state, run, nodes)
     if not isinstance(nodes, NodeColumns):
         chosen = run.reader.read(nodes)
     elif all(map(eq, map(state.raw.get, nodes.ids), nodes.texts)):
@@ -203,6 +212,42 @@ def settle(root: OpenSpan, run: IntegrationRun, answer: str) -> None:
         elif last is not None and run.used_passages is None:
             run.used(ranked(prompt_set(run.prompts, run.steps, answer, PassageFinder(last))))
         record_used_pieces(state, run)
+    run.rename(state.renamed)
+
+
+def _tell_apart(state: RunState, run: IntegrationRun, column: NodeColumns, *, is_found: bool = False) -> None:
+    """Give nodes of one id an id each, where a search found different texts under it.
+
+    The first one met takes its new id when the run ends: what was reported before has the old one.
+    """
+    if is_found and (len(set(column.ids)) < len(column.ids) or any(map(ne, *_known_and_now(state, column)))):
+        firsts: dict[str, str] = {}
+        for name, text in zip(column.ids, map(shown, column.texts), strict=True):
+            before = state.raw.get(name)
+            first = firsts.setdefault(name, text)
+            if text != first or (before is not None and not is_form_of(shown(before), text)):
+                state.chunks.setdefault(name, [first if before is None else shown(before)])
+                if text not in state.chunks[name]:
+                    state.chunks[name].append(text)
+    for name in state.chunks.keys() & set(column.ids):
+        chunks = state.chunks[name]
+        places = [place for place, one in enumerate(column.ids) if one == name]
+        texts = [shown(column.texts[place]) for place in places]
+        for place, text, chunk in zip(places, texts, chunks_of(texts, chunks), strict=True):
+            if chunk is None:
+                continue
+            own = chunk_id(name, run.reader.make(chunk, 1).text)
+            if chunk == chunks[0]:
+                state.renamed[name, run.reader.make(text, 1).text] = own
+            else:
+                column.ids[place] = own
+    for name in state.chunks:
+        first = run.reader.make(state.chunks[name][0], 1).text
+        state.renamed[name, first] = chunk_id(name, first)
+
+
+def _known_and_now(state: RunState, column: NodeColumns) -> tuple[list[object], list[object]]:
+    return [state.raw.get(name, text) for name, text in zip(column.ids, column.texts, strict=True)], column.texts
 
 
 def _last_attempt(state: RunState, run: IntegrationRun, answer: str) -> ReadPassages | None:

@@ -237,11 +237,11 @@ class _JudgeVerdicts:
     def _used(self, ctx: EvalContext, needed: Needed) -> Known:
         delivered = {trace.id for trace in needed.delivered}
         claims = self._claims(ctx)
-        if not claims or not delivered:
+        if not claims or not delivered or needed.relevance is None:
             return "unknown"
-        contexts = ctx.record.contexts
+        contexts = needed.relevance.ids(ctx.record.contexts)
         supported = [claim for claim in claims if claim.verdict == SUPPORTED]
-        if any(contexts[place].id in delivered for claim in supported for place in claim.sources):
+        if any(contexts[place] in delivered for claim in supported for place in claim.sources):
             return "yes"
         is_told = all(claim.sources for claim in supported) and not _is_measuring(ctx)
         return "no" if is_told else "unknown"

@@ -198,9 +198,7 @@ def test_the_ambient_span_is_read_at_the_start_only(spans):
 
 def test_an_unsampled_root_builds_nothing_but_has_ids(make_spans, monkeypatch):
     spans = make_spans(sampler=ParentBased(ALWAYS_OFF))
-    monkeypatch.setattr(
-        "ragtrace.telemetry.spans.writer.root_attributes", lambda *_, **__: pytest.fail("JSON was built")
-    )
+    monkeypatch.setattr("ragtrace.telemetry.spans.writer.Budget", lambda *_, **__: pytest.fail("JSON was built"))
     root, _ = written(spans)
     assert spans.finished == ()
     assert not root.is_recording

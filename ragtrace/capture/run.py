@@ -17,7 +17,7 @@ from ragtrace.capture.passages import PassageReader
 from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.capture.run_context import tags_of
 from ragtrace.capture.types import EndedRun, Failure, Generation, Rerank, Retrieval, ToolCall, WaitingRun
-from ragtrace.model import AnswerPart, Feedback, Labels, Message, Usage
+from ragtrace.model import AnswerPart, Call, Feedback, Labels, Message, Usage
 from ragtrace.model.record import ANSWER_LOST
 from ragtrace.text import (
     MAX_MESSAGE_CHARS,
@@ -172,7 +172,7 @@ class Run:
     def set_history(self, history: Iterable[Message]) -> None:
         """Set the turns before this question, oldest first."""
         turns = tuple(islice(history, MAX_ITEMS))
-        self._attributes["history"] = tuple(self._message(turn.role, turn.content) for turn in turns[-MAX_TURNS:])
+        self._attributes["history"] = tuple(self._message(turn) for turn in turns[-MAX_TURNS:])
         if len(turns) > MAX_TURNS:
             self._truncated["history"] = len(turns) - MAX_TURNS
 
@@ -337,8 +337,8 @@ class Run:
                 provider=_name(provider),
                 response_model=_name(response_model),
                 response_id=_name(response_id),
-                inputs=tuple(self._message(m.role, m.content) for m in islice(inputs, MAX_ITEMS)),
-                outputs=tuple(self._message(m.role, m.content) for m in islice(outputs, MAX_ITEMS)),
+                inputs=tuple(self._message(m) for m in islice(inputs, MAX_ITEMS)),
+                outputs=tuple(self._message(m) for m in islice(outputs, MAX_ITEMS)),
                 usage=clean_usage(usage),
                 finish_reasons=tuple(_name(reason) or "" for reason in islice(finish_reasons, MAX_REASONS)),
                 first_chunk_s=clean_score(first_chunk_s),
@@ -648,8 +648,16 @@ class Run:
     def _text(self, value: object, limit: int | None = None) -> str:
         return kept(value, self._limits.text_chars if limit is None else limit, self._config.redact)[0]
 
-    def _message(self, role: str, content: object) -> Message:
-        return Message(role=cut(role, MAX_ROLE_CHARS)[0], content=self._text(content))
+    def _message(self, said: Message) -> Message:
+        return Message(
+            role=cut(said.role, MAX_ROLE_CHARS)[0],
+            content=self._text(said.content),
+            calls=tuple(map(self._call, islice(said.calls, MAX_STEPS))),
+            call_id=_name(said.call_id),
+        )
+
+    def _call(self, call: Call) -> Call:
+        return Call(name=_name(call.name) or "", arguments=self._text(call.arguments), id=_name(call.id))
 
     def _part(self, part: object) -> AnswerPart:
         text, cites = (part.text, part.citations) if isinstance(part, AnswerPart) else _mapped(part)

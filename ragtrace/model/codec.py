@@ -14,6 +14,7 @@ from msgspec import UNSET
 from ragtrace.errors import InputError
 from ragtrace.model.line import (
     SCHEMA_ID,
+    CallLine,
     FeedbackLine,
     LabelsLine,
     PartLine,
@@ -27,6 +28,7 @@ from ragtrace.model.line import (
 from ragtrace.model.passage import Passage, Pool, Stage, content_id
 from ragtrace.model.record import (
     AnswerPart,
+    Call,
     Feedback,
     Labels,
     LabelScale,
@@ -110,7 +112,7 @@ def record_to_line(record: RagRecord) -> RecordLine:
         is_answer_expected=None if record.is_answer_expected else False,
         is_refused=record.is_refused or None,
         **pools,
-        history=[TurnLine(role=turn.role, content=turn.content) for turn in record.history] or None,
+        history=list(map(_turn_line, record.history)) or None,
         answer_parts=[PartLine(text=p.text, citations=list(p.citations)) for p in record.answer_parts] or None,
         labels=None if record.labels is None else _labels_line(record.labels),
         usage=None if record.usage is None else UsageLine(**msgspec.structs.asdict(record.usage)),
@@ -292,6 +294,11 @@ def _passage_line(passage: Passage) -> PassageLine:
     )
 
 
+def _turn_line(turn: Message) -> TurnLine:
+    calls = [CallLine(name=it.name, arguments=it.arguments or None, id=it.id) for it in turn.calls]
+    return TurnLine(role=turn.role, content=turn.content, calls=calls or None, call_id=turn.call_id)
+
+
 def _labels_line(labels: Labels) -> LabelsLine:
     return LabelsLine(
         grades=dict(labels.grades),
@@ -451,7 +458,12 @@ def _passage(item: str | PassageLine, rank: int) -> Passage:
 def _turn(turn: str | TurnLine) -> Message:
     if isinstance(turn, str):
         return Message(role="user", content=turn)
-    return Message(role=str(turn.role or turn.speaker or "user"), content=str(turn.content or turn.text or ""))
+    return Message(
+        role=str(turn.role or turn.speaker or "user"),
+        content=str(turn.content or turn.text or ""),
+        calls=tuple(Call(name=it.name, arguments=it.arguments or "", id=it.id) for it in turn.calls or ()),
+        call_id=turn.call_id,
+    )
 
 
 def _part(part: str | PartLine) -> AnswerPart:

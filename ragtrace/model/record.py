@@ -20,11 +20,46 @@ ANSWER_LOST = "answer"
 """What `RagRecord.lossy` calls an answer that was never reported, came too late, or could not be read."""
 
 
-class Message(Struct, frozen=True, kw_only=True):
-    """One turn of the conversation before this query."""
+class Call(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """A call of a tool that a message asks for.
+
+    Attributes:
+        name: of the tool.
+        arguments: as text, usually JSON.
+        id: that the model gave the call.
+    """
+
+    name: str
+    arguments: str = ""
+    id: str | None = None
+
+
+class Message(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """One message of a conversation or a prompt.
+
+    Attributes:
+        role: user, assistant, system or tool.
+        content: its text, without its calls.
+        calls: of tools that it asks for.
+        call_id: of the call whose result it is.
+
+    Example:
+        >>> Message(role="assistant", content="", calls=(Call(name="search", arguments='{"q": "lab"}'),)).shown
+        'search({"q": "lab"})'
+    """
 
     role: str
     content: str
+    calls: tuple[Call, ...] = ()
+    call_id: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """Its text as a prompt shows it, with its calls behind it, one a line."""
+        if not self.calls:
+            return self.content
+        calls = [f"{call.name}({call.arguments})" for call in self.calls]
+        return "\n".join([self.content, *calls] if self.content else calls)
 
 
 class AnswerPart(Struct, frozen=True, kw_only=True):

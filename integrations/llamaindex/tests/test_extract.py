@@ -16,7 +16,7 @@ from llama_index.core.schema import QueryBundle
 from llama_index.core.workflow import StartEvent, StopEvent
 
 from integrations.llamaindex.tests.parts import Llm, ToolCaller
-from ragtrace.model import Message, Usage
+from ragtrace.model import Call, Message, Usage
 from ragtrace_llamaindex.messages import (
     answer_in,
     facts_in,
@@ -164,4 +164,6 @@ def test_messages_of_odd_prompts():
 def test_a_message_with_a_tool_call():
     call = {"function": {"name": "search", "arguments": '{"q": 1}'}}
     message = ChatMessage("", role="assistant", additional_kwargs={"tool_calls": [call]})
-    assert turn_of(message) == Message(role="assistant", content='search({"q": 1})')
+    said = turn_of(message)
+    assert said == Message(role="assistant", content="", calls=(Call(name="search", arguments='{"q": 1}'),))
+    assert said.shown == 'search({"q": 1})'

@@ -105,7 +105,7 @@ class Forms:
             ),
         }
         model = (attrgetter("operation"), attrgetter("model"), _place)
-        messages = _messages(has_every_reason=dialect != "genai")
+        messages = _messages(has_every_reason=dialect != "genai", by_field=by_field)
         self._generation = StepForm(*model, choose((*_GENERATION, *_CALL, *messages)))
         self._embedding = StepForm(*model, choose((*_EMBEDDING, *_CALL, *messages)))
 
@@ -258,21 +258,23 @@ _EMBEDDING = (
 )
 
 
-def _messages(*, has_every_reason: bool) -> tuple[Fact, ...]:
+def _messages(*, has_every_reason: bool, by_field: bool) -> tuple[Fact, ...]:
     """Return the prompt and the reply of a call.
 
     Args:
         has_every_reason: each output has a finish reason, "" where none is known; else those are left out.
+        by_field: each field of a message is an attribute, where the span has room for them.
     """
+    said, replied = (semconv.LLM_INPUT_MESSAGES, semconv.LLM_OUTPUT_MESSAGES) if by_field else ("", "")
 
     def outputs(step: Generation) -> Messages:
         unknown = [""] * len(step.outputs) if has_every_reason else []
         reasons = [*step.finish_reasons, *unknown][: len(step.outputs)]
-        return Messages(step.outputs, _MESSAGES, finish_reasons=reasons)
+        return Messages(step.outputs, _MESSAGES, finish_reasons=reasons, by_field=replied)
 
     return (
         Fact(
-            lambda step: Messages(step.inputs, _MESSAGES),
+            lambda step: Messages(step.inputs, _MESSAGES, by_field=said),
             genai=semconv.GEN_AI_INPUT_MESSAGES,
             alone=semconv.INPUT_VALUE,
             is_content=True,

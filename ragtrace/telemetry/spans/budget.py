@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 DEFAULT_ATTRIBUTES = 128  # the SDK's own default
 MAX_ATTRIBUTES = 512  # where the SDK has no limit
+RESERVED_ATTRIBUTES = 24  # for our own names, and a few that the application's span processors add
 UNLIMITED = sys.maxsize
 _MOST_CHARACTER_BYTES = 4  # in UTF-8
 _NUMBER_BYTES = 8
@@ -227,8 +228,8 @@ class Budget:
         kept: dict[str, AnyValue] = {}
         for name, value in attributes.items():
             kept |= self._written(name, value, before[1], most.get(name, UNLIMITED))
-        kept[semconv.SPAN_CUT] = fit(shortened, size_bytes, mark)
-        return kept
+        names = fit(shortened, size_bytes, mark)
+        return {**kept, semconv.SPAN_CUT: names}
 
     def _written(self, name: str, value: object, reserve: int, whole: int = UNLIMITED) -> dict[str, AnyValue]:
         if isinstance(value, Value):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace import semconv
 from ragtrace.model.passage import content_hash
-from ragtrace.telemetry.spans.budget import UNLIMITED, Limit, Value, bytes_of, ranks_within
+from ragtrace.telemetry.spans.budget import RESERVED_ATTRIBUTES, UNLIMITED, Limit, Value, bytes_of, ranks_within
 from ragtrace.telemetry.wire import clean_value, json_bytes, to_json
 from ragtrace.text import cut_bytes, size_bytes
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, object]
 
-RESERVED_ATTRIBUTES = 24  # for our own names, and a few that the application's span processors add
 _FIELDS_SHARE = 0.75  # of a span's bytes that documents by field take at most
 _LONG_BYTES = 65_536  # to which the text of a document is cut where it does not fit
 _NAME_BYTES = 32  # of a place, a field's name and a number

@@ -22,6 +22,9 @@ from typing import Final, Literal
 SCOPE: Final = "ragtrace"
 """Name of our tracer, meter and logger."""
 
+SCHEMA_URL: Final = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev"
+"""Version of the GenAI conventions that the standard names are of; their repository has no release yet."""
+
 # -- span names: the prefix, a blank, and the name of the thing --
 
 SPAN_WORKFLOW: Final = "invoke_workflow"
@@ -33,6 +36,8 @@ SPAN_EVALUATION: Final = "evaluation"
 # -- standard attributes: OpenTelemetry --
 
 ERROR_TYPE: Final = "error.type"  # stable
+EXCEPTION_MESSAGE: Final = "exception.message"  # stable
+EXCEPTION_TYPE: Final = "exception.type"  # stable
 SESSION_ID: Final = "session.id"
 USER_ID: Final = "user.id"
 GEN_AI_CONVERSATION_ID: Final = "gen_ai.conversation.id"
@@ -218,6 +223,7 @@ INVESTIGATION_EXAMPLES: Final = "ragtrace.investigation.examples"
 # -- events --
 
 EVENT_EVALUATION_RESULT: Final = "gen_ai.evaluation.result"  # Development
+EVENT_EXCEPTION: Final = "exception"  # stable
 EVENT_INVESTIGATION: Final = "ragtrace.investigation"
 
 # -- metrics --

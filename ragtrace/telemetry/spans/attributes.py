@@ -12,7 +12,7 @@ from opentelemetry.trace import SpanKind
 
 from ragtrace import semconv
 from ragtrace.capture import Generation, Rerank, Retrieval, ToolCall
-from ragtrace.model import Usage
+from ragtrace.model import Message, Usage
 from ragtrace.telemetry.spans.budget import Json, Lists, Text
 from ragtrace.telemetry.spans.documents import Documents, Reranked
 from ragtrace.telemetry.spans.messages import Messages
@@ -28,6 +28,7 @@ Read = Callable[[Any], object]
 
 _ROOT_TEXT = 1 / 4  # of the reserve: question, answer, and the question of an interrupted run
 _STEP_TEXT = 1 / 8  # of the reserve: a search text, a tool's arguments and its result
+_ROOT_MESSAGE = 1 / 16  # of what is left: question and answer once more, as messages
 _MESSAGES = 1 / 2  # of what is left: a model's prompt, and its reply
 _NO_USAGE = Usage()
 
@@ -74,6 +75,10 @@ class StepForm(NamedTuple):
 class Forms:
     """The forms of all spans in a dialect and a content mode.
 
+    Attributes:
+        root: names of the root's attributes, and what reads their values of a run.
+        session: name of the conversation's id on the spans below the root.
+
     Example:
         >>> from ragtrace.capture import Retrieval
         >>> step = Retrieval(started_ns=1, ended_ns=2, query="Where?", passages=(), source="faq")
@@ -86,7 +91,8 @@ class Forms:
         choose = partial(_chosen, dialect=dialect, has_content=content == "full")
         by_field = dialect == "openinference"  # the one JSON document serves every reader of the others
         has_content = content == "full"
-        self.root = choose(_ROOT)
+        self.root = choose((*_ROOT, _answered(has_every_reason=dialect != "genai")))
+        self.session = semconv.GEN_AI_CONVERSATION_ID if dialect != "openinference" else semconv.SESSION_ID
         self._forms: dict[object, StepForm] = {
             Retrieval: StepForm(
                 _is(semconv.SPAN_RETRIEVAL),
@@ -317,7 +323,23 @@ _ROOT = (
     Fact(_text("record.query", _ROOT_TEXT), semconv.INPUT_VALUE, is_content=True),
     Fact(_text("record.answer", _ROOT_TEXT), semconv.OUTPUT_VALUE, is_content=True),
     Fact(_interrupt, semconv.RUN_INTERRUPT, is_content=True),
+    Fact(lambda run: _said("user", run.record.query), genai=semconv.GEN_AI_INPUT_MESSAGES, is_content=True),
 )
+
+
+def _answered(*, has_every_reason: bool) -> Fact:
+    """Return the answer as the output of the workflow, with a finish reason where outputs have one."""
+    reasons = ("",) if has_every_reason else ()
+    return Fact(
+        lambda run: _said("assistant", run.record.answer, reasons),
+        genai=semconv.GEN_AI_OUTPUT_MESSAGES,
+        is_content=True,
+    )
+
+
+def _said(role: str, text: str, reasons: Sequence[str] = ()) -> Messages | None:
+    return Messages([Message(role=role, content=text)], _ROOT_MESSAGE, finish_reasons=reasons) if text else None
+
 
 # Each list is one JSON document: as arrays the lists of 50 candidates cost 0.3 ms of CPU a run in the SDK and its
 # OTLP encoder, of 1.3 ms in all; as texts 0.04 ms (docs/decisions/0004).

@@ -13,7 +13,7 @@ from ragtrace import semconv
 from ragtrace.capture import Generation, Rerank, Retrieval
 from ragtrace.telemetry.spans.attributes import Forms
 from ragtrace.telemetry.spans.budget import DEFAULT_ATTRIBUTES, MAX_ATTRIBUTES, Budget
-from ragtrace.telemetry.wire import clean_value
+from ragtrace.telemetry.wire import clean_attributes, clean_value
 from ragtrace.text import cut_bytes
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class SpanWriter:
         fitted = budget.fit(attributes, taken=_OPENING_BYTES)  # first, so that question and answer have room
         root.linked = self._write_steps(root, captured, budget)
         if record.outcome == "error":
-            self._fail(root.span, captured.failure)
+            self._fail(root.span, captured.failure, captured.ended_ns)
         if record.workflow != root.workflow:
             root.span.update_name(f"{semconv.SPAN_WORKFLOW} {clean_value(record.workflow)}")
         root.span.set_attributes(fitted)
@@ -185,7 +185,7 @@ class SpanWriter:
 
     def _write_steps(self, root: Root, captured: FinishedRun, budget: Budget) -> tuple[SpanContext, ...]:
         # In the order in which they ended, so that a leaf retriever and not its composite carries the texts.
-        fitted = [self._fitted(step, budget) for step in captured.steps]
+        fitted = [self._fitted(step, captured.record.session, budget) for step in captured.steps]
         contexts: dict[str, Context] = {}
         linked = []
         for place in parents_first(captured.steps):
@@ -202,22 +202,27 @@ class SpanWriter:
             if step.key and step.key not in contexts:
                 contexts[step.key] = trace.set_span_in_context(span, Context())
             if failure is not None:
-                self._fail(span, failure)
+                self._fail(span, failure, step.ended_ns)
             span.end(step.ended_ns)
             if not isinstance(step, Rerank):
                 linked.append(span.get_span_context())
         return tuple(linked[:_MOST_LINKS])
 
-    def _fitted(self, step: Step, budget: Budget) -> dict[str, AnyValue]:
+    def _fitted(self, step: Step, session: str | None, budget: Budget) -> dict[str, AnyValue]:
         attributes = {name: read(step) for name, read in self._forms.of(step).attributes}
+        attributes[self._forms.session] = session
         if (failure := _failure_of(step)) is not None:
             attributes[semconv.ERROR_TYPE] = failure.kind
         return budget.fit(attributes)
 
-    def _fail(self, span: Span, failure: Failure | None) -> None:
+    def _fail(self, span: Span, failure: Failure | None, ended_ns: int) -> None:
+        """Set the status and add the exception's event, which has no stack trace: its lines may quote any text."""
         message = failure.message if failure and self._has_content else None
         text = cut_bytes(clean_value(message), _MOST_MESSAGE_BYTES) if message else None
         span.set_status(Status(StatusCode.ERROR, text))
+        if failure is not None:
+            told = {semconv.EXCEPTION_TYPE: failure.kind, semconv.EXCEPTION_MESSAGE: text}
+            span.add_event(semconv.EVENT_EXCEPTION, clean_attributes(told), ended_ns)
 
 
 def _failure_of(step: Step) -> Failure | None:

@@ -96,6 +96,7 @@ def test_the_children_whole(spans):
     ]
     assert all(set(d) == {"id", "score", "rank", "hash"} for d in documents)
     assert retrieval == {
+        "gen_ai.conversation.id": "s-1",
         "gen_ai.operation.name": "retrieval",
         "openinference.span.kind": "RETRIEVER",
         "gen_ai.data_source.id": "faq",
@@ -109,6 +110,7 @@ def test_the_children_whole(spans):
     assert chosen[0] == {"id": "d7", "score": 0.9, "rank": 1, "previous_rank": 7, "retrieval_score": 0.93}
     assert len(chosen) == 8
     assert rerank == {
+        "gen_ai.conversation.id": "s-1",
         "gen_ai.operation.name": "rerank",
         "openinference.span.kind": "RERANKER",
         "gen_ai.request.model": "cross",
@@ -118,6 +120,7 @@ def test_the_children_whole(spans):
         "ragtrace.rerank.top_n": 8,
     }
     assert dict(spans.one("chat").attributes) == {
+        "gen_ai.conversation.id": "s-1",
         "gen_ai.operation.name": "chat",
         "openinference.span.kind": "LLM",
         "gen_ai.provider.name": "openai",
@@ -151,6 +154,12 @@ def test_content_full_writes_questions_and_answers(spans):
     root = spans.one("invoke_workflow").attributes
     assert root["input.value"] == "How do I cancel?"
     assert root["output.value"] == "In settings."
+    assert json.loads(root["gen_ai.input.messages"]) == [
+        {"role": "user", "parts": [{"type": "text", "content": "How do I cancel?"}]}
+    ]
+    assert json.loads(root["gen_ai.output.messages"]) == [
+        {"role": "assistant", "parts": [{"type": "text", "content": "In settings."}], "finish_reason": ""}
+    ]
     chat = spans.one("chat").attributes
     assert json.loads(chat["gen_ai.output.messages"]) == [
         {"role": "assistant", "parts": [{"type": "text", "content": "In settings."}], "finish_reason": "stop"}
@@ -563,7 +572,10 @@ def test_errors_have_type_and_status_and_a_message_in_content_mode_alone(make_sp
             assert span.status.status_code is StatusCode.ERROR
             assert span.status.description == message
             assert span.attributes["error.type"] == "ConnectionError"
-            assert not span.events
+            (event,) = span.events
+            assert (event.name, event.timestamp) == ("exception", span.end_time)
+            told = {"exception.type": "ConnectionError", "exception.message": message}
+            assert dict(event.attributes) == {name: value for name, value in told.items() if value}
 
 
 @pytest.mark.parametrize("outcome", ["partial", "cancelled", "interrupted"])
@@ -594,6 +606,33 @@ def test_selection_known_from_the_prompt(spans):
     assert root["ragtrace.selected.ids"] == listed(("b",))
     assert root["ragtrace.selected.ranks"] == listed((2,))
     assert root["ragtrace.selection.source"] == "prompt"
+
+
+@pytest.mark.parametrize("dialect", ["genai", "both", "openinference"])
+def test_every_child_names_the_conversation(spans, dialect):
+    written(spans, dialect=dialect)
+    names = {"openinference": ("session.id",)}.get(dialect, ("gen_ai.conversation.id",))
+    children = [span for span in spans.finished if span.parent]
+    assert len(children) == 3
+    for span in children:
+        assert {name: span.attributes.get(name) for name in names} == dict.fromkeys(names, "s-1")
+
+
+def test_the_root_s_messages_are_of_the_genai_dialects_and_of_content(make_spans):
+    for dialect, content, has in (
+        ("both", "none", False),
+        ("openinference", "full", False),
+        ("genai", "full", True),
+    ):
+        spans = make_spans()
+        written(spans, content=content, dialect=dialect)
+        root = spans.one("invoke_workflow").attributes
+        assert ("gen_ai.input.messages" in root, "gen_ai.output.messages" in root) == (has, has)
+
+
+def test_a_cancelled_step_has_no_exception(spans):
+    finish(lambda run: run.generated(model="m", error=GeneratorExit()), spans)
+    assert not spans.one("chat").events
 
 
 def test_a_root_ends_once(spans, caplog):

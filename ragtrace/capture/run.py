@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ragtrace.capture.assembly import candidate_pool
 from ragtrace.capture.guard import guarded, guarded_call, record_internal_error, record_wrong_call
 from ragtrace.capture.model_calls import clean_usage, read_usage, said_in
+from ragtrace.capture.model_requests import clean_request, server_of
 from ragtrace.capture.passages import PassageReader
 from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.capture.run_context import tags_of
@@ -319,6 +320,9 @@ class Run:
         usage: Usage | None = None,
         finish_reasons: Iterable[str] = (),
         first_chunk_s: float | None = None,
+        request: Mapping[str, object] | None = None,
+        server_address: str | None = None,
+        server_port: int | None = None,
         is_in_process: bool = False,
         started_ns: int | None = None,
         ended_ns: int | None = None,
@@ -342,6 +346,9 @@ class Run:
                 usage=clean_usage(usage),
                 finish_reasons=tuple(_name(reason) or "" for reason in islice(finish_reasons, MAX_REASONS)),
                 first_chunk_s=clean_score(first_chunk_s),
+                request=clean_request(request, self._config.redact) if request else {},
+                server_address=None if server_address is None else server_of(server_address).address,
+                server_port=clean_count(server_port),
                 is_in_process=is_in_process,
                 key=key,
                 parent_key=parent_key,

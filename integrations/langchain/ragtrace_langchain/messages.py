@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from langchain_core.load import Serializable
 from langchain_core.messages import BaseMessage
 
-from ragtrace.capture import before_question, is_refused, provider_in, provider_named, read_usage, shown, spoken
+from ragtrace.capture import (
+    NO_SERVER,
+    Server,
+    before_question,
+    is_refused,
+    provider_in,
+    provider_named,
+    read_request,
+    read_server,
+    read_usage,
+    shown,
+    spoken,
+)
 from ragtrace.model import Call, Message
 from ragtrace_langchain.content_blocks import block_text, is_text_block, prompt_block_text
 from ragtrace_langchain.documents import fields_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from langchain_core.outputs import LLMResult
 
     from ragtrace.model import Usage
@@ -287,11 +297,13 @@ _IN_PROCESS = ("fake", "llamacpp", "huggingface_pipeline", "huggingfacepipeline"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """Model, provider and place of a call that starts."""
+    """Model, provider, place and parameters of a call that starts."""
 
     model: str | None
     provider: str | None
     is_in_process: bool
+    request: Mapping[str, object] = field(default_factory=dict)
+    server: Server = NO_SERVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,6 +348,8 @@ def model_facts(
         model=model or name or None,
         provider=provider_named(provider) if provider else provider_in(name, *classes),
         is_in_process=any(word in kind for word in _IN_PROCESS),
+        request=read_request(invocation, noted, settings),
+        server=read_server(invocation, settings),
     )
 
 

@@ -237,3 +237,16 @@ def test_tool_calls_are_in_the_output_and_not_in_the_answer():
     (said,) = reply.outputs
     assert (said.content, said.calls) == ("Let me see.", (Call(name="search", arguments='{"q": "lab"}', id="1"),))
     assert said.shown == 'Let me see.\nsearch({"q": "lab"})'
+
+
+def test_parameters_and_server_of_a_call_are_read_from_what_langchain_tells():
+    facts = model_facts(
+        {"kwargs": {"openai_api_base": "https://me:secret@llm.example.com/v1"}},
+        {"ls_temperature": 0.7, "ls_max_tokens": 64, "ls_stop": ["END"]},
+        {"temperature": 0.2, "n": 2, "model": "m"},
+        "ChatOpenAI",
+    )
+    assert facts.request == {
+        "temperature": 0.2, "max_tokens": 64, "choice_count": 2, "stop_sequences": ("END",)
+    }  # fmt: skip
+    assert facts.server == ("llm.example.com", 443)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import ragtrace
-from ragtrace.capture import Defaults, current_run, describe
+from ragtrace.capture import NO_SERVER, Defaults, Server, current_run, describe
 from ragtrace_llamaindex.request import said
 
 if TYPE_CHECKING:
@@ -190,6 +190,8 @@ class ModelSpan(OpenSpan):
     operation: Operation = "chat"
     provider: str | None = None
     is_in_process: bool = False
+    request: Mapping[str, object] = field(default_factory=dict)
+    server: Server = NO_SERVER
     first_chunk_ns: int = 0
     lazy_key: tuple[int, int] | None = None
     read_through: Stream | None = None

@@ -224,7 +224,12 @@ _CALL = (
     Fact(lambda step: step.finish_reasons or None, genai=semconv.GEN_AI_RESPONSE_FINISH_REASONS),
     Fact(attrgetter("first_chunk_s"), genai=semconv.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK),
     # Unset means that the request did not stream.
-    Fact(lambda step: None if step.first_chunk_s is None else True, genai=semconv.GEN_AI_REQUEST_STREAM),
+    Fact(
+        lambda step: True if step.first_chunk_s is not None or step.request.get("stream") else None,
+        genai=semconv.GEN_AI_REQUEST_STREAM,
+    ),
+    Fact(attrgetter("server_address"), semconv.SERVER_ADDRESS),
+    Fact(attrgetter("server_port"), semconv.SERVER_PORT),
     Fact(
         _tokens("input_tokens"),
         genai=semconv.GEN_AI_USAGE_INPUT_TOKENS,
@@ -252,7 +257,32 @@ _CALL = (
     ),
 )
 
+_PARAMETERS = {
+    "temperature": semconv.GEN_AI_REQUEST_TEMPERATURE,
+    "top_p": semconv.GEN_AI_REQUEST_TOP_P,
+    "top_k": semconv.GEN_AI_REQUEST_TOP_K,
+    "max_tokens": semconv.GEN_AI_REQUEST_MAX_TOKENS,
+    "seed": semconv.GEN_AI_REQUEST_SEED,
+    "frequency_penalty": semconv.GEN_AI_REQUEST_FREQUENCY_PENALTY,
+    "presence_penalty": semconv.GEN_AI_REQUEST_PRESENCE_PENALTY,
+    "stop_sequences": semconv.GEN_AI_REQUEST_STOP_SEQUENCES,
+}
+
+
+def _parameter(name: str) -> Read:
+    return lambda step: step.request.get(name)
+
+
+def _choices(step: Generation) -> object:
+    """Return how many replies were asked for; the conventions leave out one."""
+    count = step.request.get("choice_count")
+    return None if count == 1 else count
+
+
 _GENERATION = (
+    *(Fact(_parameter(parameter), genai=name) for parameter, name in _PARAMETERS.items()),
+    Fact(_choices, genai=semconv.GEN_AI_REQUEST_CHOICE_COUNT),
+    Fact(lambda step: Json(dict(step.request)) if step.request else None, alone=semconv.LLM_INVOCATION_PARAMETERS),
     Fact(_is(semconv.KIND_LLM), semconv.OPENINFERENCE_SPAN_KIND),
     Fact(attrgetter("model"), genai=semconv.GEN_AI_REQUEST_MODEL, openinference=semconv.LLM_MODEL_NAME),
     Fact(attrgetter("provider"), openinference=semconv.LLM_PROVIDER),

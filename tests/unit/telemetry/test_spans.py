@@ -648,3 +648,36 @@ def test_a_workflow_named_later_renames_the_root(spans):
     finish(lambda run: run.set_attributes(workflow="sales"), spans)
     assert spans.one("invoke_workflow").name == "invoke_workflow sales"
     assert spans.one("invoke_workflow").attributes["gen_ai.workflow.name"] == "sales"
+
+
+REQUEST = {
+    "temperature": 0.2, "top_p": 0.9, "top_k": 40, "max_tokens": 64, "seed": 7, "frequency_penalty": 0.1,
+    "presence_penalty": 0.3, "stop": ["END"], "n": 2, "stream": True,
+}  # fmt: skip
+
+
+def test_parameters_and_server_of_a_call(spans):
+    found = chat_span(spans, model="m", request=REQUEST, server_address="llm.example.com", server_port=443)
+    told = {name: value for name, value in found.attributes.items() if ".request." in name or "server" in name}
+    assert told == {
+        "gen_ai.request.model": "m",
+        "gen_ai.request.temperature": 0.2,
+        "gen_ai.request.top_p": 0.9,
+        "gen_ai.request.top_k": 40,
+        "gen_ai.request.max_tokens": 64,
+        "gen_ai.request.seed": 7,
+        "gen_ai.request.frequency_penalty": 0.1,
+        "gen_ai.request.presence_penalty": 0.3,
+        "gen_ai.request.stop_sequences": ("END",),
+        "gen_ai.request.choice.count": 2,
+        "gen_ai.request.stream": True,
+        "server.address": "llm.example.com",
+        "server.port": 443,
+    }
+
+
+def test_openinference_has_parameters_as_json_and_one_choice_is_not_said(make_spans):
+    found = chat_span(make_spans(), dialect="openinference", model="m", request=REQUEST).attributes
+    assert json.loads(found["llm.invocation_parameters"])["max_tokens"] == 64
+    assert not any(".request." in name for name in found)
+    assert "gen_ai.request.choice.count" not in chat_span(make_spans(), request={"n": 1}).attributes

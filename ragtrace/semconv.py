@@ -309,6 +309,10 @@ INTERNAL_LOSSES: Final = "ragtrace.internal.losses"  # errors that the guard of 
 CLIENT_OPERATION_DURATION: Final = "gen_ai.client.operation.duration"
 CLIENT_TOKEN_USAGE: Final = "gen_ai.client.token.usage"
 CLIENT_INFERENCE_DURATION: Final = "gen_ai.client.inference.duration"
+CLIENT_FIRST_CHUNK: Final = "gen_ai.client.inference.time_to_first_chunk"
+CLIENT_OUTPUT_CHUNK: Final = "gen_ai.client.inference.time_per_output_chunk"
+CLIENT_CALL_INPUT_TOKENS: Final = "gen_ai.client.inference.operation.input_tokens"
+CLIENT_CALL_OUTPUT_TOKENS: Final = "gen_ai.client.inference.operation.output_tokens"
 CLIENT_EMBEDDINGS_DURATION: Final = "gen_ai.client.embeddings.duration"
 CLIENT_INPUT_TOKENS: Final = "gen_ai.client.inference.usage.input_tokens"
 CLIENT_OUTPUT_TOKENS: Final = "gen_ai.client.inference.usage.output_tokens"
@@ -573,6 +577,34 @@ METRICS: Final[tuple[Instrument, ...]] = (
     ),
     _histogram(
         CLIENT_INFERENCE_DURATION, "s", "Duration of a call of a language model.", OPERATION_BOUNDARIES_S, _CLIENT
+    ),
+    _histogram(
+        CLIENT_FIRST_CHUNK,
+        "s",
+        "Time from a streamed call to the first piece of its reply.",
+        OPERATION_BOUNDARIES_S,
+        _CALL,
+    ),
+    _histogram(
+        CLIENT_OUTPUT_CHUNK,
+        "s",
+        "Time for each piece of a streamed reply behind the first, as one mean a call.",
+        OPERATION_BOUNDARIES_S,
+        _CALL,
+    ),
+    _histogram(
+        CLIENT_CALL_INPUT_TOKENS,
+        "{token}",
+        "Input tokens of a call of a language model, cached ones included.",
+        TOKEN_BOUNDARIES,
+        _CLIENT,
+    ),
+    _histogram(
+        CLIENT_CALL_OUTPUT_TOKENS,
+        "{token}",
+        "Output tokens of a call of a language model, reasoning included.",
+        TOKEN_BOUNDARIES,
+        _CLIENT,
     ),
     _histogram(
         CLIENT_EMBEDDINGS_DURATION,

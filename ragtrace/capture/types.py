@@ -54,6 +54,7 @@ class Generation(Struct, frozen=True, kw_only=True):
 
     Attributes:
         first_chunk_s: seconds from its start to the first streamed chunk.
+        chunks: number of streamed chunks.
         request: its parameters, by the names that `read_request` gives them.
         server_address: host of the model's server.
         server_port: its port.
@@ -71,6 +72,7 @@ class Generation(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     finish_reasons: tuple[str, ...] = ()
     first_chunk_s: float | None = None
+    chunks: int | None = None
     request: Mapping[str, Any] = {}
     server_address: str | None = None
     server_port: int | None = None

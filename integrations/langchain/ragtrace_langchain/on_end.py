@@ -102,6 +102,7 @@ def _generated(span: ModelCall, reply: Reply, text: str, failure: Failure | None
         usage=reply.usage,
         finish_reasons=reply.finish_reasons,
         first_chunk_s=(span.first_chunk_ns - span.started_ns) / 1e9 if span.first_chunk_ns else None,
+        chunks=span.chunks or None,
         request=facts.request if facts else None,
         server_address=facts.server.address if facts else None,
         server_port=facts.server.port if facts else None,

@@ -159,6 +159,7 @@ def report_model_call(span: ModelSpan, response: object, error: BaseException | 
         return
     reply = reply_in(response)
     streamed = stream.text if stream is not None else ""
+    span.chunks = stream.chunks if stream is not None else None
     if reply is None or len(streamed) > len(reply.content):  # a last chunk may hold the whole or its own piece
         calls = () if reply is None else reply.calls
         reply = Message(role="assistant", content=streamed, calls=calls) if streamed or calls else None
@@ -196,6 +197,7 @@ def record_model_call(
         usage=usage,
         finish_reasons=reasons,
         first_chunk_s=span.first_chunk_s,
+        chunks=span.chunks,
         request=span.request,
         server_address=span.server.address,
         server_port=span.server.port,

@@ -165,10 +165,20 @@ class Instruments:
                 self._record(semconv.CLIENT_TOKEN_USAGE, tokens, about | {semconv.GEN_AI_TOKEN_TYPE: kind})
         if is_embedding:
             return
+        if step.first_chunk_s is not None:
+            self._record(semconv.CLIENT_FIRST_CHUNK, step.first_chunk_s, about)
+            if step.chunks is not None and step.chunks > 1:
+                # One mean a call: a value for each chunk takes 4 us, of hundreds a reply.
+                rest_s = max(seconds - step.first_chunk_s, 0.0)
+                self._record(semconv.CLIENT_OUTPUT_CHUNK, rest_s / (step.chunks - 1), about)
+        # A call without usage counts 0, by convention.
+        sent, written = max(usage.input_tokens or 0, 0), max(usage.output_tokens or 0, 0)
+        self._record(semconv.CLIENT_CALL_INPUT_TOKENS, sent, about | failure)
+        self._record(semconv.CLIENT_CALL_OUTPUT_TOKENS, written, about | failure)
         about[semconv.GEN_AI_TOKEN_MODALITY] = semconv.MODALITY_UNKNOWN
         for name, tokens in (
-            (semconv.CLIENT_INPUT_TOKENS, usage.input_tokens or 0),  # a call without usage counts 0, by convention
-            (semconv.CLIENT_OUTPUT_TOKENS, usage.output_tokens or 0),
+            (semconv.CLIENT_INPUT_TOKENS, sent),
+            (semconv.CLIENT_OUTPUT_TOKENS, written),
             (semconv.CLIENT_CACHE_READ_TOKENS, usage.cache_read_tokens),
             (semconv.CLIENT_CACHE_WRITE_TOKENS, usage.cache_write_tokens),
             (semconv.CLIENT_REASONING_TOKENS, usage.reasoning_tokens),

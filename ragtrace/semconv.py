@@ -51,6 +51,8 @@ GEN_AI_EVALUATION_SCORE_VALUE: Final = "gen_ai.evaluation.score.value"
 GEN_AI_INPUT_MESSAGES: Final = "gen_ai.input.messages"
 GEN_AI_OPERATION_NAME: Final = "gen_ai.operation.name"
 GEN_AI_OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
+GEN_AI_PROMPT_NAME: Final = "gen_ai.prompt.name"
+GEN_AI_PROMPT_VERSION: Final = "gen_ai.prompt.version"
 GEN_AI_PROVIDER_NAME: Final = "gen_ai.provider.name"
 GEN_AI_REQUEST_CHOICE_COUNT: Final = "gen_ai.request.choice.count"
 GEN_AI_REQUEST_FREQUENCY_PENALTY: Final = "gen_ai.request.frequency_penalty"
@@ -393,7 +395,8 @@ def score_attribute(key: str) -> str:
 
 
 _SERIES = (
-    GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, GEN_AI_REQUEST_MODEL, EVALUATOR, JUDGE_MODEL, JUDGE_VERSION, K,
+    GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, GEN_AI_REQUEST_MODEL, GEN_AI_PROMPT_NAME, GEN_AI_PROMPT_VERSION,
+    EVALUATOR, JUDGE_MODEL, JUDGE_VERSION, K,
     LABEL_SCALE, UNIVERSE, STRATUM,
 )  # fmt: skip
 _COMBINED = (*_SERIES, FIRST_JUDGE_MODEL, FIRST_JUDGE_VERSION)

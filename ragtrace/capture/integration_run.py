@@ -44,6 +44,8 @@ class IntegrationRun(Run):
         'Where is the lab?'
     """
 
+    _template: tuple[object, object] | None = None  # name and version of the prompt, as a framework told them
+
     @property
     def attributes(self) -> dict[str, Any]:
         """Facts of the run by their names in a `RagRecord`."""
@@ -193,6 +195,14 @@ class IntegrationRun(Run):
     def ends_as(self, outcome: Outcome | None) -> None:
         """Set the outcome for a `finish` that is given none; None stands for ``answered``."""
         self._default_outcome = outcome
+
+    @guarded
+    def prompted(self, name: str, version: str | None) -> None:
+        """Set the prompt template that a framework tells: the last one, unless the application named another."""
+        told = (self._attributes.get("prompt_name"), self._attributes.get("prompt_version"))
+        if told[0] is None or told == self._template:
+            self.set_attributes(prompt=name, prompt_version=version)
+            self._template = (self._attributes.get("prompt_name"), self._attributes.get("prompt_version"))
 
     @guarded
     def interrupted(self, payload: object) -> None:

@@ -29,6 +29,7 @@ from ragtrace.text import (
     clean_score,
     cut,
     kept,
+    shown,
 )
 
 if TYPE_CHECKING:
@@ -131,8 +132,17 @@ class Run:
         environment: str | None = None,
         workflow: str | None = None,
         model: str | None = None,
+        prompt: str | None = None,
+        prompt_version: str | None = None,
     ) -> None:
-        """Set what is known of the run's surroundings; None leaves a fact as it is."""
+        """Set what is known of the run's surroundings; None leaves a fact as it is.
+
+        A prompt without a version may have it behind a colon: ``support:3``.
+        """
+        if prompt is not None:
+            name, version = (shown(prompt), None) if prompt_version is not None else named_prompt(prompt)
+            self._attributes.pop("prompt_version", None)  # of another prompt
+            prompt, prompt_version = name, prompt_version if version is None else version
         facts = {
             "session": session,
             "user": user,
@@ -141,6 +151,8 @@ class Run:
             "environment": environment,
             "workflow": workflow,
             "model": model,
+            "prompt_name": prompt,
+            "prompt_version": prompt_version,
         }
         for name, value in facts.items():
             if value is not None:
@@ -695,6 +707,17 @@ _current: ContextVar[Run | None] = ContextVar("ragtrace_current_run", default=No
 
 # The run of the enclosing block, open or not: one call in C, for callers that ask at every step.
 entered_run = _current.get
+
+
+def named_prompt(prompt: object) -> tuple[str, str | None]:
+    """Return name and version of a prompt, which stands behind the last colon.
+
+    Example:
+        >>> named_prompt("team/support:3"), named_prompt("support")
+        (('team/support', '3'), ('support', None))
+    """
+    name, colon, version = shown(prompt).rpartition(":")
+    return (name, version) if colon and name and version else (shown(prompt), None)
 
 
 def _report(function: Callable[..., object], *args: object) -> None:

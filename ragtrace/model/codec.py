@@ -55,7 +55,10 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "contexts": ("retrieved_contexts", "retrieval_context", "context"),
     "reference": ("expected_output", "ground_truth"),
 }
-_TEXTS = ("span_id", "workflow", "session", "user", "environment", "corpus", "corpus_version", "model")
+_TEXTS = (
+    "span_id", "workflow", "session", "user", "environment", "corpus", "corpus_version", "model", "prompt_name",
+    "prompt_version",
+)  # fmt: skip
 _WORDS = {"outcome": get_args(Outcome), "universe": get_args(LabelScope), "scale": get_args(LabelScale)}
 _PLAIN = frozenset({str, int, bool, type(None)})
 _TEXT = frozenset({str})
@@ -228,6 +231,8 @@ def record_from_line(line: RecordLine, *, fallback_id: str) -> RagRecord:
         interrupt=line.interrupt,
         head_probability=1.0 if line.head_probability is UNSET else line.head_probability,
         model=line.model,
+        prompt_name=line.prompt_name,
+        prompt_version=line.prompt_version,
         tags=tuple(map(str, line.tags or ())),
         metadata=line.metadata or {},
         revision=line.revision or 0,

@@ -117,6 +117,8 @@ class RecordLine(Struct, omit_defaults=True, kw_only=True):
     corpus: Annotated[str | None, _said("Name of the index.")] = None
     corpus_version: Annotated[str | None, _said("Its version.")] = None
     model: Annotated[str | None, _said("The model that answered.")] = None
+    prompt_name: Annotated[str | None, _said("Name of the prompt template behind the answer.")] = None
+    prompt_version: Annotated[str | None, _said("Its version.")] = None
     query: Annotated[str | None, _said("The question.")] = None
     answer: Annotated[
         str | None, _said("The whole answer; a blank one is of an application that answered nothing.")

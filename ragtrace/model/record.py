@@ -148,6 +148,8 @@ class RagRecord(Struct, frozen=True, kw_only=True):
             answer are then ``na no_answer_expected``.
         is_refused: the provider declined to answer, or its filter stopped the answer; `answer` is what came.
         answer_parts: sentences of the answer with citations, as the application gave them or as its markers say.
+        prompt_name: name of the prompt template behind the answer.
+        prompt_version: its version.
         k: the cut-off of this record's @K metrics; None means the number of contexts delivered.
         head_probability: probability with which the trace reached us; None = unknown (outside weighted series).
         interrupt: what an ``interrupted`` run waits for, as text; None otherwise.
@@ -193,10 +195,24 @@ class RagRecord(Struct, frozen=True, kw_only=True):
     interrupt: str | None = None
     head_probability: float | None = 1.0
     model: str | None = None
+    prompt_name: str | None = None
+    prompt_version: str | None = None
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, object] = {}
     revision: int = 0
     lossy: Mapping[str, int] = {}
+
+    @property
+    def prompt(self) -> str | None:
+        """Name and version of the prompt in one text, ``name:version``; None without a name.
+
+        Example:
+            >>> RagRecord(id="1", prompt_name="support", prompt_version="3").prompt
+            'support:3'
+        """
+        if self.prompt_name is None or self.prompt_version is None:
+            return self.prompt_name
+        return f"{self.prompt_name}:{self.prompt_version}"
 
     def pool(self, stage: Stage) -> tuple[Passage, ...]:
         """Return the passages of one stage, best first; empty when that stage was not seen."""

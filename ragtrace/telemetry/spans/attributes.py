@@ -331,6 +331,8 @@ def _interrupt(run: FinishedRun) -> Text | None:
 _ROOT = (
     Fact(_of_record("workflow"), semconv.GEN_AI_WORKFLOW_NAME),
     Fact(_of_record("user"), semconv.USER_ID),
+    Fact(_of_record("prompt_name"), semconv.GEN_AI_PROMPT_NAME),
+    Fact(_of_record("prompt_version"), semconv.GEN_AI_PROMPT_VERSION),
     Fact(_of_record("outcome"), semconv.RUN_OUTCOME),
     Fact(lambda run: run.record.is_refused or None, semconv.RUN_REFUSED),
     Fact(lambda run: Json(dict(run.record.lossy)) if run.record.lossy else None, semconv.RUN_LOSSY),

@@ -474,3 +474,14 @@ def test_the_chunks_of_a_streamed_call_and_the_tokens_of_each_call(metered, inst
         counts = {point.attributes.get("error.type"): (point.count, point.sum) for point in points}
         assert counts == {None: (2, sum_of), "TimeoutError": (1, 0)}
         assert list(points[0].explicit_bounds)[:3] == [1.0, 4.0, 16.0]
+
+
+def test_scores_are_told_apart_by_prompt(metered, instruments):
+    of = [replace(RECORD, prompt_name="support", prompt_version=version) for version in ("3", "4")]
+    for record in of:
+        instruments.scored(record, [faith()], SCALES, is_recorded=False)
+    named = {"gen_ai.prompt.name": "support"}
+    expected = [SERIES | named | {"gen_ai.prompt.version": version} for version in ("3", "4")]
+    assert [about for about, _ in metered.values("ragtrace.score.n")] == expected
+    means = [about for about, _ in metered.values("ragtrace.evaluation.score.window.mean")]
+    assert sorted(means, key=lambda about: about["gen_ai.prompt.version"]) == expected

@@ -31,6 +31,7 @@ SPAN_WORKFLOW: Final = "invoke_workflow"
 SPAN_RETRIEVAL: Final = "retrieval"
 SPAN_RERANK: Final = "rerank"
 SPAN_EXECUTE_TOOL: Final = "execute_tool"
+SPAN_AGENT: Final = "invoke_agent"
 SPAN_EVALUATION: Final = "evaluation"
 
 # -- standard attributes: OpenTelemetry --
@@ -42,6 +43,8 @@ SERVER_ADDRESS: Final = "server.address"  # stable
 SERVER_PORT: Final = "server.port"  # stable
 SESSION_ID: Final = "session.id"
 USER_ID: Final = "user.id"
+GEN_AI_AGENT_DESCRIPTION: Final = "gen_ai.agent.description"
+GEN_AI_AGENT_NAME: Final = "gen_ai.agent.name"
 GEN_AI_CONVERSATION_ID: Final = "gen_ai.conversation.id"
 GEN_AI_DATA_SOURCE_ID: Final = "gen_ai.data_source.id"
 GEN_AI_EVALUATION_EXPLANATION: Final = "gen_ai.evaluation.explanation"
@@ -91,6 +94,7 @@ OPERATION_WORKFLOW: Final = "invoke_workflow"
 OPERATION_RETRIEVAL: Final = "retrieval"
 OPERATION_RERANK: Final = "rerank"  # open proposal 253 of the conventions
 OPERATION_EXECUTE_TOOL: Final = "execute_tool"
+OPERATION_AGENT: Final = "invoke_agent"
 PROVIDER_UNKNOWN: Final = "unknown"  # the conventions require a provider
 MODALITY_UNKNOWN: Final = "unknown"
 TOOL_TYPE_FUNCTION: Final = "function"  # the application itself runs the tool
@@ -130,9 +134,11 @@ TOOL_CALL_NAME: Final = "tool_call.function.name"
 TOOL_CALL_ARGUMENTS: Final = "tool_call.function.arguments"
 TAGS: Final = "tag.tags"
 METADATA: Final = "metadata"
+AGENT_NAME: Final = "agent.name"
 TOOL_NAME: Final = "tool.name"
 TOOL_DESCRIPTION: Final = "tool.description"
 
+KIND_AGENT: Final = "AGENT"
 KIND_CHAIN: Final = "CHAIN"
 KIND_RETRIEVER: Final = "RETRIEVER"
 KIND_RERANKER: Final = "RERANKER"

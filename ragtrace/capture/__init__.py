@@ -51,6 +51,7 @@ from ragtrace.capture.recorder import Recorder
 from ragtrace.capture.run import Run, entered_run, outcome_of
 from ragtrace.capture.run_context import Defaults, describe, tags_of
 from ragtrace.capture.types import (
+    Agent,
     EndedRun,
     Failure,
     FinishedRun,
@@ -94,6 +95,7 @@ __all__ = [
     "SCORE_KEYS",
     "SERVER_NAMES",
     "TEXT_KEYS",
+    "Agent",
     "Defaults",
     "EndedRun",
     "Failure",

@@ -97,7 +97,19 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
 
 
-Step = Retrieval | Rerank | Generation | ToolCall
+class Agent(Struct, frozen=True, kw_only=True):
+    """One run of an agent; its model and tool calls name its `key` as their `parent_key`."""
+
+    started_ns: int
+    ended_ns: int
+    name: str
+    description: str | None = None
+    key: str | None = None
+    parent_key: str | None = None
+    failure: Failure | None = None
+
+
+Step = Retrieval | Rerank | Generation | ToolCall | Agent
 
 
 class Limits(Struct, frozen=True, kw_only=True):

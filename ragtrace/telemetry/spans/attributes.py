@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from opentelemetry.trace import SpanKind
 
 from ragtrace import semconv
-from ragtrace.capture import Generation, Rerank, Retrieval, ToolCall
+from ragtrace.capture import Agent, Generation, Rerank, Retrieval, ToolCall
 from ragtrace.model import Message, Usage
 from ragtrace.telemetry.spans.budget import Json, Lists, Text
 from ragtrace.telemetry.spans.documents import Documents, Reranked
@@ -109,6 +109,7 @@ class Forms:
             ToolCall: StepForm(
                 _is(semconv.SPAN_EXECUTE_TOOL), attrgetter("name"), _is(SpanKind.INTERNAL), choose(_TOOL_CALL)
             ),
+            Agent: StepForm(_is(semconv.SPAN_AGENT), attrgetter("name"), _is(SpanKind.INTERNAL), choose(_AGENT)),
         }
         model = (attrgetter("operation"), attrgetter("model"), _place)
         messages = _messages(has_every_reason=dialect != "genai", by_field=by_field)
@@ -213,6 +214,13 @@ _TOOL_CALL = (
         openinference=semconv.OUTPUT_VALUE,
         is_content=True,
     ),
+)
+
+_AGENT = (
+    Fact(_is(semconv.OPERATION_AGENT), semconv.GEN_AI_OPERATION_NAME),
+    Fact(_is(semconv.KIND_AGENT), semconv.OPENINFERENCE_SPAN_KIND),
+    Fact(lambda step: step.name or None, semconv.GEN_AI_AGENT_NAME, openinference=semconv.AGENT_NAME),
+    Fact(attrgetter("description"), genai=semconv.GEN_AI_AGENT_DESCRIPTION),
 )
 
 # Of every call of a model.

@@ -10,7 +10,7 @@ from opentelemetry.context import Context, get_current
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode
 
 from ragtrace import semconv
-from ragtrace.capture import Generation, Rerank, Retrieval
+from ragtrace.capture import Agent, Generation, Rerank, Retrieval
 from ragtrace.telemetry.spans.attributes import Forms
 from ragtrace.telemetry.spans.budget import DEFAULT_ATTRIBUTES, MAX_ATTRIBUTES, Budget
 from ragtrace.telemetry.wire import clean_attributes, clean_value
@@ -204,7 +204,7 @@ class SpanWriter:
             if failure is not None:
                 self._fail(span, failure, step.ended_ns)
             span.end(step.ended_ns)
-            if not isinstance(step, Rerank):
+            if not isinstance(step, Rerank | Agent):
                 linked.append(span.get_span_context())
         return tuple(linked[:_MOST_LINKS])
 

@@ -681,3 +681,52 @@ def test_openinference_has_parameters_as_json_and_one_choice_is_not_said(make_sp
     assert json.loads(found["llm.invocation_parameters"])["max_tokens"] == 64
     assert not any(".request." in name for name in found)
     assert "gen_ai.request.choice.count" not in chat_span(make_spans(), request={"n": 1}).attributes
+
+
+def agents(run):
+    run.generated(model="m", key="c1", parent_key="a2", started_ns=T0 + 3 * MS, ended_ns=T0 + 4 * MS)
+    run.tool_called("search", key="t1", parent_key="a2", started_ns=T0 + 4 * MS, ended_ns=T0 + 6 * MS)
+    run.retrieved([], source="faq", parent_key="t1", started_ns=T0 + 4 * MS, ended_ns=T0 + 5 * MS)
+    run.agent_called(
+        "researcher", description="Searches.", key="a2", parent_key="a1", started_ns=T0 + 2 * MS,
+        ended_ns=T0 + 7 * MS, error=TimeoutError("late"),
+    )  # fmt: skip
+    run.agent_called("", key="a1", started_ns=T0 + MS, ended_ns=T0 + 8 * MS)
+    run.answered("In settings.")
+
+
+def test_an_agent_is_the_parent_of_its_calls(spans):
+    root, captured = finish(agents, spans, content="full")
+    names = {span.context.span_id: span.name for span in spans.finished}
+    assert {span.name: names.get(span.parent and span.parent.span_id) for span in spans.finished} == {
+        "invoke_workflow w": None,
+        "invoke_agent": "invoke_workflow w",
+        "invoke_agent researcher": "invoke_agent",
+        "chat m": "invoke_agent researcher",
+        "execute_tool search": "invoke_agent researcher",
+        "retrieval faq": "execute_tool search",
+    }
+    span = spans.one("invoke_agent researcher")
+    assert (span.kind, span.start_time, span.end_time) == (SpanKind.INTERNAL, T0 + 2 * MS, T0 + 7 * MS)
+    assert dict(span.attributes) == {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "researcher",
+        "gen_ai.agent.description": "Searches.",
+        "openinference.span.kind": "AGENT",
+        "agent.name": "researcher",
+        "error.type": "TimeoutError",
+    }
+    nameless = next(span for span in spans.finished if span.name == "invoke_agent")
+    assert "gen_ai.agent.name" not in nameless.attributes
+    assert captured.record.answer == "In settings."
+    assert len(root.linked) == 3
+
+
+def test_an_agent_is_no_search_no_call_and_no_time_of_ours(spans):
+    finish(lambda run: run.agent_called("a", started_ns=T0, ended_ns=T0 + MS), spans, dialect="openinference")
+    assert dict(spans.one("invoke_agent").attributes) == {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "a",
+        "openinference.span.kind": "AGENT",
+        "agent.name": "a",
+    }

@@ -21,6 +21,14 @@ from ragtrace.capture.instrumentor import Instrumentor
 from ragtrace.capture.integration_run import IntegrationRun, current_run
 from ragtrace.capture.messages import before_question, prompt_text, spoken
 from ragtrace.capture.model_calls import is_refused, provider_in, provider_named, read_usage
+from ragtrace.capture.model_requests import (
+    NO_SERVER,
+    REQUEST_NAMES,
+    SERVER_NAMES,
+    Server,
+    read_request,
+    read_server,
+)
 from ragtrace.capture.passages import (
     ID_KEYS,
     MOST_PASSAGES,
@@ -43,6 +51,7 @@ from ragtrace.capture.recorder import Recorder
 from ragtrace.capture.run import Run, entered_run, outcome_of
 from ragtrace.capture.run_context import Defaults, describe, tags_of
 from ragtrace.capture.types import (
+    Agent,
     EndedRun,
     Failure,
     FinishedRun,
@@ -80,9 +89,13 @@ else:
 __all__ = [
     "ID_KEYS",
     "MOST_PASSAGES",
+    "NO_SERVER",
+    "REQUEST_NAMES",
     "RERANK_SCORE_KEYS",
     "SCORE_KEYS",
+    "SERVER_NAMES",
     "TEXT_KEYS",
+    "Agent",
     "Defaults",
     "EndedRun",
     "Failure",
@@ -99,6 +112,7 @@ __all__ = [
     "Retrieval",
     "Run",
     "RunProcessor",
+    "Server",
     "Step",
     "ToolCall",
     "TraceRef",
@@ -125,6 +139,8 @@ __all__ = [
     "provider_named",
     "ranked",
     "read_mapping",
+    "read_request",
+    "read_server",
     "read_usage",
     "record_internal_error",
     "record_wrong_call",

@@ -233,7 +233,7 @@ def _parts(run: EndedRun, answer: str, pools: tuple[Pool, ...]) -> tuple[AnswerP
     """Return the answer's sentences with what they cite; () where nothing is cited."""
     if not pools:
         return ()
-    replies = (said.content for step in run.steps if isinstance(step, Generation) for said in step.outputs)
+    replies = (said.shown for step in run.steps if isinstance(step, Generation) for said in step.outputs)
     prompts = run.prompts if run.used_text is None else [*run.prompts, run.used_text]
     from ragtrace.capture.citations import parts_of_run  # noqa: PLC0415 - its patterns take 7 ms of an import
 
@@ -327,7 +327,7 @@ def fitted(record: RagRecord, *, text_chars: int, passage_chars: int, fact_chars
     if pools is not record.pools:
         changed["pools"] = pools
     parts: list[tuple[str, Sequence[Any], Callable[[Any], int], int]] = [
-        ("history", record.history[::-1], lambda turn: _ENVELOPE_CHARS + len(turn.content), text_chars),
+        ("history", record.history[::-1], lambda turn: _ENVELOPE_CHARS + len(turn.shown), text_chars),
         ("answer_parts", record.answer_parts, _part_chars, 2 * text_chars),
         ("feedback", record.feedback, _feedback_chars, 2 * text_chars),
     ]

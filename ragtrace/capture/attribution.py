@@ -484,12 +484,12 @@ def _calls(prompts: Sequence[str], steps: Sequence[Step]) -> Iterator[_Call]:
         if isinstance(step, Generation) and step.inputs:
             place = _place_of(step.inputs, left)
             if place is not None:
-                yield _Call(left.pop(place), "\n".join(said.content for said in step.outputs[:1]).strip())
+                yield _Call(left.pop(place), "\n".join(said.shown for said in step.outputs[:1]).strip())
 
 
 def _place_of(inputs: Sequence[Message], prompts: Sequence[str]) -> int | None:
     """Return which of the prompts a call was asked with: its messages, one behind the other."""
-    asked = [message.content for message in inputs]
+    asked = [message.shown for message in inputs]
     size = sum(map(len, asked)) + len(asked) - 1
     found = (n for n, prompt in enumerate(prompts) if len(prompt) == size and _begins(prompt, asked))
     place = next(found, None)

@@ -71,11 +71,13 @@ def describe(run: IntegrationRun, defaults: Defaults, said: Mapping[str, Any]) -
     Args:
         run: an open run.
         defaults: what holds where the request says nothing.
-        said: session, user, corpus, corpus_version, k, tags, metadata, reference and labels, as they came.
+        said: session, user, corpus, corpus_version, prompt, k, tags, metadata, reference and labels, as they came.
     """
     facts = {name: fact for name in _FACTS if (fact := shown(said.get(name)) or getattr(defaults, name))}
     if facts:
         run.set_attributes(**facts)
+    if prompt := said.get("prompt"):
+        run.set_attributes(prompt=prompt)
     if tags := (*defaults.tags, *tags_of(said.get("tags"))):
         run.add_tags(tags)
     if metadata := said.get("metadata"):

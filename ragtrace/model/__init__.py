@@ -11,6 +11,7 @@ from ragtrace.model.ends import ENDS, LOST, SERVED, End, is_drawn
 from ragtrace.model.passage import Passage, Pool, Stage, chunk_id, content_id, label_id, shared_id
 from ragtrace.model.record import (
     AnswerPart,
+    Call,
     Feedback,
     Labels,
     LabelScale,
@@ -73,6 +74,7 @@ __all__ = [
     "SKIP_REASONS",
     "AnswerPart",
     "BadClaim",
+    "Call",
     "Direction",
     "End",
     "Feedback",

@@ -76,7 +76,7 @@ def run_view(
         answer=record.answer,
         reference=record.reference,
         outcome=record.outcome,
-        history=tuple((turn.role, turn.content) for turn in record.history),
+        history=tuple((turn.role, turn.shown) for turn in record.history),
         pieces=tuple(pieces(record.answer, spans)),
         claims=claims,
         passages=tuple(_passages(record, claims, answer.scores)),

@@ -31,6 +31,7 @@ from ragtrace_langchain.on_start import (
     describe_configured,
     describe_joined,
     describe_request,
+    record_hub_prompt,
     record_inputs,
     record_prompt,
     record_query,
@@ -175,6 +176,8 @@ class RagtraceHandler(BaseCallbackHandler):
             return
         span = self._begin("chain", kwargs.get("name") or _name(serialized), run_id, parent_run_id, tags, metadata)
         if span is not None:
+            if metadata and "lc_hub_repo" in metadata:
+                span.state.record(record_hub_prompt, span.state, dict(metadata))
             _note_inputs(span, inputs)
 
     @guarded

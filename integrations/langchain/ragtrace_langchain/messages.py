@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from langchain_core.load import Serializable
 from langchain_core.messages import BaseMessage
 
-from ragtrace.capture import before_question, is_refused, provider_in, provider_named, read_usage, shown, spoken
-from ragtrace.model import Message
+from ragtrace.capture import (
+    NO_SERVER,
+    Server,
+    before_question,
+    is_refused,
+    provider_in,
+    provider_named,
+    read_request,
+    read_server,
+    read_usage,
+    shown,
+    spoken,
+)
+from ragtrace.model import Call, Message
 from ragtrace_langchain.content_blocks import block_text, is_text_block, prompt_block_text
 from ragtrace_langchain.documents import fields_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from langchain_core.outputs import LLMResult
 
     from ragtrace.model import Usage
@@ -136,9 +146,17 @@ def turn_of(value: object, *, is_prompt: bool = False) -> Message | None:
     Example:
         >>> turn_of(("human", "Hi"))
         Message(role='user', content='Hi')
+        >>> from langchain_core.messages import AIMessage
+        >>> turn_of(AIMessage("", tool_calls=[{"name": "search", "args": {"q": "lab"}, "id": "1"}])).shown
+        'search({"q": "lab"})'
     """
     if isinstance(value, BaseMessage):
-        return Message(role=_role(value), content=message_text(value, is_prompt=is_prompt))
+        return Message(
+            role=_role(value),
+            content=content_text(value.content, is_prompt=is_prompt),
+            calls=tuple(map(_call, getattr(value, "tool_calls", None) or ())),
+            call_id=getattr(value, "tool_call_id", None),
+        )
     if _is_pair(value):
         return Message(role=_role(value[0]), content=value[1])
     if isinstance(value, dict) and "role" in value and "content" in value:
@@ -157,20 +175,9 @@ def _role(of: object) -> str:
     return _ROLES.get(of, of) if isinstance(of, str) else "user"
 
 
-def message_text(message: BaseMessage, *, is_prompt: bool = False) -> str:
-    """Return a message's text, with its tool calls behind it, one a line.
-
-    Example:
-        >>> from langchain_core.messages import AIMessage
-        >>> message_text(AIMessage("", tool_calls=[{"name": "search", "args": {"q": "lab"}, "id": "1"}]))
-        'search({"q": "lab"})'
-    """
-    text = content_text(message.content, is_prompt=is_prompt)
-    calls = getattr(message, "tool_calls", None)
-    if not calls:
-        return text
-    shown = [f"{call['name']}({json.dumps(call['args'], default=str, ensure_ascii=False)})" for call in calls]
-    return "\n".join([text, *shown] if text else shown)
+def _call(call: Mapping[str, object]) -> Call:
+    arguments = json.dumps(call["args"], default=str, ensure_ascii=False)
+    return Call(name=shown(call["name"]), arguments=arguments, id=_text(call.get("id")))
 
 
 def content_text(content: object, *, is_prompt: bool = False) -> str:
@@ -290,11 +297,13 @@ _IN_PROCESS = ("fake", "llamacpp", "huggingface_pipeline", "huggingfacepipeline"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """Model, provider and place of a call that starts."""
+    """Model, provider, place and parameters of a call that starts."""
 
     model: str | None
     provider: str | None
     is_in_process: bool
+    request: Mapping[str, object] = field(default_factory=dict)
+    server: Server = NO_SERVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,6 +348,8 @@ def model_facts(
         model=model or name or None,
         provider=provider_named(provider) if provider else provider_in(name, *classes),
         is_in_process=any(word in kind for word in _IN_PROCESS),
+        request=read_request(invocation, noted, settings),
+        server=read_server(invocation, settings),
     )
 
 

@@ -81,7 +81,10 @@ def record_query(span: OpenSpan) -> None:
 
 
 PREFIX = "ragtrace."
-_OWN = {name: PREFIX + name for name in ("session", "user", "corpus", "corpus_version", "k", "reference", "labels")}
+_OWN = {
+    name: PREFIX + name
+    for name in ("session", "user", "corpus", "corpus_version", "prompt", "k", "reference", "labels")
+}
 # Names that applications and LangGraph use already, for what is not given under our own.
 _COMMON = {
     "session": ("session_id", "conversation_id", "thread_id"),
@@ -156,6 +159,13 @@ def describe_joined(
         said = {**{name: getattr(defaults, name) for name in _DESCRIBED}, **said_in(defaults, metadata)}
         missing = {name: value for name, value in said.items() if name not in run.attributes}
         describe(run, Defaults(tags=defaults.tags), {**missing, "tags": own, "metadata": metadata})
+
+
+@guarded
+def record_hub_prompt(state: RunState, metadata: Mapping[str, object]) -> None:
+    """Take owner, name and commit of a prompt of LangChain's hub."""
+    parts = (shown(metadata.get("lc_hub_owner")), shown(metadata.get("lc_hub_repo")))
+    state.run.prompted("/".join(filter(None, parts)), shown(metadata.get("lc_hub_commit_hash")) or None)
 
 
 @guarded

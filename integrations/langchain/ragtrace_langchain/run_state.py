@@ -217,6 +217,7 @@ class ModelCall(OpenSpan):
     operation: Operation = "chat"
     messages: tuple[Message, ...] = ()
     first_chunk_ns: int = 0
+    chunks: int = 0
     streamed: list[str] = field(default_factory=list)
     streamed_chars: int = 0
 
@@ -224,6 +225,7 @@ class ModelCall(OpenSpan):
         """Add a streamed piece; those behind the one that passes what `redact` is given are dropped."""
         if not self.first_chunk_ns:
             self.first_chunk_ns = now_ns
+        self.chunks += 1
         if token and self.streamed_chars <= MAX_REDACTED_CHARS:
             self.streamed.append(token)
             self.streamed_chars += len(token)

@@ -14,7 +14,7 @@ from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgent
 from msgspec.structs import replace
 
 from ragtrace.capture import before_question, provider_in, provider_named, read_usage, shown, spoken
-from ragtrace.model import Message
+from ragtrace.model import Call, Message
 from ragtrace_llamaindex.attributes import argument, first_of
 from ragtrace_llamaindex.nodes import picture_in
 
@@ -73,7 +73,7 @@ def _question(value: object) -> str:
         asked = [turn.content for turn in turns_in(value) if turn.role == "user"]
         return asked[-1] if asked else ""
     if isinstance(value, ChatMessage):
-        return message_text(value)
+        return turn_of(value).shown
     return query_text(value)
 
 
@@ -153,38 +153,37 @@ def turn_of(message: ChatMessage) -> Message:
         'assistant'
     """
     role = str(getattr(message.role, "value", message.role))
-    return Message(role="assistant" if role == "chatbot" else role, content=message_text(message))
+    call_id = message.additional_kwargs.get("tool_call_id") if message.additional_kwargs else None
+    return Message(
+        role="assistant" if role == "chatbot" else role,
+        content=message.content or "",
+        calls=tuple(map(_call, _calls_of(message))),
+        call_id=_text(call_id),
+    )
 
 
-def message_text(message: ChatMessage) -> str:
-    """Return a message's text, with its tool calls behind it, one a line.
-
-    Example:
-        >>> message_text(ChatMessage("Hi"))
-        'Hi'
-    """
-    text = message.content or ""
-    calls = _tool_calls(message)
-    return "\n".join([text, *calls] if text else calls) if calls else text
-
-
-def _tool_calls(message: ChatMessage) -> list[str]:
+def _calls_of(message: ChatMessage) -> Sequence[object]:
     blocks = [b for b in getattr(message, "blocks", ()) if getattr(b, "block_type", None) == "tool_call"]
-    shown = [f"{getattr(b, 'tool_name', '')}({getattr(b, 'tool_kwargs', '')})" for b in blocks]
-    if shown or not message.additional_kwargs:
-        return shown
+    if blocks or not message.additional_kwargs:
+        return blocks
     calls = message.additional_kwargs.get("tool_calls")
-    return [_call(call) for call in calls] if isinstance(calls, list | tuple) else []
+    return calls if isinstance(calls, list | tuple) else []
 
 
-def _call(call: object) -> str:
-    name = getattr(call, "tool_name", None)
+def _call(call: object) -> Call:
+    """Return a call of a block of LlamaIndex's, or as a provider's client has it."""
+    name = _field(call, "tool_name")
     if name is not None:
-        return f"{name}({getattr(call, 'tool_kwargs', '')})"
-    function = call.get("function", call) if isinstance(call, dict) else getattr(call, "function", None)
-    fields = function if isinstance(function, dict) else getattr(function, "__dict__", {})
-    arguments = fields.get("arguments", fields.get("args", ""))
-    return f"{fields.get('name', '')}({arguments})"
+        identity = _field(call, "tool_call_id") or _field(call, "tool_id")
+        return Call(name=shown(name), arguments=_arguments(_field(call, "tool_kwargs")), id=_text(identity))
+    function = _field(call, "function") or call
+    given = _field(function, "arguments")
+    given = _field(function, "args") if given is None else given
+    return Call(name=shown(_field(function, "name")), arguments=_arguments(given), id=_text(_field(call, "id")))
+
+
+def _arguments(given: object) -> str:
+    return json.dumps(given, ensure_ascii=False, default=shown) if isinstance(given, dict) else shown(given)
 
 
 def answer_in(result: object, depth: int = 0) -> str | None:

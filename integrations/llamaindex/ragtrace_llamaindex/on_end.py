@@ -159,8 +159,10 @@ def report_model_call(span: ModelSpan, response: object, error: BaseException | 
         return
     reply = reply_in(response)
     streamed = stream.text if stream is not None else ""
+    span.chunks = stream.chunks if stream is not None else None
     if reply is None or len(streamed) > len(reply.content):  # a last chunk may hold the whole or its own piece
-        reply = Message(role="assistant", content=streamed) if streamed else None
+        calls = () if reply is None else reply.calls
+        reply = Message(role="assistant", content=streamed, calls=calls) if streamed or calls else None
     state.record(record_model_call, span, run, reply, facts_of(response), run.failure_of(error), ended_ns)
 
 
@@ -177,7 +179,7 @@ def record_model_call(
     state = span.state
     usage = usage_in(facts)
     if not span.is_inner and span.kind == "model":
-        said = reply.content if reply is not None else ""
+        said = reply.shown if reply is not None else ""
         has_refused = is_refused(facts._asdict())
         state.last_text = said or ("" if has_refused else state.last_text)
         state.refused_text = said if has_refused else None
@@ -191,10 +193,14 @@ def record_model_call(
         response_model=response_model,
         response_id=response_id,
         inputs=span.messages,
-        outputs=(reply,) if reply is not None and reply.content else (),
+        outputs=(reply,) if reply is not None and reply.shown else (),
         usage=usage,
         finish_reasons=reasons,
         first_chunk_s=span.first_chunk_s,
+        chunks=span.chunks,
+        request=span.request,
+        server_address=span.server.address,
+        server_port=span.server.port,
         is_in_process=span.is_in_process,
         started_ns=span.started_ns,
         ended_ns=ended_ns,

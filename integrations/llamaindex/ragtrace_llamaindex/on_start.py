@@ -6,8 +6,17 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import before_question, guarded, prompt_text, shown
-from ragtrace_llamaindex.attributes import argument, first_of
+from ragtrace.capture import (
+    REQUEST_NAMES,
+    SERVER_NAMES,
+    before_question,
+    guarded,
+    prompt_text,
+    read_request,
+    read_server,
+    shown,
+)
+from ragtrace_llamaindex.attributes import argument, first_of, settings_of
 from ragtrace_llamaindex.messages import (
     asked_of,
     history_in,
@@ -122,10 +131,12 @@ def _on_model_start(span: OpenSpan, bound: BoundArguments, instance: object) -> 
     state = span.state
     owner: type = type(instance)
     span.model, span.provider, span.is_in_process = model_of(instance), _provider(owner), _in_process(owner)
+    span.server = read_server(settings_of(instance, SERVER_NAMES))
     if span.kind == "embedding":
         span.operation = "embeddings"
         return
     asked = asked_of(bound)
+    span.request = read_request(bound.arguments.get("kwargs"), settings_of(instance, REQUEST_NAMES))
     span.operation = "text_completion" if isinstance(asked, str) else "chat"
     span.messages = messages_of(asked)
     span.lazy_key = (id(instance), id(asked))

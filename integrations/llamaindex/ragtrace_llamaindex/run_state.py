@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import ragtrace
-from ragtrace.capture import Defaults, current_run, describe
+from ragtrace.capture import NO_SERVER, Defaults, Server, current_run, describe
 from ragtrace_llamaindex.request import said
 
 if TYPE_CHECKING:
@@ -177,11 +177,18 @@ class Stream:
     @property
     def text(self) -> str:
         """The pieces read so far as one text."""
-        pieces = self.pieces
-        if self.feeds is not None:
-            answer, start = self.feeds
-            pieces = answer.pieces[start:]
-        return "".join(piece for piece in pieces if type(piece) is str)
+        return "".join(piece for piece in self._read() if type(piece) is str)
+
+    @property
+    def chunks(self) -> int:
+        """Number of pieces read so far."""
+        return len(self._read())
+
+    def _read(self) -> list[object]:
+        if self.feeds is None:
+            return self.pieces
+        answer, start = self.feeds
+        return answer.pieces[start:]
 
 
 @dataclass(slots=True, eq=False)
@@ -192,7 +199,10 @@ class ModelSpan(OpenSpan):
     operation: Operation = "chat"
     provider: str | None = None
     is_in_process: bool = False
+    request: Mapping[str, object] = field(default_factory=dict)
+    server: Server = NO_SERVER
     first_chunk_ns: int = 0
+    chunks: int | None = None
     lazy_key: tuple[int, int] | None = None
     read_through: Stream | None = None
     stream: Stream | None = None

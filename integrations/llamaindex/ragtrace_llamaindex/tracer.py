@@ -204,6 +204,13 @@ class Tracer:
         if span is not None and span.parent is None and span.id == id_:
             span.state.is_cancelled = True
 
+    def prompted(self, id_: str | None, name: object, version: object) -> None:
+        """Take the name and the version that an application gave its prompt template."""
+        span = self.spans.get(id_)
+        if span is not None and span.state.run is not None and not span.is_inner:
+            told = None if version is None else shown(version)
+            span.state.record(span.state.run.prompted, shown(name), told)
+
     def condensed(self, id_: str | None, history: object) -> None:
         """Take the turns that a chat engine wrote into a prompt that condenses them and the question to one."""
         span = self.spans.get(id_)

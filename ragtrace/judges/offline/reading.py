@@ -227,7 +227,7 @@ def read_contexts(record: RagRecord) -> tuple[list[list[tuple[str, str]]], Known
         [(part, normalise(part)) for part in sentences(spelled_tables(text) if "|" in text else text)]
         for text in texts
     ]
-    asked = [record.query, *(turn.content for turn in record.history)]
+    asked = [record.query, *(turn.shown for turn in record.history)]
     normalised = [normal for context in contexts for _, normal in context]
     return contexts, known_in(
         [*normalised, *map(normalise, asked)], "\n".join([*texts, *asked]), record.answer, record.query
@@ -236,7 +236,7 @@ def read_contexts(record: RagRecord) -> tuple[list[list[tuple[str, str]]], Known
 
 def code_in(record: RagRecord, contexts: Sequence[Sequence[tuple[str, str]]]) -> KnownCode:
     """Read the code, links and addresses that an answer may take over, from contexts, question and turns."""
-    asked = (record.query, *(turn.content for turn in record.history))
+    asked = (record.query, *(turn.shown for turn in record.history))
     return known_code([*(text for context in contexts for pair in context for text in pair), *asked])
 
 

@@ -20,6 +20,7 @@ CASES = [
     "numbers/08-corrected-mean-few-labels.py",
     "suites/03-langgraph-dev-keeps-no-score.py",
     "reports/08-judge-reply-that-quotes-a-think-tag.py",
+    "reports/11-scalars-in-metadata.py",
 ]
 
 

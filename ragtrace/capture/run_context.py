@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
@@ -65,7 +66,7 @@ def tags_of(given: object) -> tuple[str, ...]:
 
 
 def _tag(given: object) -> str:
-    scalar = plain(given)
+    scalar = None if isinstance(given, str) and not isinstance(given, Enum) else plain(given)
     return shown(given if scalar is None else scalar)
 
 

@@ -12,6 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ragtrace.capture.attribution.passage_search import PassageFinder, found_in
+from ragtrace.capture.model_calls import without_thoughts
 from ragtrace.capture.types import Generation
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ def _calls(prompts: Sequence[str], steps: Sequence[Step]) -> Iterator[_Call]:
         if isinstance(step, Generation) and step.inputs:
             place = _place_of(step.inputs, left)
             if place is not None:
-                yield _Call(left.pop(place), "\n".join(said.content for said in step.outputs[:1]).strip())
+                reply = "\n".join(without_thoughts(said.content) for said in step.outputs[:1])
+                yield _Call(left.pop(place), reply.strip())
 
 
 def _place_of(inputs: Sequence[Message], prompts: Sequence[str]) -> int | None:

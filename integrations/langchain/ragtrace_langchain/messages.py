@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 from langchain_core.load import Serializable
 from langchain_core.messages import BaseMessage
 
-from ragtrace.capture import before_question, is_refused, provider_in, provider_named, read_usage, shown, spoken
+from ragtrace.capture import (
+    ANSWER_FIELDS,
+    answer_field,
+    before_question,
+    is_refused,
+    provider_in,
+    provider_named,
+    read_usage,
+    shown,
+    spoken,
+)
 from ragtrace.model import Message
 from ragtrace_langchain.content_blocks import block_text, is_text_block, prompt_block_text
 from ragtrace_langchain.documents import fields_of
@@ -25,19 +35,6 @@ if TYPE_CHECKING:
 
 QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "search_query", "prompt", "text")
 HISTORY_KEYS = ("chat_history", "history", "messages")
-ANSWER_KEYS = (
-    "answer",
-    "output",
-    "result",
-    "response",
-    "final_answer",
-    "generation",
-    "output_text",
-    "completion",
-    "text",
-    "structured_response",
-    "parsed",
-)
 _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "HumanMessageChunk": "user"}
 _DEPTH = 4  # of containers in containers, for cyclic ones
 
@@ -224,11 +221,8 @@ def answer_in(outputs: object, depth: int = 0) -> str | None:
     if isinstance(outputs, dict):
         answer = _answer_under_keys(outputs, depth)
         return structured_text(outputs) if answer is None and depth else answer  # a root's dict is a state
-    for key in ANSWER_KEYS:  # structured output: an object with an answer among its fields
-        value = getattr(outputs, key, None)
-        if isinstance(value, str):
-            return value
-    return structured_text(outputs)
+    answer = answer_field(outputs)
+    return structured_text(outputs) if answer is None else answer
 
 
 def structured_text(value: object) -> str | None:
@@ -271,7 +265,7 @@ def _plain(value: object) -> object:
 
 
 def _answer_under_keys(outputs: dict[object, object], depth: int) -> str | None:
-    for key in ANSWER_KEYS:
+    for key in ANSWER_FIELDS:
         if key in outputs and (found := answer_in(outputs[key], depth + 1)) is not None:
             return found
     messages = outputs.get("messages")

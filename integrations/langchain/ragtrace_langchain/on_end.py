@@ -48,6 +48,7 @@ def record_model_call(span: ModelCall, response: ResultCopy | None, failure: Fai
         if said or reply.is_refused or is_thinking:
             state.last_reply, state.last_text, state.is_json_asked = text, said, span.is_json_asked
         state.refused_text = said if reply.is_refused else None
+        state.broken_text = said or None if failure is not None else None
         state.last_called = reply.called
         state.last_model = span.facts.model if span.facts else span.name
         state.usage = added_usage(state.usage, reply.usage)
@@ -188,6 +189,8 @@ def conclude(root: OpenSpan, outcome: Outcome | None, failure: Failure | None) -
 def _conclude(root: OpenSpan, outcome: Outcome | None, failure: Failure | None) -> None:
     state = root.state
     answer = state.answer
+    if answer is None and outcome == "error":
+        answer = state.broken_text  # the user has read it
     settle(root)
     if state.interrupts:
         state.run.interrupted("\n".join(state.interrupts))

@@ -89,6 +89,7 @@ class RunState:
     last_reply: str = ""  # what the last model said, thoughts included
     last_text: str = ""  # the answer in it
     is_json_asked: bool = False  # of the last model
+    broken_text: str | None = None  # the answer so far of the last model's stream, where that broke
     refused_text: str | None = None  # what the last model said, where its provider declined
     last_called: Mapping[str, object] | None = None  # arguments of the last model's first tool call
     last_model: str | None = None

@@ -269,3 +269,52 @@ def test_a_model_that_says_itself_that_it_costs_nothing_used_its_tokens():
         assert (usage and usage.input_tokens) == expected
 
 
+# -- streams that break --
+
+
+def test_a_stream_that_breaks_keeps_what_was_read(keeper, config):
+    with pytest.raises(ConnectionError):
+        list(chain(Streaming(replies=[ANSWER], breaks_at=2)).stream("Where?", config))
+    assert (keeper.only.record.outcome, keeper.only.record.answer) == ("error", ANSWER[:10])
+    assert keeper.only.failure.kind == "ConnectionError"
+
+
+def test_of_a_model_alone_that_breaks(keeper, config):
+    with pytest.raises(ConnectionError):
+        list(Streaming(replies=[ANSWER], breaks_at=2).stream("Where?", config))
+    assert (keeper.only.record.outcome, keeper.only.record.answer) == ("error", ANSWER[:10])
+
+
+async def test_asynchronous(keeper, config):
+    with pytest.raises(ConnectionError):
+        [piece async for piece in chain(Streaming(replies=[ANSWER], breaks_at=2)).astream("Where?", config)]
+    assert (keeper.only.record.outcome, keeper.only.record.answer) == ("error", ANSWER[:10])
+
+
+@pytest.mark.parametrize("breaks_at", [0, 2])
+def test_what_breaks_before_it_says_anything_has_no_answer(keeper, config, breaks_at):
+    with pytest.raises(ConnectionError):
+        list(chain(Streaming(replies=FORMS[:1], breaks_at=breaks_at)).stream("Where?", config))
+    assert (keeper.only.record.outcome, keeper.only.record.answer) == ("error", "")
+
+
+def test_a_whole_reply_before_a_failure_is_no_answer(keeper, config):
+    def fail(_text):
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        (chain(Model(replies=[ANSWER])) | RunnableLambda(fail)).invoke("Where?", config)
+    assert (keeper.only.record.outcome, keeper.only.record.answer) == ("error", "")
+
+
+def test_another_model_takes_the_place_of_one_that_broke(keeper, config):
+    broken, model = Streaming(replies=["It moved to"], breaks_at=1), Model(replies=[ANSWER])
+
+    def ask(prompt):
+        try:
+            return "".join(piece.text for piece in broken.stream(prompt))
+        except ConnectionError:
+            return model.invoke(prompt).text
+
+    chain(RunnableLambda(ask)).invoke("Where?", config)
+    assert (keeper.only.record.outcome, keeper.only.record.answer) == ("answered", ANSWER)

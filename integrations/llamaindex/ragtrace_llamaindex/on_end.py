@@ -60,13 +60,14 @@ def conclude(
     state = root.state
     told = answer if answer is not None else state.answer or None
     text = state.last_text if told is None else answer_text(told, is_json=state.is_json_asked)
+    is_read = told is not None or state.is_broken  # of a run that failed, by the user
     settle(root, run, text)
     if not is_question(root, run, text):
         run.discard()
         return
     if outcome is None and not state.is_model_asked and (not text or is_context(run, text)):
         run.expects_no_answer()
-    elif root.kind != "retriever" and (outcome is None or (text and (outcome != "error" or answer is not None))):
+    elif root.kind != "retriever" and (outcome is None or (text and (outcome != "error" or is_read))):
         run.answered(text, model=state.last_model, usage=state.usage, is_refused=is_refusal(state, text))
     if outcome == "interrupted":
         run.interrupted(asked)
@@ -191,6 +192,7 @@ def record_model_call(
         if said or has_refused:
             state.last_reply, state.last_text, state.is_json_asked = said, answer, span.is_json_asked
         state.refused_text = answer if has_refused else None
+        state.is_broken = failure is not None and bool(said)
         state.last_model = span.model
         state.usage = added_usage(state.usage, usage)
     response_model, response_id, reasons = facts_in(facts)

@@ -64,6 +64,7 @@ class RunState:
     last_reply: str = ""  # what the last model said, thoughts included
     last_text: str = ""  # the answer in it
     is_json_asked: bool = False  # of the last model
+    is_broken: bool = False  # the last model's stream broke, and `last_text` is the answer so far
     refused_text: str | None = None  # what the last model said, where its provider declined
     last_model: str | None = None
     usage: Usage | None = None

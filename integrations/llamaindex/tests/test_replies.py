@@ -196,3 +196,43 @@ def test_of_results(result, answer):
     assert answer_in(result) == answer
 
 
+# -- streams that break --
+
+
+class Breaks(Llm):
+    """Streams word by word, and breaks behind two words."""
+
+    error: object = Down("upstream closed")
+
+
+async def test_a_stream_that_breaks_keeps_what_was_read(keeper):
+    with pytest.raises(Down):
+        list(engine(llm=Breaks(), streaming=True).query("Where?").response_gen)
+    response = await engine(llm=Breaks(), streaming=True).aquery("Where?")
+    with pytest.raises(Down):
+        [piece async for piece in response.async_response_gen()]
+    with pytest.raises(Down):
+        list(Breaks().stream_complete("Where?"))
+    response = await ContextChatEngine.from_defaults(Faq(), llm=Breaks()).astream_chat("Where?")
+    with pytest.raises(Down):
+        [piece async for piece in response.async_response_gen()]
+    assert [(run.record.outcome, run.record.answer) for run in keeper.runs] == [("error", "The lab")] * 4
+
+
+def test_what_breaks_among_thoughts_has_no_answer(keeper):
+    with pytest.raises(Down):
+        list(engine(llm=Breaks(says=FORMS[0]), streaming=True).query("Where?").response_gen)
+    assert (keeper.only.record.outcome, keeper.only.record.answer) == ("error", "")
+
+
+async def test_a_whole_reply_before_a_failure_is_no_answer(keeper):
+    class Fails(Workflow):
+        @step
+        async def ask(self, event: StartEvent) -> StopEvent:
+            await Faq(2).aretrieve(event.query)
+            await Llm().acomplete(event.query)
+            raise Down("no")
+
+    with pytest.raises(Down):
+        await Fails().run(query="Where?")
+    assert (keeper.only.record.outcome, keeper.only.record.answer) == ("error", "")

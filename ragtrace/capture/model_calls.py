@@ -529,9 +529,10 @@ def _text_in(value: object, depth: int) -> str | None:
     if _is_said_by_others(value):
         return None
     for name in _PARSED:
-        parsed = _field(value, name) or _field(_field(value, "additional_kwargs"), name)
-        if parsed is not None and (answer := answer_field(parsed)) is not None:
-            return answer
+        for holder in (value, _field(value, "additional_kwargs")):  # the second of LangChain's messages
+            parsed = _field(holder, name)
+            if parsed is not None and (answer := answer_field(parsed)) is not None:
+                return answer
     for name in _FIRST_OF:
         if choices := _listed(_field(value, name)):
             # LangChain's results hold a list of choices for each prompt.

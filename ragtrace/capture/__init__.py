@@ -20,7 +20,17 @@ from ragtrace.capture.guard import (
 from ragtrace.capture.instrumentor import Instrumentor
 from ragtrace.capture.integration_run import IntegrationRun, current_run
 from ragtrace.capture.messages import before_question, prompt_text, spoken
-from ragtrace.capture.model_calls import is_refused, provider_in, provider_named, read_usage
+from ragtrace.capture.model_calls import (
+    ANSWER_FIELDS,
+    answer_field,
+    answer_text,
+    is_json_asked,
+    is_refused,
+    provider_in,
+    provider_named,
+    read_usage,
+    without_thoughts,
+)
 from ragtrace.capture.model_requests import (
     NO_SERVER,
     REQUEST_NAMES,
@@ -87,6 +97,7 @@ else:
     )
 
 __all__ = [
+    "ANSWER_FIELDS",
     "ID_KEYS",
     "MOST_PASSAGES",
     "NO_SERVER",
@@ -117,6 +128,8 @@ __all__ = [
     "ToolCall",
     "TraceRef",
     "WaitingRun",
+    "answer_field",
+    "answer_text",
     "are_joined",
     "before_question",
     "current_run",
@@ -130,6 +143,7 @@ __all__ = [
     "id_in",
     "internal_errors",
     "is_equal",
+    "is_json_asked",
     "is_refused",
     "kind_of",
     "number_of",
@@ -149,4 +163,5 @@ __all__ = [
     "spoken",
     "tags_of",
     "text_key",
+    "without_thoughts",
 ]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ragtrace.capture.attribution import PassageFinder, count_unread, found_in, prompt_set, shown_texts
 from ragtrace.capture.chunks import told_apart
 from ragtrace.capture.guard import record_internal_error
-from ragtrace.capture.model_calls import is_refusal_reason
+from ragtrace.capture.model_calls import is_refusal_reason, without_thoughts
 from ragtrace.capture.passages import MOST_PASSAGES, ReadPassages, distinct, ranked
 from ragtrace.capture.types import FinishedRun, Generation, Retrieval, WaitingRun
 from ragtrace.model import Pool, RagRecord
@@ -108,7 +108,9 @@ def _has_refused(run: EndedRun, answer: str) -> bool:
         if isinstance(step, Generation) and step.operation != "embeddings" and step.failure is None
     ]
     if said := answer.strip():
-        calls = [call for call in calls if any(one.content.strip() == said for one in call.outputs)]
+        calls = [
+            call for call in calls if any(without_thoughts(one.content).strip() == said for one in call.outputs)
+        ]
     return bool(calls) and any(map(is_refusal_reason, calls[-1].finish_reasons))
 
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, AnyStr, Literal, NamedTuple
 
 from msgspec.structs import replace
 
+from ragtrace.capture.model_calls import without_thoughts
 from ragtrace.capture.pictures import PICTURE, picture_of
 from ragtrace.capture.types import Generation
 from ragtrace.text import composed, folded
@@ -484,7 +485,8 @@ def _calls(prompts: Sequence[str], steps: Sequence[Step]) -> Iterator[_Call]:
         if isinstance(step, Generation) and step.inputs:
             place = _place_of(step.inputs, left)
             if place is not None:
-                yield _Call(left.pop(place), "\n".join(said.shown for said in step.outputs[:1]).strip())
+                reply = "\n".join(without_thoughts(said.shown) for said in step.outputs[:1])
+                yield _Call(left.pop(place), reply.strip())
 
 
 def _place_of(inputs: Sequence[Message], prompts: Sequence[str]) -> int | None:

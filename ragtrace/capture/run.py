@@ -388,7 +388,9 @@ class Run:
 
         Args:
             text: the whole answer, as a text or as LangChain, LlamaIndex, OpenAI, Anthropic, Gemini or Bedrock
-                return it: a message, a result, a response, or its dict. A stream is not read.
+                return it: a message, a result, a response, or its dict. A stream is not read. Of messages what
+                stands behind the last user message is read, of structured output the field `answer` or its like.
+                Thoughts between tags such as ``<think>`` are left out.
             model: the model that wrote it.
             usage: its tokens, as `Usage`, or a mapping with the names of a provider: see `read_usage`.
             parts: sentences with citations: `AnswerPart`s, or mappings with text and citations (passage ids).

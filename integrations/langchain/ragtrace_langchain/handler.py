@@ -534,7 +534,8 @@ def _note_prompt(
     kwargs: Mapping[str, object],
 ) -> None:
     span.messages = turns_in(prompt, is_prompt=True)
-    span.state.record(record_prompt, span, tuple(prompt), serialized, metadata, kwargs.get("invocation_params"))
+    invocation, options = kwargs.get("invocation_params"), kwargs.get("options")
+    span.state.record(record_prompt, span, tuple(prompt), serialized, metadata, invocation, options)
 
 
 def _failure(state: RunState, error: BaseException) -> Failure | None:

@@ -11,8 +11,10 @@ from langchain_core.load import Serializable
 from langchain_core.messages import BaseMessage
 
 from ragtrace.capture import (
+    ANSWER_FIELDS,
     NO_SERVER,
     Server,
+    answer_field,
     before_question,
     is_refused,
     provider_in,
@@ -35,19 +37,6 @@ if TYPE_CHECKING:
 
 QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "search_query", "prompt", "text")
 HISTORY_KEYS = ("chat_history", "history", "messages")
-ANSWER_KEYS = (
-    "answer",
-    "output",
-    "result",
-    "response",
-    "final_answer",
-    "generation",
-    "output_text",
-    "completion",
-    "text",
-    "structured_response",
-    "parsed",
-)
 _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "HumanMessageChunk": "user"}
 _DEPTH = 4  # of containers in containers, for cyclic ones
 
@@ -231,11 +220,8 @@ def answer_in(outputs: object, depth: int = 0) -> str | None:
     if isinstance(outputs, dict):
         answer = _answer_under_keys(outputs, depth)
         return structured_text(outputs) if answer is None and depth else answer  # a root's dict is a state
-    for key in ANSWER_KEYS:  # structured output: an object with an answer among its fields
-        value = getattr(outputs, key, None)
-        if isinstance(value, str):
-            return value
-    return structured_text(outputs)
+    answer = answer_field(outputs)
+    return structured_text(outputs) if answer is None else answer
 
 
 def structured_text(value: object) -> str | None:
@@ -278,7 +264,7 @@ def _plain(value: object) -> object:
 
 
 def _answer_under_keys(outputs: dict[object, object], depth: int) -> str | None:
-    for key in ANSWER_KEYS:
+    for key in ANSWER_FIELDS:
         if key in outputs and (found := answer_in(outputs[key], depth + 1)) is not None:
             return found
     messages = outputs.get("messages")
@@ -292,6 +278,7 @@ def _last_said(parts: Iterable[object]) -> str | None:
 
 _REASON_KEYS = ("finish_reason", "stop_reason", "stopReason", "done_reason")
 _MODEL_KEYS = ("model", "model_name", "model_id", "deployment_name", "azure_deployment", "repo_id")
+_COSTS = frozenset({"input_cost", "output_cost"})
 _IN_PROCESS = ("fake", "llamacpp", "huggingface_pipeline", "huggingfacepipeline", "gpt4all", "ctransformers")
 
 
@@ -401,7 +388,8 @@ def as_said(response: object) -> ResultCopy:
 def reply_of(response: LLMResult | ResultCopy | None) -> Reply:
     """Return outputs, usage and finish reasons of a finished call; an empty `Reply` for None.
 
-    Usage comes from the messages (``usage_metadata``), else from ``llm_output``.
+    Usage comes from the messages (``usage_metadata``), else from ``llm_output``. A reply out of LangChain's cache
+    used no tokens.
 
     Example:
         >>> from langchain_core.outputs import Generation, LLMResult
@@ -423,6 +411,7 @@ def reply_of(response: LLMResult | ResultCopy | None) -> Reply:
     name = _text(getattr(messages[0], "id", None)) if messages else None
     if name is not None and name.startswith(("lc_", "run-")):  # LangChain's own where the provider gave none
         name = None
+    counts = [getattr(message, "usage_metadata", None) for message in messages]
     whole = getattr(response, "llm_output", None) or {}
     first = facts[0] if facts else {}
     reasons = (next((fact[key] for key in _REASON_KEYS if fact.get(key)), None) for fact in facts)
@@ -434,7 +423,9 @@ def reply_of(response: LLMResult | ResultCopy | None) -> Reply:
             turn_of(message) or Message(role="assistant", content=text)
             for message, text in zip(messages, texts, strict=True)
         ),
-        usage=next((u for m in messages if (u := read_usage(getattr(m, "usage_metadata", None)))), None)
+        usage=None
+        if any(map(_is_cached, counts))
+        else next(filter(None, map(read_usage, counts)), None)
         or read_usage(whole.get("token_usage") or whole.get("usage")),
         finish_reasons=tuple(reason for reason in reasons if isinstance(reason, str)),
         response_model=_text(first.get("model_name"))
@@ -442,3 +433,11 @@ def reply_of(response: LLMResult | ResultCopy | None) -> Reply:
         or _text(whole.get("model_name")),
         response_id=_text(first.get("id")) or name or _text(whole.get("id")),
     )
+
+
+def _is_cached(counts: Mapping[str, object] | None) -> bool:
+    """Tell whether a reply is out of LangChain's cache, which sets its whole cost to 0.
+
+    A model of no cost may say so too; it then names the parts of the cost as well.
+    """
+    return counts is not None and counts.get("total_cost") == 0 and _COSTS.isdisjoint(counts)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import ToolMessage
 
-from ragtrace.capture import guarded
+from ragtrace.capture import answer_text, guarded
 from ragtrace.model import added_usage
 from ragtrace_langchain.documents import documents_in, fields_of, is_documents_only, text_of
 from ragtrace_langchain.langgraph import payload_of
@@ -43,8 +43,12 @@ def record_model_call(span: ModelCall, response: ResultCopy | None, failure: Fai
     state = span.state
     if span.within is None:
         state.spoken_ns = ended_ns
-        state.last_text = text or ("" if reply.is_refused else state.last_text)
-        state.refused_text = text if reply.is_refused else None
+        said = answer_text(text, is_json=span.is_json_asked)
+        is_thinking = bool(text) and reply.called is None  # and was cut before it said anything
+        if said or reply.is_refused or is_thinking:
+            state.last_reply, state.last_text, state.is_json_asked = text, said, span.is_json_asked
+        state.refused_text = said if reply.is_refused else None
+        state.broken_text = said or None if failure is not None else None
         state.last_called = reply.called
         state.last_model = span.facts.model if span.facts else span.name
         state.usage = added_usage(state.usage, reply.usage)
@@ -189,6 +193,8 @@ def conclude(root: OpenSpan, outcome: Outcome | None, failure: Failure | None) -
 def _conclude(root: OpenSpan, outcome: Outcome | None, failure: Failure | None) -> None:
     state = root.state
     answer = state.answer
+    if answer is None and outcome == "error":
+        answer = state.broken_text  # the user has read it
     settle(root)
     if state.interrupts:
         state.run.interrupted("\n".join(state.interrupts))
@@ -334,16 +340,17 @@ def answer_of(span: OpenSpan, outputs: object, *, is_streamed: bool) -> str | No
     A stream whose pieces cannot be added up leaves the root with the last piece alone; the model has the whole.
     """
     state = span.state
-    answer = answer_in(outputs)
+    told = answer_in(outputs)
+    answer = None if told is None else answer_text(told, is_json=state.is_json_asked)
     if _is_retrieval_only(span, outputs, answer):
         state.is_retrieval_only = True
         return ""
-    if answer is None:
+    if told is None or answer is None:
         is_wordless = state.last_model is not None and not state.last_text  # it called a tool with its answer
         return (structured_text(outputs) or called_in(outputs, state.last_called)) if is_wordless else None
-    whole = state.last_text
-    is_last_piece = is_streamed and len(answer) < len(whole) and whole.endswith(answer)
-    return whole if is_last_piece else answer
+    whole = state.last_reply
+    is_last_piece = is_streamed and len(told) < len(whole) and whole.endswith(told)
+    return state.last_text if is_last_piece else answer
 
 
 def _is_retrieval_only(span: OpenSpan, outputs: object, answer: str | None) -> bool:

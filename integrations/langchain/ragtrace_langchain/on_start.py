@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import Defaults, describe, guarded, prompt_text, shown, tags_of
+from ragtrace.capture import Defaults, describe, guarded, is_json_asked, prompt_text, shown, tags_of
 from ragtrace_langchain.documents import documents_in
 from ragtrace_langchain.messages import history_in, model_facts, question_in, recalled_in
 from ragtrace_langchain.selection import record_tool_messages, record_waiting_choice
@@ -175,9 +175,11 @@ def record_prompt(
     serialized: Mapping[str, object] | None,
     metadata: Mapping[str, object] | None,
     invocation: Mapping[str, object] | None,
+    options: Mapping[str, object] | None,
 ) -> None:
     """Take the rendered prompt of a model call."""
     span.facts = model_facts(serialized, metadata, invocation, span.name)
+    span.is_json_asked = is_json_asked(invocation) or is_json_asked(options)
     for above in span.enclosing():
         above.has_model = True
     state = span.state

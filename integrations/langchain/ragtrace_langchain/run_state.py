@@ -86,7 +86,10 @@ class RunState:
     delivered: list[Delivered] = field(default_factory=list)  # results of retrievers and choices in turn
     taken_back: dict[str, Hit] = field(default_factory=dict)  # results of chains that failed later
     waiting: Choice | None = None  # counts as a choice if a prompt follows, else as citations
-    last_text: str = ""
+    last_reply: str = ""  # what the last model said, thoughts included
+    last_text: str = ""  # the answer in it
+    is_json_asked: bool = False  # of the last model
+    broken_text: str | None = None  # the answer so far of the last model's stream, where that broke
     refused_text: str | None = None  # what the last model said, where its provider declined
     last_called: Mapping[str, object] | None = None  # arguments of the last model's first tool call
     last_model: str | None = None
@@ -214,6 +217,7 @@ class ModelCall(OpenSpan):
     """An open model call, with the text that it has streamed so far."""
 
     facts: ModelFacts | None = None
+    is_json_asked: bool = False  # structured output, or JSON mode
     operation: Operation = "chat"
     messages: tuple[Message, ...] = ()
     first_chunk_ns: int = 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from langchain_core.documents import Document
 from msgspec.structs import replace
 
-from ragtrace.capture import ReadPassages, are_joined, guarded, is_equal, ranked
+from ragtrace.capture import ReadPassages, answer_text, are_joined, guarded, is_equal, ranked
 from ragtrace_langchain.documents import (
     documents_in,
     fields_of,
@@ -441,7 +441,8 @@ def _is_answered(state: RunState, value: object) -> bool:
     """Tell whether what a chain was given or gave out holds what the model said last, or a part of it."""
     if not state.last_text:
         return False
-    said, answer = state.last_text.strip(), (answer_in(fields_of(value)) or "").strip()
+    said = state.last_text.strip()
+    answer = answer_text(answer_in(fields_of(value)) or "", is_json=state.is_json_asked).strip()
     is_part = min(len(said), len(answer)) >= SHORTEST_PART_CHARS and (answer in said or said in answer)
     return said == answer or is_part
 
@@ -642,6 +643,6 @@ def _deliver(span: OpenSpan, out: dict[str, Hit], ended_ns: int) -> None:
 
 def _is_said_by_model(span: OpenSpan, documents: Sequence[Document]) -> bool:
     """Tell whether a list of results holds what the model said last: replies are no passages."""
-    said = span.state.last_text.strip()
+    said = span.state.last_reply.strip()
     results = (document for document in documents if isinstance(document, SearchResult))
     return span.has_model and bool(said) and any(document.page_content.strip() in said for document in results)

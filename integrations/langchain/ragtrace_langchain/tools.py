@@ -82,7 +82,7 @@ def _value_documents(span: OpenSpan, value: object) -> list[Document] | None:
     written = [_written_in(text, span.name) for text in texts]
     if written and all(written):
         return [document for documents in written for document in documents]
-    said = span.state.last_text if span.has_model else ""
+    said = span.state.last_reply if span.has_model else ""
     for text in texts:
         if not (said and text.strip() in said):  # an agent inside the tool said that, of what it found itself
             span.state.run.add_text(text, source=span.name)

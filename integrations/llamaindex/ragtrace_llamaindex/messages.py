@@ -13,7 +13,16 @@ from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
 from msgspec.structs import replace
 
-from ragtrace.capture import before_question, provider_in, provider_named, read_usage, shown, spoken
+from ragtrace.capture import (
+    ANSWER_FIELDS,
+    answer_field,
+    before_question,
+    provider_in,
+    provider_named,
+    read_usage,
+    shown,
+    spoken,
+)
 from ragtrace.model import Call, Message
 from ragtrace_llamaindex.attributes import argument, first_of
 from ragtrace_llamaindex.nodes import picture_in
@@ -189,6 +198,8 @@ def _arguments(given: object) -> str:
 def answer_in(result: object, depth: int = 0) -> str | None:
     """Return the answer in a call's result, None when there is none to be seen or it is yet to be read.
 
+    Of structured output it is the answer's field, see `answer_field`, and else the whole as JSON.
+
     Example:
         >>> answer_in(Response("In Oslo."))
         'In Oslo.'
@@ -202,7 +213,8 @@ def answer_in(result: object, depth: int = 0) -> str | None:
     if isinstance(result, Response | AgentChatResponse):
         return result.response if isinstance(result.response, str) else None
     if isinstance(result, PydanticResponse):
-        return shown(result)
+        answer = answer_field(result.response)
+        return shown(result) if answer is None else answer
     if isinstance(result, ChatMessage):
         return result.content or ""
     if isinstance(result, ChatResponse):
@@ -214,12 +226,12 @@ def answer_in(result: object, depth: int = 0) -> str | None:
 
 def _answer_within(result: object, depth: int) -> str | None:
     if isinstance(result, dict):
-        parts = objects = [result.get(name) for name in ("answer", "response", "result", "output")]
+        parts = objects = [result.get(name) for name in ANSWER_FIELDS]
     elif _is_framework_s(result):
         parts = [getattr(result, name, None) for name in ("response", "result")]
         objects = [getattr(result, "structured_response", None)]
     else:
-        return None
+        return answer_field(result) if _is_object(result) else None
     said = next((text for part in parts if (text := answer_in(part, depth + 1)) is not None), None)
     if said:
         return said
@@ -227,9 +239,11 @@ def _answer_within(result: object, depth: int) -> str | None:
 
 
 def _structured(value: object) -> str | None:
-    """Return an answer that is an application's own object as JSON, None for anything else."""
+    """Return the answer of an application's own object, else its fields as JSON; None for anything else."""
     if isinstance(value, type) or _is_framework_s(value):  # among these are streams
         return None
+    if (isinstance(value, dict) or _is_object(value)) and (answer := answer_field(value)) is not None:
+        return answer
     if isinstance(value, BaseModel):
         return value.model_dump_json()
     if is_dataclass(value):
@@ -237,6 +251,11 @@ def _structured(value: object) -> str | None:
     if not isinstance(value, dict) or not value:
         return None
     return json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
+
+
+def _is_object(value: object) -> bool:
+    """Tell whether a value is an object of an application's own, with declared fields."""
+    return (isinstance(value, BaseModel) or is_dataclass(value)) and not isinstance(value, type)
 
 
 def _is_framework_s(value: object) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import guarded, is_refused, record_internal_error
+from llama_index.core.base.response.schema import PydanticResponse
+
+from ragtrace.capture import answer_text, guarded, is_refused, record_internal_error, shown
 from ragtrace.capture.attribution import found_in
 from ragtrace.model import Message, added_usage
 from ragtrace_llamaindex.messages import ReplyFacts, answer_in, facts_in, facts_of, reply_in, usage_in
@@ -22,10 +24,15 @@ _EMPTY = "Empty Response"  # LlamaIndex's text for a model that said nothing
 _CONTEXT_SHARE = 0.9  # of a text that consists of passages
 
 
-def answer_of(result: object) -> str | None:
-    """Return the answer in what an outermost call returned; see `answer_in`."""
+def answer_of(result: object, *, is_inner: bool = False) -> str | None:
+    """Return the answer in what a call returned; see `answer_in`.
+
+    Args:
+        result: what it returned.
+        is_inner: another prompt may show the answer, and structured output is then shown whole.
+    """
     try:
-        return answer_in(result)
+        return shown(result) if is_inner and isinstance(result, PydanticResponse) else answer_in(result)
     except Exception as error:  # an application's own result may raise anything when it is looked at
         record_internal_error("ragtrace_llamaindex.on_end.answer", error)
         return None
@@ -51,14 +58,16 @@ def conclude(
         asked: what an interrupted workflow asks a person.
     """
     state = root.state
-    text = answer if answer is not None else state.answer or state.last_text
+    told = answer if answer is not None else state.answer or None
+    text = state.last_text if told is None else answer_text(told, is_json=state.is_json_asked)
+    is_read = told is not None or state.is_broken  # of a run that failed, by the user
     settle(root, run, text)
     if not is_question(root, run, text):
         run.discard()
         return
     if outcome is None and not state.is_model_asked and (not text or is_context(run, text)):
         run.expects_no_answer()
-    elif root.kind != "retriever" and (outcome is None or (text and (outcome != "error" or answer is not None))):
+    elif root.kind != "retriever" and (outcome is None or (text and (outcome != "error" or is_read))):
         run.answered(text, model=state.last_model, usage=state.usage, is_refused=is_refusal(state, text))
     if outcome == "interrupted":
         run.interrupted(asked)
@@ -70,7 +79,7 @@ def conclude(
 def conclude_joined(root: OpenSpan, run: IntegrationRun) -> None:
     """Write last facts onto a run of the application's own, whose own words come first."""
     state = root.state
-    text = state.answer or state.last_text
+    text = answer_text(state.answer, is_json=state.is_json_asked) if state.answer else state.last_text
     given = run.attributes.get("answer")
     settle(root, run, given or text)
     if given is not None:
@@ -180,9 +189,12 @@ def record_model_call(
     usage = usage_in(facts)
     if not span.is_inner and span.kind == "model":
         said = reply.shown if reply is not None else ""
+        answer = answer_text(said, is_json=span.is_json_asked)
         has_refused = is_refused(facts._asdict())
-        state.last_text = said or ("" if has_refused else state.last_text)
-        state.refused_text = said if has_refused else None
+        if said or has_refused:
+            state.last_reply, state.last_text, state.is_json_asked = said, answer, span.is_json_asked
+        state.refused_text = answer if has_refused else None
+        state.is_broken = failure is not None and bool(said)
         state.last_model = span.model
         state.usage = added_usage(state.usage, usage)
     response_model, response_id, reasons = facts_in(facts)

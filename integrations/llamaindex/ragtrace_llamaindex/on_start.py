@@ -6,11 +6,14 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from llama_index.core.llms.structured_llm import StructuredLLM
+
 from ragtrace.capture import (
     REQUEST_NAMES,
     SERVER_NAMES,
     before_question,
     guarded,
+    is_json_asked,
     prompt_text,
     read_request,
     read_server,
@@ -115,6 +118,7 @@ def _on_rerank_start(span: OpenSpan, bound: BoundArguments, instance: object) ->
 
 def _on_synthesis_start(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
     state = span.state
+    span.is_json_asked = first_of(instance, ("_output_cls",)) is not None
     if may_record_history(span.parent):
         template = first_of(instance, ("_text_qa_template",))
         record_history(state, before_question(turns_in(first_of(template, ("message_templates",)))), is_final=True)
@@ -138,6 +142,8 @@ def _on_model_start(span: OpenSpan, bound: BoundArguments, instance: object) -> 
     asked = asked_of(bound)
     span.request = read_request(bound.arguments.get("kwargs"), settings_of(instance, REQUEST_NAMES))
     span.operation = "text_completion" if isinstance(asked, str) else "chat"
+    parameters = (bound.arguments.get("kwargs"), getattr(instance, "__dict__", None))
+    span.is_json_asked |= isinstance(instance, StructuredLLM) or any(map(is_json_asked, parameters))
     span.messages = messages_of(asked)
     span.lazy_key = (id(instance), id(asked))
     state.record(record_prompt, span, state.run, state.root)

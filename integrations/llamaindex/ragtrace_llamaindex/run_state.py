@@ -63,7 +63,10 @@ class RunState:
     keeps_turns: bool = False  # the root is a chat engine or an agent
     last: ReadPassages | None = None  # the list delivered or chosen last, in any scope
     answer: str | None = None
-    last_text: str = ""
+    last_reply: str = ""  # what the last model said, thoughts included
+    last_text: str = ""  # the answer in it
+    is_json_asked: bool = False  # of the last model
+    is_broken: bool = False  # the last model's stream broke, and `last_text` is the answer so far
     refused_text: str | None = None  # what the last model said, where its provider declined
     last_model: str | None = None
     usage: Usage | None = None
@@ -101,6 +104,7 @@ class OpenSpan:
     is_handle: bool = False  # a workflow's run that spans the call that starts it, in early versions
     is_check: bool = False  # an evaluator's: it searched texts that the run has
     is_outer: bool = False  # a retriever inside failed, so the own result is the pool
+    is_json_asked: bool = False  # structured output or JSON mode, here or above
     name: str = ""
     query: str = ""
     source: str | None = None
@@ -121,6 +125,7 @@ class OpenSpan:
         if parent is not None:
             self.within = parent if parent.kind == "retriever" else parent.within
             self.tool = parent if isinstance(parent, ToolSpan) else parent.tool
+            self.is_json_asked = parent.is_json_asked
 
     @property
     def within_key(self) -> str | None:

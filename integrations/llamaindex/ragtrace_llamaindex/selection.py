@@ -435,7 +435,8 @@ def _choose(span: OpenSpan, given: Sequence[object], chosen: ReadPassages, ended
 def _forget_reply(span: OpenSpan) -> None:
     """Take no reply for the answer that a model gave before a search: it wrote the query."""
     state = span.state
-    state.last_text, state.is_model_asked = "", False
+    state.last_reply = state.last_text = ""
+    state.is_model_asked = False
     if span.is_top and state.is_joined:
         state.answer = None
 

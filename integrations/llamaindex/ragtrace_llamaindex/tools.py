@@ -64,7 +64,7 @@ def record_tool_call(
     if result.found:
         record_found(span, run, result.found, span.name, ended_ns)
         return
-    said = span.state.last_text if span.has_model else ""
+    said = span.state.last_reply if span.has_model else ""
     for text in result.texts or [result.text]:
         if text and not (said and text.strip() in said):  # else a model inside the tool wrote it
             run.add_text(text, source=span.name)

@@ -335,7 +335,7 @@ class Tracer:
         elif isinstance(span, ToolSpan):
             report_tool_call(span, result, None, ended_ns)
         elif span.kind == "query" and span.parent is not None:
-            state.record(record_inner_answer, span, answer_of(result), ended_ns)
+            state.record(record_inner_answer, span, answer_of(result, is_inner=True), ended_ns)
 
     def _root_exited(self, root: OpenSpan, result: object) -> None:
         state = root.state

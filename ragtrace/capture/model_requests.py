@@ -47,7 +47,7 @@ SERVER_NAMES = _ADDRESSES
 
 
 class Server(NamedTuple):
-    """Where a model is asked; None where it is not known."""
+    """Host and port of a model's server; None where they are not known."""
 
     address: str | None = None
     port: int | None = None

@@ -36,7 +36,7 @@ _SLOTS = 60
 
 
 class AnsweredBy(NamedTuple):
-    """What answered a run, as points have it: its model and its prompt, as far as they are known."""
+    """Model and prompt behind a run's answer as points have them, as far as they are known."""
 
     model: str | None = None
     prompt: str | None = None

@@ -27,7 +27,7 @@ _MARK_SHARE = 16  # of the budget, where that is less
 
 
 class Limit(NamedTuple):
-    """What a value of a span may take.
+    """Bytes and attributes that a value of a span may take.
 
     Attributes:
         texts: bytes; over them texts are cut or left out, and ids, scores and ranks stay.

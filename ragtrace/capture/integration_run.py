@@ -13,6 +13,7 @@ from ragtrace.capture.passages import ranked, renamed
 from ragtrace.capture.run import MAX_STEPS, Run, entered_run
 from ragtrace.capture.types import Agent, Failure, Generation, Rerank, Retrieval
 from ragtrace.model import LabelScale, LabelScope
+from ragtrace.model.record import SEVERAL_ANSWERS
 from ragtrace.text import MAX_NAME_CHARS, cut, shown
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ragtrace.capture.attribution import TextKind
     from ragtrace.capture.passages import PassageReader
     from ragtrace.capture.types import Step
-    from ragtrace.model import Outcome, Passage
+    from ragtrace.model import Outcome, Passage, Usage
 
 MAX_LATER = 1_024  # calls that wait for the pipeline's thread; then the application's thread makes them
 _LABELS = "grades are a mapping of passage ids to whole numbers, with a known universe and scale"
@@ -191,6 +192,15 @@ class IntegrationRun(Run):
             scale=cast("LabelScale", _one_of(options.get("scale"), get_args(LabelScale), "direct5")),
             version=None if version is None or version == "" else str(version),
         )
+
+    @guarded
+    def answered_by_branches(self, answers: Sequence[str], *, model: str | None, usage: Usage | None) -> None:
+        """Report the answers of branches that ran side by side: metrics over an answer are ``na several_answers``.
+
+        The record holds them all, one paragraph each, in the order of their texts and not of their branches.
+        """
+        self.answered("\n\n".join(sorted(answers)), model=model, usage=usage)
+        self._truncated[SEVERAL_ANSWERS] = len(answers)
 
     def ends_as(self, outcome: Outcome | None) -> None:
         """Set the outcome for a `finish` that is given none; None stands for ``answered``."""

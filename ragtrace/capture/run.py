@@ -19,7 +19,7 @@ from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.capture.run_context import tags_of
 from ragtrace.capture.types import EndedRun, Failure, Generation, Rerank, Retrieval, ToolCall, WaitingRun
 from ragtrace.model import AnswerPart, Call, Feedback, Labels, Message, Usage
-from ragtrace.model.record import ANSWER_LOST
+from ragtrace.model.record import ANSWER_LOST, SEVERAL_ANSWERS
 from ragtrace.text import (
     MAX_MESSAGE_CHARS,
     MAX_NAME_CHARS,
@@ -410,6 +410,7 @@ class Run:
             record_internal_error("ragtrace.capture.run.answered", line=_NO_TEXT.format(type(text).__name__))
             return
         self._truncated.pop(ANSWER_LOST, None)
+        self._truncated.pop(SEVERAL_ANSWERS, None)
         self._put("answer", said.text, self._limits.text_chars)
         self._attributes["is_refused"] = said.is_refused or is_refused
         if model is not None:

@@ -19,6 +19,9 @@ CONTEXTS_TRUNCATED = "contexts_truncated"
 ANSWER_LOST = "answer"
 """What `RagRecord.lossy` calls an answer that was never reported, came too late, or could not be read."""
 
+SEVERAL_ANSWERS = "several_answers"
+"""What `RagRecord.lossy` calls answers of branches that ran side by side, and the reason of scores over them."""
+
 
 class Call(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """A call of a tool that a message asks for.

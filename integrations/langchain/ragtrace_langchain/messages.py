@@ -68,7 +68,9 @@ def _question_under_keys(inputs: Mapping[object, object]) -> str:
         if value is not None and not isinstance(value, dict) and (found := question_in(value)):
             return found
     texts = [value for value in inputs.values() if isinstance(value, str)]
-    return texts[0] if len(texts) == 1 else ""
+    nested = [part for part in inputs.values() if isinstance(part, dict)]
+    is_only = len(texts) == 1 and not any(isinstance(value, str) for part in nested for value in part.values())
+    return texts[0] if is_only else ""
 
 
 def history_in(inputs: object) -> tuple[Message, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import TYPE_CHECKING, Literal, NamedTuple
+from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from langchain_core.runnables.config import var_child_runnable_config
@@ -15,9 +17,11 @@ from ragtrace.capture import RecentIds
 from ragtrace.capture.fork import after_fork_in_child
 from ragtrace.text import MAX_REDACTED_CHARS
 from ragtrace_langchain.documents import KnownDocuments, columns_of
+from ragtrace_langchain.turns import is_resumption
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import FrameType
     from uuid import UUID
 
     from langchain_core.documents import Document
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from ragtrace.model import Message, Usage
     from ragtrace_langchain.documents import Columns, Hit
     from ragtrace_langchain.messages import ModelFacts
+    from ragtrace_langchain.turns import Beginning
 
 
 Kind = Literal["chain", "tool", "retriever", "model"]
@@ -63,6 +68,13 @@ class RunState:
     is_retrieval_only: bool = False  # the output is no answer, and no model wrote one
     answer: str | None = None  # in the root's output, once the root has ended
     chain_answer: str | None = None  # the answer of the last chain in a joined run
+    branches: list[str] = field(default_factory=list)  # answers of branches that ran side by side
+    is_check: bool = False  # the root judged an answer that it was given
+    said: set[str] = field(default_factory=set)  # texts of models outside retrievers
+    spoken_in: dict[tuple[int, str], list[list[str]]] = field(default_factory=dict)  # of nodes, by graph and step
+    direct: dict[str, str] = field(default_factory=dict)  # results of tools with `return_direct`, by call id
+    first_query: str = ""  # of the first retriever outside tools
+    inner_question: str = ""  # in the input of an inner chain, for a root whose input has no text
     met: set[int] = field(default_factory=set)  # identities of the documents that events have shown
     lock: threading.RLock = field(default_factory=threading.RLock)  # a stream's finaliser may run inside it
     open: set[object] = field(default_factory=set)  # ids of open events, the root's among them
@@ -90,6 +102,7 @@ class RunState:
     last_text: str = ""  # the answer in it
     is_json_asked: bool = False  # of the last model
     broken_text: str | None = None  # the answer so far of the last model's stream, where that broke
+    has_failed: bool = False  # the last model call did
     refused_text: str | None = None  # what the last model said, where its provider declined
     last_called: Mapping[str, object] | None = None  # arguments of the last model's first tool call
     last_model: str | None = None
@@ -145,6 +158,9 @@ class RunState:
         self.delivered = []
         self.known = KnownDocuments()
         self.met = set()
+        self.said = set()
+        self.spoken_in = {}
+        self.direct = {}
 
 
 @dataclass(slots=True, eq=False)
@@ -170,6 +186,9 @@ class OpenSpan:
     chosen: dict[str, Hit] | None = None  # documents that the last reranker inside kept
     is_narrowed: bool = False
     has_model: bool = False
+    step: str = ""  # of a graph's node
+    graph: FrameType | None = None  # the frame that runs a graph, while it is open
+    beginning: Beginning | None = None  # of the graph that a root, or a chain right inside a block, runs
 
     def __post_init__(self) -> None:
         self.source = self.source or self.name
@@ -179,6 +198,27 @@ class OpenSpan:
         self.within, self.within_key = parent.within, parent.within_key
         if parent.kind == "retriever":
             self.within, self.within_key = parent, parent.key
+
+    @property
+    def top(self) -> OpenSpan:
+        """The root, or the call right inside the block that this event belongs to."""
+        span = self
+        while span.parent is not None and span.parent is not span.state.block:
+            span = span.parent
+        return span
+
+    @property
+    def is_resumed(self) -> bool:
+        """True for a root whose graph goes on with a saved state."""
+        return self.beginning is not None and is_resumption(self.inputs)
+
+    @property
+    def is_in_tool(self) -> bool:
+        """True inside a tool call."""
+        span = self.parent
+        while span is not None and span.kind != "tool":
+            span = span.parent
+        return span is not None
 
     @property
     def is_in_block(self) -> bool:
@@ -210,6 +250,7 @@ class OpenToolCall(OpenSpan):
     call_id: str | None = None
     call_key: str | None = None
     description: str | None = None
+    is_direct: bool = False  # its result is the agent's answer
 
 
 @dataclass(slots=True, eq=False)
@@ -220,6 +261,8 @@ class ModelCall(OpenSpan):
     is_json_asked: bool = False  # structured output, or JSON mode
     operation: Operation = "chat"
     messages: tuple[Message, ...] = ()
+    listeners: int = 1  # how often this recorder is told of it: a handler may be given twice, or with its copy
+    pieces_told: int = 0
     first_chunk_ns: int = 0
     chunks: int = 0
     streamed: list[str] = field(default_factory=list)
@@ -307,6 +350,7 @@ class RunMap:
             state.open.discard(run_id)
             span = self.spans.pop(run_id, None)
             if span is not None:
+                span.graph = None
                 yield span
 
     def drop(self, state: RunState) -> None:
@@ -381,8 +425,20 @@ def current_call() -> tuple[UUID | None, Mapping[str, object]]:
     return getattr(config.get("callbacks"), "parent_run_id", None), config.get("configurable") or {}
 
 
+def caller() -> FrameType | None:
+    """Return the frame that tells the callbacks of an event; None where a thread or a task of its own does."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - 0.1 µs; inspect.stack reads source files
+    while frame is not None and frame.f_globals.get("__name__") != _MANAGER:
+        frame = frame.f_back
+    while frame is not None and frame.f_globals.get("__name__") == _MANAGER:
+        frame = frame.f_back
+    return frame
+
+
+_MANAGER = "langchain_core.callbacks.manager"
 _of_facade = RunMap()
 _by_recorder: WeakKeyDictionary[Recorder, RunMap] = WeakKeyDictionary()
+_names: WeakKeyDictionary[Recorder, str] = WeakKeyDictionary()
 
 
 def open_events(run_id: object) -> list[OpenSpan]:
@@ -405,3 +461,18 @@ def runs_of(recorder: Recorder | None) -> RunMap:
     if recorder is None:
         return _of_facade
     return _by_recorder.setdefault(recorder, RunMap())
+
+
+def name_of(recorder: Recorder | None) -> str:
+    """Return a name under which this process finds a recorder again, "" for that of ``ragtrace.configure``.
+
+    Example:
+        >>> name_of(None)
+        ''
+    """
+    return "" if recorder is None else _names.setdefault(recorder, uuid4().hex)
+
+
+def recorder_named(name: str) -> Recorder | None:
+    """Return the recorder of this name; None, for that of ``ragtrace.configure``, where this process has none."""
+    return next((recorder for recorder, known in list(_names.items()) if known == name), None)

@@ -369,7 +369,7 @@ def answer_of(span: OpenSpan, outputs: object, *, is_streamed: bool) -> Given:
     direct = _given_directly(new, state.direct)
     if direct:
         return Given(direct)
-    branches = _branches(state, new)
+    branches = [answer_text(one, is_json=state.is_json_asked) for one in _branches(state, new)]
     if len(branches) > 1:
         return Given("\n\n".join(branches), branches)
     told = answer_in(new)

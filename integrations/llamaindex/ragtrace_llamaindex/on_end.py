@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import guarded, is_refused, record_internal_error
+from ragtrace.capture import Generation, ToolCall, guarded, is_refused, record_internal_error
 from ragtrace.capture.attribution import found_in
 from ragtrace.model import Message, added_usage
-from ragtrace_llamaindex.messages import ReplyFacts, answer_in, facts_in, facts_of, reply_in, usage_in
+from ragtrace_llamaindex.messages import ReplyFacts, answer_in, facts_in, facts_of, is_call, reply_in, usage_in
 from ragtrace_llamaindex.run_state import ModelSpan, ToolSpan
 from ragtrace_llamaindex.selection import settle
 from ragtrace_llamaindex.tools import report_tool_call
@@ -52,11 +52,14 @@ def conclude(
     """
     state = root.state
     text = answer if answer is not None else state.answer or state.last_text
+    if outcome == "interrupted" or is_told(state, run, text):
+        text = ""
     settle(root, run, text)
     if not is_question(root, run, text):
         run.discard()
         return
-    if outcome is None and not state.is_model_asked and (not text or is_context(run, text)):
+    is_given = state.is_agent and answer is not None  # also by a tool that answers itself
+    if outcome is None and not state.is_model_asked and not is_given and (not text or is_context(run, text)):
         run.expects_no_answer()
     elif root.kind != "retriever" and (outcome is None or (text and (outcome != "error" or answer is not None))):
         run.answered(text, model=state.last_model, usage=state.usage, is_refused=is_refusal(state, text))
@@ -80,6 +83,23 @@ def conclude_joined(root: OpenSpan, run: IntegrationRun) -> None:
         run.answered(text, model=state.last_model, usage=state.usage, is_refused=is_refusal(state, text))
     elif not state.is_model_asked:
         run.expects_no_answer(is_of_application=True)
+
+
+def is_told(state: RunState, run: IntegrationRun, text: str) -> bool:
+    """Tell whether a text is what an earlier turn answered, and nothing in this run said it."""
+    said = text.strip()
+    turns = run.attributes.get("history", ())
+    if said not in state.told and all(turn.role != "assistant" or turn.content.strip() != said for turn in turns):
+        return False
+    return not _has_said(run, said)
+
+
+def _has_said(run: IntegrationRun, said: str) -> bool:
+    for step in run.steps:
+        texts = [one.content for one in step.outputs] if isinstance(step, Generation) else ()
+        if any(said in one for one in texts) or (isinstance(step, ToolCall) and said in step.result):
+            return True
+    return False
 
 
 def is_refusal(state: RunState, answer: str) -> bool:
@@ -180,6 +200,8 @@ def record_model_call(
         said = reply.content if reply is not None else ""
         has_refused = is_refused(facts._asdict())
         state.last_text = said or ("" if has_refused else state.last_text)
+        if facts.calls_tools or (state.is_agent and is_call(said)):  # it goes on, and is no answer
+            state.last_text = ""
         state.refused_text = said if has_refused else None
         state.last_model = span.model
         state.usage = added_usage(state.usage, usage)
@@ -206,7 +228,8 @@ def record_model_call(
 def is_question(root: OpenSpan, run: IntegrationRun, answer: str) -> bool:
     """Tell whether a run that ends asked something: passages were searched, or a question was answered."""
     state = root.state
-    if run.attributes.get("query") and (answer or state.is_model_asked or root.kind == "query"):
+    is_asked = bool(run.attributes.get("query")) or state.is_resumed
+    if is_asked and (answer or state.is_model_asked or root.kind == "query"):
         return True
     return bool(state.is_searched or state.seen or state.explicit is not None or run.selection is not None)
 

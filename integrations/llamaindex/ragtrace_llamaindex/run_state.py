@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ragtrace.model import Message, Passage, Usage
     from ragtrace_llamaindex.nodes import NodeColumns
     from ragtrace_llamaindex.span_kinds import Kind
+    from ragtrace_llamaindex.workflow_state import Saved
 
 
 MAX_IDS = 16_384  # of spans that have ended, of one tree
@@ -36,6 +37,8 @@ class RunState:
     root: OpenSpan | None = None
     arguments: Mapping[str, object] | None = None  # of a root without a run
     interrupt: object = None  # the last input that a workflow asked a person for
+    journals: list[object] = field(default_factory=list)  # what the runtime keeps of the workflows in the run
+    saved: Saved | None = None  # what the workflow's context held when the run began
     error: BaseException | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)  # a stream's finaliser may run inside it
     ids: list[str] = field(default_factory=list)  # of ended spans too, since tasks may outlive them
@@ -54,8 +57,13 @@ class RunState:
     is_waiting: bool = False  # the root has returned and its answer is being read
     is_partial: bool = False
     is_searched: bool = False
-    has_query: bool = False
+    is_resumed: bool = False  # the root is a workflow that goes on from a saved context
+    is_agent: bool = False
+    is_retried: bool = False  # an engine shows its model the answer that was given up
+    has_query: bool = False  # else `question` is what a search was asked, and stands in
     question: str = ""
+    texts: tuple[str, ...] = ()  # of the input that names its question in its own way
+    told: frozenset[str] = frozenset()  # answers of earlier turns that the context holds
     examples: tuple[Message, ...] = ()  # turns that a chat engine puts before its memory
     is_told: bool = False  # the history is known
     keeps_turns: bool = False  # the root is a chat engine or an agent

@@ -173,6 +173,7 @@ def record_inner_answer(span: OpenSpan, answer: str | None, ended_ns: int) -> No
 def record_marked(span: OpenSpan, run: IntegrationRun, nodes: NodeColumns | list[object]) -> None:
     """Take a selection that the application itself names; several add up."""
     state = span.state
+    _note_search(span)  # the text of a tool around it is these passages
     if not isinstance(nodes, NodeColumns):
         chosen = run.reader.read(nodes)
     elif all(map(eq, map(state.raw.get, nodes.ids), nodes.texts)):
@@ -213,8 +214,14 @@ def _last_attempt(state: RunState, run: IntegrationRun, answer: str) -> ReadPass
     last, delivered = state.last, _delivered(run)
     if last is None or len(last) >= len(delivered) or not run.prompts:
         return None
-    prompt = answered_prompt(run.prompts, run.steps, answer)
-    return last if set(_names(found_in(prompt, delivered))) == set(_names(last)) else None
+    wanted = set(_names(last))
+    if set(_names(found_in(answered_prompt(run.prompts, run.steps, answer), delivered))) != wanted:
+        return None
+    if state.is_retried:
+        return last
+    # What an engine answered with is found where its answer stands in the prompt.
+    shown = prompt_set(run.prompts, run.steps, answer, PassageFinder(delivered))
+    return last if set(_names(shown)) == wanted else None
 
 
 def _delivered(run: IntegrationRun) -> Sequence[Passage]:

@@ -123,7 +123,7 @@ def _waiting_events(broker: object) -> Iterator[object]:
 
 def _stored(journal: Any) -> Mapping[str, object]:
     find = getattr(journal, "get_state_store", None)
-    store = None if find is None else find()
+    store: Any = None if find is None else find()
     if not any(kind.__name__ == "InMemoryStateStore" for kind in type(store).__mro__):
         return {}
     reading = store.get_state()

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from ragtrace.capture.integration_run import MAX_LATER
     from ragtrace.capture.off_loop import is_on_loop, served_by
     from ragtrace.capture.suppression import own_work
+    from ragtrace.capture.verdicts import is_judgement, is_verdict
 else:
     __getattr__ = lazy_names(
         __name__,
@@ -74,6 +75,7 @@ else:
             "integration_run": "MAX_LATER",
             "off_loop": "is_on_loop served_by",
             "suppression": "own_work",
+            "verdicts": "is_judgement is_verdict",
         },
     )
 

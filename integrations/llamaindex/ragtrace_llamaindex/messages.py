@@ -461,7 +461,7 @@ def is_call(text: str) -> bool:
     r"""Tell whether an agent's reply calls a tool in its text, as ReAct and CodeAct agents do.
 
     Example:
-        >>> is_call("Thought: I need a tool.\\nAction: search\\nAction Input: {}"), is_call("In Oslo.")
+        >>> is_call("Thought: I need a tool.\nAction: search\nAction Input: {}"), is_call("In Oslo.")
         (True, False)
     """
     return _CALL.search(text) is not None

@@ -5,7 +5,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import Generation, ToolCall, guarded, is_refused, record_internal_error
+from ragtrace.capture import (
+    Generation,
+    ToolCall,
+    guarded,
+    is_judgement,
+    is_refused,
+    prompt_text,
+    record_internal_error,
+)
 from ragtrace.capture.attribution import found_in
 from ragtrace.model import Message, added_usage
 from ragtrace_llamaindex.messages import ReplyFacts, answer_in, facts_in, facts_of, is_call, reply_in, usage_in
@@ -228,6 +236,8 @@ def record_model_call(
 def is_question(root: OpenSpan, run: IntegrationRun, answer: str) -> bool:
     """Tell whether a run that ends asked something: passages were searched, or a question was answered."""
     state = root.state
+    if isinstance(root, ModelSpan) and is_judgement(prompt_text(root.messages), answer):
+        return False  # a grader, or a check of an answer
     is_asked = bool(run.attributes.get("query")) or state.is_resumed
     if is_asked and (answer or state.is_model_asked or root.kind == "query"):
         return True

@@ -236,12 +236,17 @@ def record_model_call(
 def is_question(root: OpenSpan, run: IntegrationRun, answer: str) -> bool:
     """Tell whether a run that ends asked something: passages were searched, or a question was answered."""
     state = root.state
-    if isinstance(root, ModelSpan) and is_judgement(prompt_text(root.messages), answer):
-        return False  # a grader, or a check of an answer
+    if is_check(root, answer):
+        return False
     is_asked = bool(run.attributes.get("query")) or state.is_resumed
     if is_asked and (answer or state.is_model_asked or root.kind == "query"):
         return True
     return bool(state.is_searched or state.seen or state.explicit is not None or run.selection is not None)
+
+
+def is_check(span: OpenSpan, reply: str) -> bool:
+    """Tell whether a model that was called plainly is a grader, or checked an answer."""
+    return isinstance(span, ModelSpan) and is_judgement(prompt_text(span.messages), reply)
 
 
 def is_context(run: IntegrationRun, text: str) -> bool:

@@ -19,6 +19,7 @@ from ragtrace_llamaindex.on_end import (
     answer_of,
     conclude,
     conclude_joined,
+    is_check,
     report_failed,
     report_model_call,
     report_open,
@@ -185,7 +186,9 @@ class Tracer:
         if span.parent is None:
             self._root_exited(span, result)
         elif state.is_joined and span.is_top and span.kind not in _ANSWERLESS:
-            state.answer = answer_of(result) or state.answer
+            answer = answer_of(result)
+            if answer and not (state.answer and is_check(span, answer)):
+                state.answer = answer
 
     def dropped(self, id_: str, error: BaseException | None) -> None:
         """Take the failure of a span."""

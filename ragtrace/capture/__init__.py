@@ -62,6 +62,7 @@ from ragtrace.text import shown
 if TYPE_CHECKING:
     from ragtrace.capture.attribution import PassageFinder, found_in, place_of
     from ragtrace.capture.citations import cited_parts, parts_of_run
+    from ragtrace.capture.evidence import Origin, Origins, OwnWords, Rows, by_first_shown, rows_in
     from ragtrace.capture.integration_run import MAX_LATER
     from ragtrace.capture.off_loop import is_on_loop, served_by
     from ragtrace.capture.suppression import own_work
@@ -72,6 +73,7 @@ else:
         {
             "attribution": "PassageFinder found_in place_of",
             "citations": "cited_parts parts_of_run",
+            "evidence": "Origin Origins OwnWords Rows by_first_shown rows_in",
             "integration_run": "MAX_LATER",
             "off_loop": "is_on_loop served_by",
             "suppression": "own_work",

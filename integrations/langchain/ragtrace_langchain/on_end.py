@@ -25,6 +25,7 @@ from ragtrace_langchain.messages import (
 from ragtrace_langchain.on_start import record_question, record_streamed_inputs
 from ragtrace_langchain.run_state import ModelCall
 from ragtrace_langchain.selection import record_chain_output, settle
+from ragtrace_langchain.tools import note_said
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -41,6 +42,7 @@ def record_model_call(span: ModelCall, response: ResultCopy | None, failure: Fai
     reply = reply_of(response)
     text = reply.text or "".join(span.streamed)
     state = span.state
+    note_said(state, response, text)
     if span.within is None:
         state.spoken_ns = ended_ns
         state.last_text = text or ("" if reply.is_refused else state.last_text)

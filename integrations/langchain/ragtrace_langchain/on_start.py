@@ -8,7 +8,7 @@ from ragtrace.capture import Defaults, describe, guarded, prompt_text, shown, ta
 from ragtrace_langchain.documents import documents_in
 from ragtrace_langchain.messages import history_in, model_facts, question_in, recalled_in
 from ragtrace_langchain.selection import record_tool_messages, record_waiting_choice
-from ragtrace_langchain.tools import record_context_texts, record_contexts
+from ragtrace_langchain.tools import note_begin, record_context_texts, record_contexts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +23,7 @@ def record_inputs(span: OpenSpan, inputs: object) -> None:
 
     `inputs` is the input as it came where the span's copy of it is another kind of object.
     """
+    note_begin(span, inputs)
     if span.given and span.state.given is None and not span.state.pool:
         span.state.given = span.given
     if span.parent is None and isinstance(inputs, dict):

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from langchain_core.runnables.config import var_child_runnable_config
 
-from ragtrace.capture import RecentIds
+from ragtrace.capture import OwnWords, RecentIds
 from ragtrace.capture.fork import after_fork_in_child
 from ragtrace.text import MAX_REDACTED_CHARS
 from ragtrace_langchain.documents import KnownDocuments, columns_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from langchain_core.documents import Document
 
-    from ragtrace.capture import IntegrationRun, Recorder
+    from ragtrace.capture import IntegrationRun, Recorder, Rows
     from ragtrace.capture.types import Operation
     from ragtrace.model import Message, Usage
     from ragtrace_langchain.documents import Columns, Hit
@@ -38,6 +38,7 @@ class Delivered(NamedTuple):
     hits: dict[str, Hit]
     prompts: int
     is_choice: bool
+    is_inner: bool = False  # a retriever inside another one
 
 
 class Choice(NamedTuple):
@@ -86,6 +87,13 @@ class RunState:
     delivered: list[Delivered] = field(default_factory=list)  # results of retrievers and choices in turn
     taken_back: dict[str, Hit] = field(default_factory=dict)  # results of chains that failed later
     waiting: Choice | None = None  # counts as a choice if a prompt follows, else as citations
+    own: OwnWords = field(default_factory=OwnWords)  # what the run's models said
+    replies: list[str] = field(default_factory=list)
+    tool_texts: list[str] = field(default_factory=list)
+    rows: dict[str, Rows] = field(default_factory=dict)  # of databases, by the first form of their text
+    found_by_call: dict[str, list[str]] = field(default_factory=dict)  # keys of documents by the id of a tool call
+    shown: list[str] = field(default_factory=list)  # keys of documents in the order of a state or of messages
+    is_fused: bool = False  # `pool` has the order of ranks that a step computed
     last_text: str = ""
     refused_text: str | None = None  # what the last model said, where its provider declined
     last_called: Mapping[str, object] | None = None  # arguments of the last model's first tool call
@@ -140,6 +148,10 @@ class RunState:
         self.told = {}
         self.taken_back = {}
         self.delivered = []
+        self.own = OwnWords()
+        self.replies = []
+        self.tool_texts = []
+        self.rows = {}
         self.known = KnownDocuments()
         self.met = set()
 
@@ -167,6 +179,9 @@ class OpenSpan:
     chosen: dict[str, Hit] | None = None  # documents that the last reranker inside kept
     is_narrowed: bool = False
     has_model: bool = False
+    is_marked: bool = False  # the application marked documents inside
+    results_before: int = 0  # results of searches and choices when it began
+    replies_before: int = 0
 
     def __post_init__(self) -> None:
         self.source = self.source or self.name

@@ -283,6 +283,19 @@ def _tool_calls(message: ChatMessage) -> list[str]:
     return [_call(call) for call in calls] if isinstance(calls, list | tuple) else []
 
 
+def _called_with(message: ChatMessage) -> Iterator[object]:
+    """Yield the arguments of each call of a tool in a message, as a mapping or as JSON."""
+    blocks = [b for b in getattr(message, "blocks", ()) if getattr(b, "block_type", None) == "tool_call"]
+    calls = blocks or message.additional_kwargs.get("tool_calls")
+    for call in calls if isinstance(calls, list | tuple) else ():
+        if getattr(call, "tool_name", None) is not None:
+            yield getattr(call, "tool_kwargs", None)
+            continue
+        function = call.get("function", call) if isinstance(call, dict) else getattr(call, "function", None)
+        fields = function if isinstance(function, dict) else getattr(function, "__dict__", {})
+        yield fields.get("arguments", fields.get("args"))
+
+
 def _call(call: object) -> str:
     name = getattr(call, "tool_name", None)
     if name is not None:
@@ -439,7 +452,7 @@ class ReplyFacts(NamedTuple):
 
     raw: object
     additional_kwargs: object
-    calls_tools: bool = False
+    calls: tuple[object, ...] = ()  # what it gave to the tools that it called
 
 
 def facts_of(response: object) -> ReplyFacts:
@@ -447,13 +460,13 @@ def facts_of(response: object) -> ReplyFacts:
 
     Example:
         >>> facts_of(CompletionResponse(text="In Oslo.", raw={"id": "r-7"}))
-        ReplyFacts(raw={'id': 'r-7'}, additional_kwargs={}, calls_tools=False)
+        ReplyFacts(raw={'id': 'r-7'}, additional_kwargs={}, calls=())
     """
     raw, more = getattr(response, "raw", None), getattr(response, "additional_kwargs", None)
     return ReplyFacts(
         raw.copy() if isinstance(raw, dict) else raw,
         more.copy() if isinstance(more, dict) else more,
-        isinstance(response, ChatResponse) and bool(_tool_calls(response.message)),
+        tuple(_called_with(response.message)) if isinstance(response, ChatResponse) else (),
     )
 
 

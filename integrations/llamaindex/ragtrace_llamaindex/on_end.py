@@ -19,9 +19,11 @@ from ragtrace.model import Message, added_usage
 from ragtrace_llamaindex.messages import ReplyFacts, answer_in, facts_in, facts_of, is_call, reply_in, usage_in
 from ragtrace_llamaindex.run_state import ModelSpan, ToolSpan
 from ragtrace_llamaindex.selection import settle
-from ragtrace_llamaindex.tools import report_tool_call
+from ragtrace_llamaindex.tools import report_tool_call, settle_rows, value_in_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ragtrace.capture import Failure, IntegrationRun
     from ragtrace.model import Outcome
     from ragtrace_llamaindex.run_state import OpenSpan, RunState
@@ -62,6 +64,7 @@ def conclude(
     text = answer if answer is not None else state.answer or state.last_text
     if outcome == "interrupted" or is_told(state, run, text):
         text = ""
+    settle_rows(state, run)
     settle(root, run, text)
     if not is_question(root, run, text):
         run.discard()
@@ -83,6 +86,7 @@ def conclude_joined(root: OpenSpan, run: IntegrationRun) -> None:
     state = root.state
     text = state.answer or state.last_text
     given = run.attributes.get("answer")
+    settle_rows(state, run)
     settle(root, run, given or text)
     if given is not None:
         run.attributes.setdefault("usage", state.usage)
@@ -204,11 +208,13 @@ def record_model_call(
     """Write a model call that has ended, and keep what it said."""
     state = span.state
     usage = usage_in(facts)
+    if span.kind == "model":
+        note_said(span, reply.content if reply is not None else "", facts.calls)
     if not span.is_inner and span.kind == "model":
         said = reply.content if reply is not None else ""
         has_refused = is_refused(facts._asdict())
         state.last_text = said or ("" if has_refused else state.last_text)
-        if facts.calls_tools or (state.is_agent and is_call(said)):  # it goes on, and is no answer
+        if facts.calls or (state.is_agent and is_call(said)):  # it goes on, and is no answer
             state.last_text = ""
         state.refused_text = said if has_refused else None
         state.last_model = span.model
@@ -231,6 +237,19 @@ def record_model_call(
         parent_key=span.within_key,
         error=failure,
     )
+
+
+def note_said(span: ModelSpan, reply: str, calls: Sequence[object]) -> None:
+    """Note what a model said and gave to its tools: neither is evidence when it comes back."""
+    own = span.state.own
+    if reply.strip():
+        own.add(reply)
+    for arguments in calls:
+        own.add(value_in_json(arguments) if isinstance(arguments, str) else arguments)
+    tool = span.tool if reply.strip() else None
+    while tool is not None:
+        tool.replies.append(reply)
+        tool = tool.tool
 
 
 def is_question(root: OpenSpan, run: IntegrationRun, answer: str) -> bool:

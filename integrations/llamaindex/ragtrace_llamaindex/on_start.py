@@ -199,8 +199,6 @@ def _on_model_start(span: OpenSpan, bound: BoundArguments, instance: object) -> 
 @guarded
 def record_prompt(span: ModelSpan, run: IntegrationRun, root: OpenSpan | None) -> None:
     """Take the rendered prompt of a model call; the models of a retriever that was called alone write no answer."""
-    if span.tool is not None:
-        span.tool.has_model = True
     if span.is_inner:
         return
     span.state.is_model_asked = True

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import ragtrace
-from ragtrace.capture import Defaults, current_run, describe
+from ragtrace.capture import Defaults, OwnWords, current_run, describe
 from ragtrace_llamaindex.request import said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ragtrace.capture import IntegrationRun
+    from ragtrace.capture import IntegrationRun, Rows
     from ragtrace.capture.passages import ReadPassages
     from ragtrace.capture.types import Operation
     from ragtrace.model import Message, Passage, Usage
@@ -47,6 +47,7 @@ class RunState:
     raw: dict[object, object] = field(default_factory=dict)  # text of each node by id, as first seen
     seen: dict[str, Passage] = field(default_factory=dict)
     pieces: dict[str, tuple[Passage, str]] = field(default_factory=dict)  # passage and text by citation number
+    parts: dict[str, list[str]] = field(default_factory=dict)  # texts of passages that a step gave out in several
     stands_for: dict[str, dict[str, Passage]] = field(default_factory=dict)  # passages behind an engine's answer
     explicit: ReadPassages | None = None  # the selection that the application marked
     is_narrowed: bool = False
@@ -69,6 +70,8 @@ class RunState:
     keeps_turns: bool = False  # the root is a chat engine or an agent
     last: ReadPassages | None = None  # the list delivered or chosen last, in any scope
     answer: str | None = None
+    own: OwnWords = field(default_factory=OwnWords)  # what the run's models said
+    rows: dict[str, Rows] = field(default_factory=dict)  # of databases, by the first form of their text
     last_text: str = ""
     refused_text: str | None = None  # what the last model said, where its provider declined
     last_model: str | None = None
@@ -165,7 +168,7 @@ class ToolSpan(OpenSpan):
     arguments: str = ""
     description: str | None = None
     has_found: bool = False  # a search ran inside, so the output text stands for known passages
-    has_model: bool = False
+    replies: list[str] = field(default_factory=list)  # of models inside
 
 
 @dataclass(slots=True, eq=False)

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from ragtrace.capture import are_joined, guarded, is_equal
 from ragtrace.capture.attribution import PassageFinder, answered_prompt, found_in, prompt_set
 from ragtrace.capture.passages import ReadPassages, ranked
-from ragtrace_llamaindex.citation_pieces import note_pieces, record_used_pieces
+from ragtrace_llamaindex.citation_pieces import are_numbered, note_pieces, record_used_pieces
 from ragtrace_llamaindex.nodes import NodeColumns
+from ragtrace_llamaindex.run_state import ToolSpan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +37,8 @@ def record_retrieved(
 ) -> None:
     """Take what a retriever returned: a leaf's pool, or what a composite made of its inner ones."""
     state = span.state
+    if span.sources:
+        _know_again(state, column, span.found)
     if span.within is None and _are_copies(state, column):
         scope = span.scope()
         scope.is_check = scope.parent is not None
@@ -62,7 +65,7 @@ def record_postprocessed(
 ) -> None:
     """Take what a postprocessor returned: fewer nodes, another order or other scores are a choice."""
     state = span.state
-    out.known_again(given)
+    out.known_again(given, state.own.holds)
     if state.stands_for and any(name in state.stands_for for name in given.ids):
         _choose_answers(span, run, given, out, ended_ns)
         return
@@ -72,6 +75,7 @@ def record_postprocessed(
     if is_rewritten:
         chosen = out.passages(run.reader)
         _note_text(state, out, chosen)
+        state.parts.update(out.parts)
         run.selected(chosen, selection_source="framework")
     elif out.ids == given.ids and is_equal(out.scores, given.scores):
         return
@@ -97,10 +101,18 @@ def record_synthesized(span: OpenSpan, run: IntegrationRun, out: NodeColumns) ->
     An asynchronous postprocessor of an application's own, or a few lines of an engine's, leave no span.
     """
     scope = span.scope()
+    if not are_numbered(out):
+        _know_again(span.state, out, scope.found)
     _report_unknown(span, run, out)
     _record_unseen_choice(span, scope, run, out)
     note_pieces(span.state, run, out, scope.found)
     scope.synthesized = len(scope.lists)
+
+
+def _know_again(state: RunState, column: NodeColumns, found: Mapping[str, Passage]) -> None:
+    if found and not found.keys() >= set(column.ids):
+        column.known_again(NodeColumns.of(found.values()), state.own.holds)
+        state.parts.update(column.parts)
 
 
 def _record_unseen_choice(span: OpenSpan, scope: OpenSpan, run: IntegrationRun, out: NodeColumns) -> None:
@@ -204,6 +216,7 @@ def settle(root: OpenSpan, run: IntegrationRun, answer: str) -> None:
         elif last is not None and run.used_passages is None:
             run.used(ranked(prompt_set(run.prompts, run.steps, answer, PassageFinder(last))))
         record_used_pieces(state, run)
+        _record_used_parts(state, run, answer)
 
 
 def _last_attempt(state: RunState, run: IntegrationRun, answer: str) -> ReadPassages | None:
@@ -222,6 +235,24 @@ def _last_attempt(state: RunState, run: IntegrationRun, answer: str) -> ReadPass
     # What an engine answered with is found where its answer stands in the prompt.
     shown = prompt_set(run.prompts, run.steps, answer, PassageFinder(delivered))
     return last if set(_names(shown)) == wanted else None
+
+
+def _record_used_parts(state: RunState, run: IntegrationRun, answer: str) -> None:
+    """Report the passages that a prompt shows in several parts, which other text stands between."""
+    delivered = _delivered(run)
+    if run.used_passages is not None or not any(passage.id in state.parts for passage in delivered):
+        return
+    pieces: list[Passage] = []
+    whole: list[Passage] = []
+    for passage in delivered:
+        for text in state.parts.get(passage.id, [passage.text]):
+            pieces.append(replace(passage, text=text))
+            whole.append(passage)
+    finder = PassageFinder(pieces)
+    shown = {id(piece) for piece in prompt_set(run.prompts, run.steps, answer, finder)}
+    places = {one.id: one for piece, one in zip(pieces, whole, strict=True) if id(piece) in shown}
+    if places:
+        run.used(ranked(tuple(places.values())))
 
 
 def _delivered(run: IntegrationRun) -> Sequence[Passage]:
@@ -403,7 +434,7 @@ def _forget_reply(span: OpenSpan) -> None:
 
 
 def _note_search(span: OpenSpan) -> None:
-    tool = span.tool
+    tool = span if isinstance(span, ToolSpan) else span.tool
     while tool is not None:
         tool.has_found = True
         tool = tool.tool

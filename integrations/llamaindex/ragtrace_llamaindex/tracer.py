@@ -50,7 +50,7 @@ from ragtrace_llamaindex.span_kinds import (
     kind_of,
 )
 from ragtrace_llamaindex.streams import OpenStreams, reading
-from ragtrace_llamaindex.tools import report_tool_call
+from ragtrace_llamaindex.tools import note_rows, report_tool_call
 from ragtrace_llamaindex.workflow_state import awaited_in, is_waiting, journal_of, saved_in
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ MAX_JOURNALS = 64  # of workflows inside one run
 _STREAMED = {StreamingResponse, AsyncStreamingResponse}
 _SPAN_CLASSES: dict[Kind, type[OpenSpan]] = {"model": ModelSpan, "embedding": ModelSpan, "tool": ToolSpan}
 _ANSWERLESS = {"retriever", "rerank", "embedding", "tool"}
+_LISTS = {list, tuple}
 _CHOOSING = {"retriever", "rerank"}
 _GENERATORS = {GeneratorType, AsyncGeneratorType}
 
@@ -176,6 +177,10 @@ class Tracer:
             state.interrupt = result
         elif isinstance(result, Event):  # the workflow goes on
             state.interrupt = None
+            if span.id != id_ and not state.is_agent:
+                note_rows(state, fields_of(result))
+        elif span.id != id_ and type(result) in _LISTS:  # of an application's own function
+            note_rows(state, {id_[:-ID_TAIL].rpartition(".")[2]: result})
         if span.id != id_:
             if len(state.ids) > MAX_IDS:
                 self.spans.pop(id_, None)
@@ -338,7 +343,8 @@ class Tracer:
             state.record(record_retrieved, span, state.run, found, ended_ns, is_fusion(owner), chars=found.chars)
         elif span.kind == "rerank":
             if span.given is not None:
-                state.record(record_postprocessed, span, state.run, span.given, NodeColumns(result), ended_ns)
+                out = NodeColumns(result, are_new=True)
+                state.record(record_postprocessed, span, state.run, span.given, out, ended_ns)
         elif isinstance(span, ModelSpan):
             if type(result) in _GENERATORS:
                 self._streams.watch_call(span, result)
@@ -355,6 +361,8 @@ class Tracer:
             if state.run is None:
                 self._forget(state)
                 return
+        if state.journals and not state.is_searched and not state.is_agent:
+            note_rows(state, saved_in(state.journals[0], None).state)
         answer = None if root.kind == "retriever" else answer_of(result)
         error, state.error = state.error, None
         if error is not None and result is None and type(error).__name__ != "WorkflowDone":

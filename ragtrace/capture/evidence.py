@@ -384,6 +384,9 @@ class _Result:
             if len(rest) == len(digits):  # numbers only: of a calculator, or of lines
                 return is_telling or is_writer
             return not digits or has_own or is_writer
+        is_told = bool(self.inner) and len(words) - len(rest) > 1 and len(others) <= _MOST_FRAME_WORDS // 2
+        if is_told and not digits and not _VERDICTS.intersection(others):
+            return True
         if is_writer and len(rest) <= 2 and digits:  # the id of a note
             return True
         is_frame = len(others) <= min(_MOST_FRAME_WORDS, coverage.telling // 2)

@@ -8,7 +8,7 @@ from ragtrace.capture import Defaults, describe, guarded, prompt_text, shown, ta
 from ragtrace_langchain.documents import documents_in
 from ragtrace_langchain.messages import history_in, model_facts, question_in, recalled_in
 from ragtrace_langchain.selection import record_tool_messages, record_waiting_choice
-from ragtrace_langchain.tools import note_begin, record_context_texts, record_contexts
+from ragtrace_langchain.tools import from_outside, note_begin, record_context_texts, record_contexts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ def record_inputs(span: OpenSpan, inputs: object) -> None:
     """
     note_begin(span, inputs)
     if span.given and span.state.given is None and not span.state.pool:
-        span.state.given = span.given
+        span.state.given = from_outside(span.state, span.given)
     if span.parent is None and isinstance(inputs, dict):
         record_contexts(span, None, inputs)
     if span.within is None and not span.state.has_query:

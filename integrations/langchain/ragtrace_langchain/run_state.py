@@ -90,6 +90,8 @@ class RunState:
     own: OwnWords = field(default_factory=OwnWords)  # what the run's models said
     replies: list[str] = field(default_factory=list)
     tool_texts: list[str] = field(default_factory=list)
+    called_after: dict[str, int] = field(default_factory=dict)  # replies before a tool call, by its id
+    joins: dict[str, list[Document]] = field(default_factory=dict)  # passages by the text that joins them
     rows: dict[str, Rows] = field(default_factory=dict)  # of databases, by the first form of their text
     found_by_call: dict[str, list[str]] = field(default_factory=dict)  # keys of documents by the id of a tool call
     shown: list[str] = field(default_factory=list)  # keys of documents in the order of a state or of messages
@@ -152,6 +154,7 @@ class RunState:
         self.replies = []
         self.tool_texts = []
         self.rows = {}
+        self.joins = {}
         self.known = KnownDocuments()
         self.met = set()
 

@@ -320,7 +320,7 @@ def _with_origins(
     step left the id and the metadata out. `base` is what the step was given.
     """
     state = span.state
-    read = list(state.known.as_read(state.run.reader.first(documents)))
+    read = list(state.known.as_read(_parted(state, documents)))
     new = [place for place, document in enumerate(read) if not state.known.is_known(document)]
     if not new:
         return read, {}
@@ -329,24 +329,42 @@ def _with_origins(
     keys = list(hits)
     finder = Origins([Origin(passage.text, facts) for passage, facts in hits.values()])
     inner = state.replies[span.replies_before :] if span.has_model else []
-    found: dict[int, list[str]] = {}
     own: set[int] = set()
+    found: dict[int, list[str]] = {}
     for place in new:
         text = text_of(read[place])
         is_written = state.own.holds(text) or any(text.strip() in said for said in inner)
-        facts = read[place].metadata if isinstance(read[place].metadata, dict) else {}
+        noted = getattr(read[place], "metadata", None)
+        facts = noted if isinstance(noted, dict) else {}
         places = finder.of(text, facts, is_written=is_written, is_given=bool(near)) if hits else []
-        if places:
+        if len(places) > 1 and finder.is_join(text, places):
+            state.joins[text] = [_document_of(hits[keys[at]]) for at in places]
+        elif places:
             found[place] = [keys[at] for at in places]
-            if len(places) > 1 and finder.is_join(text, places):
-                found[place].insert(0, "")  # the passages themselves stand there
+            state.known.take_as(text, hits[keys[places[0]]][0].id, keys[places[0]])
         elif is_written and not has_own:
             own.add(place)
-    kept = [place for place in range(len(read)) if place not in own]
-    for place, names in found.items():
-        first = next(filter(None, names))
-        state.known.take_as(text_of(read[place]), hits[first][0].id, first)
-    return [read[place] for place in kept], {kept.index(place): names for place, names in found.items()}
+    kept: list[Document] = []
+    origins: dict[int, list[str]] = {}
+    for place, document in enumerate(read):
+        if place in found:
+            origins[len(kept)] = found[place]
+        if place not in own:
+            kept += state.joins.get(text_of(document), [document]) if state.joins else [document]
+    return kept, origins
+
+
+def _parted(state: RunState, documents: Iterable[Document]) -> Sequence[Document]:
+    """Return documents, and in place of a text that joins passages these passages."""
+    some = state.run.reader.first(documents)
+    if not state.joins:
+        return some
+    return [part for document in some for part in state.joins.get(text_of(document), [document])]
+
+
+def _document_of(hit: Hit) -> Document:
+    passage, facts = hit
+    return Document(page_content=passage.text, metadata=dict(facts))
 
 
 def _met(
@@ -371,9 +389,6 @@ def _under_origins(state: RunState, hits: Hits, origins: dict[int, list[str]]) -
     out: dict[str, Hit] = {}
     for place, (key, passage, facts) in enumerate(zip(hits.keys, hits.passages, hits.facts, strict=True)):
         names = origins.get(place, [key])
-        if names[0] == "":  # a joined text
-            out.update((name, state.seen[name]) for name in names[1:] if name not in out)
-            continue
         for name in names:
             own = passage if name == key else replace(passage, id=state.seen[name][0].id)
             before = out.get(name)
@@ -406,7 +421,7 @@ def _met_again(state: RunState, documents: Sequence[Document]) -> tuple[ReadPass
 
 def _seen(state: RunState, documents: Sequence[Document]) -> dict[str, Hit]:
     """Return documents as they were when first met in this run."""
-    documents = state.run.reader.first(documents)
+    documents = _parted(state, documents)
     keys = state.known.keys(documents)
     if not state.seen.keys() >= set(keys):
         _met(state, documents, None)
@@ -525,7 +540,7 @@ def _follow_order(span: OpenSpan) -> None:
     state = span.state
     if len(state.delivered) < 2 or state.is_fused:
         return
-    keys = dict.fromkeys(state.known.keys(span.given or ()))
+    keys = dict.fromkeys(state.known.keys(_parted(state, span.given or ())))
     if state.is_narrowed:
         is_joined = state.root is not None and keys.keys() == state.root.found.keys() and _is_joined(keys, state)
         if is_joined and not any(one.hits.keys() >= keys.keys() for one in state.delivered):

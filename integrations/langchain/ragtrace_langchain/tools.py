@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 
 from ragtrace.model import Passage
 from ragtrace_langchain.content_blocks import documents_in_blocks
-from ragtrace_langchain.documents import documents_in, fields_of
+from ragtrace_langchain.documents import documents_in, fields_of, text_of
 from ragtrace_langchain.langgraph import is_command
 from ragtrace_langchain.messages import content_text
 from ragtrace_langchain.run_state import OpenSpan, OpenToolCall
@@ -38,6 +38,7 @@ def note_said(state: RunState, response: ResultCopy | None, text: str) -> None:
     for choice in response.generations[0] if response is not None and response.generations else ():
         for call in getattr(choice.message, "tool_calls", None) or ():
             state.own.add(call["args"])
+            state.called_after[call["id"]] = len(state.replies)
 
 
 def note_begin(span: OpenSpan, inputs: object) -> None:
@@ -87,6 +88,7 @@ def tools_in_prompt(span: OpenSpan, prompt: Sequence[Any]) -> Iterator[tuple[Ope
         name = message.name or (call["name"] if call else "")
         tool = OpenSpan(span.state, span.parent, "tool", name or "tool", span.started_ns)
         arguments = call["args"] if call else None
+        tool.replies_before = span.state.called_after.get(message.tool_call_id, len(span.state.replies))
         documents = documents_in(message.artifact, tool.name)
         if documents:
             documents = _from_outside(tool, documents, arguments)
@@ -94,6 +96,11 @@ def tools_in_prompt(span: OpenSpan, prompt: Sequence[Any]) -> Iterator[tuple[Ope
             documents = _value_documents(tool, _content_of(message), arguments)
         if documents:
             yield tool, documents
+
+
+def from_outside(state: RunState, documents: list[Document] | None) -> list[Document] | None:
+    """Return the documents that a step was given, less those that a model of the run wrote; None without any."""
+    return [one for one in documents or () if not state.own.holds(text_of(one))] or None
 
 
 def _is_no_question(message: object) -> bool:
@@ -128,7 +135,7 @@ def _messages_in(outputs: object) -> Iterator[ToolMessage]:
 def _from_outside(span: OpenSpan, documents: list[Document], arguments: object) -> list[Document] | None:
     """Return the documents less those whose text the model gave itself; None where it gave all of them."""
     own = span.state.own
-    found = [document for document in documents if not own.holds(document.page_content, arguments)]
+    found = [document for document in documents if not own.holds(text_of(document), arguments)]
     return found if found or not documents else None
 
 
@@ -142,7 +149,8 @@ def _value_documents(span: OpenSpan, value: object, arguments: object) -> list[D
     if written and all(written):
         return _from_outside(span, [document for documents in written for document in documents], arguments)
     state = span.state
-    inner = state.replies[span.replies_before :] if span.has_model else []
+    is_of_node = not isinstance(span, OpenToolCall)
+    inner = state.replies[span.replies_before :] if span.has_model or is_of_node else []
     for text in texts:
         if any(text.strip() in said for said in inner):  # an agent inside the tool said that, of what it found
             continue

@@ -16,6 +16,7 @@ from ragtrace.model import verdict_of
 from ragtrace.settings import DEFAULT_METRICS
 from tests.diagnosis.bed import cases
 from tests.diagnosis.frameworks import EXTRACTORS, LANGCHAIN, captured_through
+from tests.diagnosis.llamaindex import LLAMAINDEX
 from tests.diagnosis.world import WorldJudge
 
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from tests.diagnosis.frameworks import Framework
 
 DRAWN = random.Random(30).sample(cases(), 30)
-FRAMEWORKS: dict[str, Framework] = {f"langchain {name}": one for name, one in LANGCHAIN.items()}
+FRAMEWORKS: dict[str, Framework] = {
+    **{f"langchain {name}": one for name, one in LANGCHAIN.items()},
+    **{f"llamaindex {name}": one for name, one in LLAMAINDEX.items()},
+}
 
 
 class Found(NamedTuple):

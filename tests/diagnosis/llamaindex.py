@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.agent.workflow import FunctionAgent
@@ -24,7 +26,7 @@ from tests.diagnosis.frameworks import first_sentence
 from tests.diagnosis.world import sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 
     from ragtrace.capture import Recorder
     from tests.diagnosis.bed import Case
@@ -77,10 +79,10 @@ class _Says(CustomLLM):
         return LLMMetadata()
 
     @llm_completion_callback()
-    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
+    def complete(self, prompt: str, **_: Any) -> CompletionResponse:
         return CompletionResponse(text=self.says)
 
-    def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> Any:
+    def stream_complete(self, prompt: str, **_: Any) -> Any:
         raise NotImplementedError
 
 
@@ -186,6 +188,12 @@ def _captured(recorder: Recorder, labels: Mapping[str, int] | None) -> Iterator[
         yield
 
 
+def _ran(asked: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run to its end in a loop of its own, also where a loop runs already."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(copy_context().run, lambda: asyncio.run(asked())).result()
+
+
 class _Engine(CustomQueryEngine):
     stages: Any
 
@@ -226,7 +234,7 @@ def workflow(case: Case, recorder: Recorder, extractor: str, labels: Mapping[str
         await Flow().run(query=case.query)
 
     with _captured(recorder, labels):
-        asyncio.run(asked())
+        _ran(asked)
 
 
 def agent(case: Case, recorder: Recorder, extractor: str, labels: Mapping[str, int] | None) -> None:
@@ -243,7 +251,7 @@ def agent(case: Case, recorder: Recorder, extractor: str, labels: Mapping[str, i
         await made.run(user_msg=case.query)
 
     with _captured(recorder, labels):
-        asyncio.run(asked())
+        _ran(asked)
 
 
 LLAMAINDEX: dict[str, Framework] = {"engine": engine, "workflow": workflow, "agent": agent}

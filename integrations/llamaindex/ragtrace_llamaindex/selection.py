@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from math import isfinite
 from operator import attrgetter, eq, is_, ne
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from ragtrace_llamaindex.run_state import OpenSpan, RunState
 
 _PASSAGE_TEXT = attrgetter("text")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_SHORTEST_PART_CHARS = 16
 
 
 @guarded
@@ -238,21 +241,44 @@ def _last_attempt(state: RunState, run: IntegrationRun, answer: str) -> ReadPass
 
 
 def _record_used_parts(state: RunState, run: IntegrationRun, answer: str) -> None:
-    """Report the passages that a prompt shows in several parts, which other text stands between."""
-    delivered = _delivered(run)
-    if run.used_passages is not None or not any(passage.id in state.parts for passage in delivered):
+    """Report the passages that a prompt shows in parts: sentence by sentence, or as what a step cut out of them.
+
+    A part that several passages have tells of none.
+    """
+    delivered = tuple({passage.id: passage for passage in _delivered(run)}.values())
+    if run.used_passages is not None or not run.prompts or not delivered:
         return
-    pieces: list[Passage] = []
-    whole: list[Passage] = []
-    for passage in delivered:
-        for text in state.parts.get(passage.id, [passage.text]):
-            pieces.append(replace(passage, text=text))
-            whole.append(passage)
-    finder = PassageFinder(pieces)
-    shown = {id(piece) for piece in prompt_set(run.prompts, run.steps, answer, finder)}
-    places = {one.id: one for piece, one in zip(pieces, whole, strict=True) if id(piece) in shown}
-    if places:
-        run.used(ranked(tuple(places.values())))
+    whole = {one.id for one in prompt_set(run.prompts, run.steps, answer, PassageFinder(delivered))}
+    missing = [passage for passage in delivered if passage.id not in whole]
+    parts = {one.id: state.parts.get(one.id) or _sentences(one.text) for one in missing}
+    pieces = [
+        replace(one, text=part)
+        for one in delivered
+        for part in parts.get(one.id, [one.text])
+        if one.id in whole or _is_telling(part, one, delivered)
+    ]
+    if len({one.id for one in pieces}) == len(whole):
+        return
+    found: dict[str, list[str]] = {}
+    for piece in prompt_set(run.prompts, run.steps, answer, PassageFinder(pieces)):
+        found.setdefault(piece.id, []).append(piece.text)
+    if found.keys() > whole:
+        known = {one.id: one for one in delivered}
+        shown = (
+            known[name] if name in whole else replace(known[name], text="\n\n".join(texts))
+            for name, texts in found.items()
+        )
+        run.used(ranked(tuple(shown)))
+
+
+def _sentences(text: str) -> list[str]:
+    return [part for part in _SENTENCE_END.split(text) if part.strip()]
+
+
+def _is_telling(part: str, passage: Passage, passages: Sequence[Passage]) -> bool:
+    return len(part) >= _SHORTEST_PART_CHARS and not any(
+        part in other.text for other in passages if other.id != passage.id
+    )
 
 
 def _delivered(run: IntegrationRun) -> Sequence[Passage]:

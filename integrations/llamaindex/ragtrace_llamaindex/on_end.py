@@ -6,8 +6,6 @@ import time
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import (
-    Generation,
-    ToolCall,
     guarded,
     is_judgement,
     is_refused,
@@ -103,15 +101,7 @@ def is_told(state: RunState, run: IntegrationRun, text: str) -> bool:
     turns = run.attributes.get("history", ())
     if said not in state.told and all(turn.role != "assistant" or turn.content.strip() != said for turn in turns):
         return False
-    return not _has_said(run, said)
-
-
-def _has_said(run: IntegrationRun, said: str) -> bool:
-    for step in run.steps:
-        texts = [one.content for one in step.outputs] if isinstance(step, Generation) else ()
-        if any(said in one for one in texts) or (isinstance(step, ToolCall) and said in step.result):
-            return True
-    return False
+    return not any(said in one for one in state.said)
 
 
 def is_refusal(state: RunState, answer: str) -> bool:
@@ -244,6 +234,7 @@ def note_said(span: ModelSpan, reply: str, calls: Sequence[object]) -> None:
     own = span.state.own
     if reply.strip():
         own.add(reply)
+        span.state.said.append(reply)
     for arguments in calls:
         own.add(value_in_json(arguments) if isinstance(arguments, str) else arguments)
     tool = span.tool if reply.strip() else None

@@ -85,7 +85,7 @@ def record_input(state: RunState, arguments: Mapping[str, object]) -> None:
         state.told = frozenset(answers_told(saved.state))
     if not state.is_resumed or saved is None:
         record_question(state, arguments)
-        state.texts = tuple(texts_in(arguments))
+        state.texts = tuple(texts_in(arguments.get("start_event", arguments)))
         return
     record_question(state, saved.started)
     if not state.has_query:

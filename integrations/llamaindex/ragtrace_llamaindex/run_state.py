@@ -70,6 +70,7 @@ class RunState:
     keeps_turns: bool = False  # the root is a chat engine or an agent
     last: ReadPassages | None = None  # the list delivered or chosen last, in any scope
     answer: str | None = None
+    said: list[str] = field(default_factory=list)  # by models and tools of this run
     own: OwnWords = field(default_factory=OwnWords)  # what the run's models said
     rows: dict[str, Rows] = field(default_factory=dict)  # of databases, by the first form of their text
     last_text: str = ""

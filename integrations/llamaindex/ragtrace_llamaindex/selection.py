@@ -248,6 +248,8 @@ def _record_used_parts(state: RunState, run: IntegrationRun, answer: str) -> Non
     delivered = tuple({passage.id: passage for passage in _delivered(run)}.values())
     if run.used_passages is not None or not run.prompts or not delivered:
         return
+    if all(any(one.text in prompt for prompt in run.prompts) for one in delivered):
+        return
     whole = {one.id for one in prompt_set(run.prompts, run.steps, answer, PassageFinder(delivered))}
     missing = [passage for passage in delivered if passage.id not in whole]
     parts = {one.id: state.parts.get(one.id) or _sentences(one.text) for one in missing}

@@ -52,6 +52,7 @@ def record_tool_call(
     span: ToolSpan, run: IntegrationRun, result: ToolResult, failure: Failure | None, ended_ns: int
 ) -> None:
     """Write a tool call; its output counts as passages where nothing was searched in it."""
+    span.state.said.append(result.text)
     run.tool_called(
         span.name,
         arguments=span.arguments,

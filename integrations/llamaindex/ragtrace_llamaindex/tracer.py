@@ -200,7 +200,9 @@ class Tracer:
         span = self.spans.get(id_)
         if span is None:
             return
-        if is_waiting(error):  # it is run again when its event comes
+        if is_waiting(error) and (
+            span.parent is not None or span.id != id_
+        ):  # it is run again when its event comes
             span.state.interrupt = span.state.interrupt or error
             if span.id == id_:
                 _closed(span)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from llama_index.core.schema import BaseNode, NodeWithScore
 from msgspec.structs import replace
 
-from ragtrace.capture import are_joined, guarded, is_equal
+from ragtrace.capture import are_joined, by_first_shown, guarded, is_equal
 from ragtrace.capture.attribution import PassageFinder, answered_prompt, found_in, prompt_set
 from ragtrace.capture.passages import ReadPassages, ranked
 from ragtrace_llamaindex.citation_pieces import are_numbered, note_pieces, record_used_pieces
@@ -220,6 +220,8 @@ def settle(root: OpenSpan, run: IntegrationRun, answer: str) -> None:
             run.used(ranked(prompt_set(run.prompts, run.steps, answer, PassageFinder(last))))
         record_used_pieces(state, run)
         _record_used_parts(state, run, answer)
+        if run.selection is None and not state.is_joined:
+            _order_as_shown(run, answer)
 
 
 def _last_attempt(state: RunState, run: IntegrationRun, answer: str) -> ReadPassages | None:
@@ -238,6 +240,19 @@ def _last_attempt(state: RunState, run: IntegrationRun, answer: str) -> ReadPass
     # What an engine answered with is found where its answer stands in the prompt.
     shown = prompt_set(run.prompts, run.steps, answer, PassageFinder(delivered))
     return last if set(_names(shown)) == wanted else None
+
+
+def _order_as_shown(run: IntegrationRun, answer: str) -> None:
+    """Put the results of several searches into the order in which the prompt has them: tools end in any order."""
+    searches = run.retrievals()
+    if len(searches) < 2 or any(one.parent_key for one in searches):
+        return
+    pool = {passage.id: passage for passage in run.candidates()}
+    lists = [_names(one.passages) for one in searches]
+    shown = _names(prompt_set(run.prompts, run.steps, answer, PassageFinder(tuple(pool.values()))))
+    order = by_first_shown(lists, shown)
+    if order != list(pool) and len(order) == len(pool) and are_joined(shown, lists):
+        run.set_candidates(ranked([pool[name] for name in order]))
 
 
 def _record_used_parts(state: RunState, run: IntegrationRun, answer: str) -> None:

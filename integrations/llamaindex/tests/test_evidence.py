@@ -1,5 +1,6 @@
 """What came from outside the model: not its own words in a tool's result, and passages in any form of theirs."""
 
+import asyncio
 import json
 import threading
 from contextvars import copy_context
@@ -203,6 +204,45 @@ def test_chunks_of_one_document_are_passages_of_their_own(keeper):
     found = [NodeWithScore(node=one, score=0.5) for one in chunks]
     engine(Given(found), [First(n=1)]).query(ASKED)
     assert (ids(keeper.only, "retrieved"), ids(keeper.only, "reranked")) == (["c0", "c1", "c2"], ["c0"])
+
+
+class Parallel(Workflow):
+    """Searches in two places at once; the first takes longer."""
+
+    @step
+    async def only(self, ev: StartEvent) -> StopEvent:
+        async def slow():
+            await asyncio.sleep(0.05)
+            return await Faq(size=2).aretrieve(ev.query)
+
+        parts = await asyncio.gather(slow(), Faq(size=1, prefix="m").aretrieve(ev.query))
+        text = "\n".join(one.text for part in parts for one in part)
+        return StopEvent(result=(await Llm().acomplete(text)).text)
+
+
+async def test_parallel_searches_stand_in_the_prompt_s_order(keeper):
+    await Parallel().run(query=ASKED)
+    await until(lambda: keeper.runs)
+    assert (ids(keeper.only, "retrieved"), keeper.only.prompt_ids) == (["d0", "d1", "m0"], ("d0", "d1", "m0"))
+
+
+class Hops(Workflow):
+    """Searches four times, and finds some passages again."""
+
+    @step
+    async def only(self, ev: StartEvent) -> StopEvent:
+        found = {}
+        for size, prefix in ((2, "a"), (1, "b"), (3, "a"), (2, "b")):
+            for one in await Faq(size=size, prefix=prefix).aretrieve(ev.query):
+                found.setdefault(one.node_id, one)
+        return StopEvent(result=(await Llm().acomplete("\n".join(one.text for one in found.values()))).text)
+
+
+async def test_hops_stand_in_the_order_of_their_first_results(keeper):
+    await Hops().run(query=ASKED)
+    await until(lambda: keeper.runs)
+    assert ids(keeper.only, "retrieved") == ["a0", "a1", "b0", "a2", "b1"]
+    assert keeper.only.prompt_ids == ("a0", "a1", "b0", "a2", "b1")
 
 
 ROWS = [{"b.name": "Göteborg", "r.number": 12}, {"b.name": "Örgryte", "r.number": 3}]

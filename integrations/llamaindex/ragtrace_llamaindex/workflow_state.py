@@ -1,4 +1,4 @@
-"""What a workflow's run holds beside its spans: whom it waits for, and what a saved context says."""
+"""State of a workflow's run beside its spans: the person it waits for, and its saved context."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _resolves(event: Any, wait: Any) -> bool:
 
 
 class Saved(NamedTuple):
-    """What a context holds of a conversation when a run begins with it.
+    """Contents of a context when a run begins with it.
 
     Attributes:
         started: fields of the event with which the conversation began, where a step still has it.

@@ -81,18 +81,22 @@ from ragtrace.text import shown
 if TYPE_CHECKING:
     from ragtrace.capture.attribution import PassageFinder, found_in, place_of
     from ragtrace.capture.citations import cited_parts, parts_of_run
+    from ragtrace.capture.evidence import Origin, Origins, OwnWords, Rows, by_first_shown, rows_in
     from ragtrace.capture.integration_run import MAX_LATER
     from ragtrace.capture.off_loop import is_on_loop, served_by
     from ragtrace.capture.suppression import own_work
+    from ragtrace.capture.verdicts import is_judgement, is_verdict
 else:
     __getattr__ = lazy_names(
         __name__,
         {
             "attribution": "PassageFinder found_in place_of",
             "citations": "cited_parts parts_of_run",
+            "evidence": "Origin Origins OwnWords Rows by_first_shown rows_in",
             "integration_run": "MAX_LATER",
             "off_loop": "is_on_loop served_by",
             "suppression": "own_work",
+            "verdicts": "is_judgement is_verdict",
         },
     )
 
@@ -115,12 +119,16 @@ __all__ = [
     "Instrumentor",
     "IntegrationRun",
     "Limits",
+    "Origin",
+    "Origins",
+    "OwnWords",
     "PassageReader",
     "ReadPassages",
     "RecentIds",
     "Recorder",
     "Rerank",
     "Retrieval",
+    "Rows",
     "Run",
     "RunProcessor",
     "Server",
@@ -132,6 +140,7 @@ __all__ = [
     "answer_text",
     "are_joined",
     "before_question",
+    "by_first_shown",
     "current_run",
     "describe",
     "entered_run",
@@ -144,7 +153,9 @@ __all__ = [
     "internal_errors",
     "is_equal",
     "is_json_asked",
+    "is_judgement",
     "is_refused",
+    "is_verdict",
     "kind_of",
     "number_of",
     "outcome_of",
@@ -158,6 +169,7 @@ __all__ = [
     "read_usage",
     "record_internal_error",
     "record_wrong_call",
+    "rows_in",
     "score_in",
     "shown",
     "spoken",

@@ -577,7 +577,7 @@ class Run:
         return EndedRun(
             trace_id=self.trace_id,
             span_id=self.span_id,
-            outcome=outcome or ("error" if self._failure else self._default_outcome or "answered"),
+            outcome=self._ended_as(outcome),
             started_ns=self._started_ns,
             ended_ns=ended_ns,
             attributes=self._attributes.copy(),
@@ -597,6 +597,12 @@ class Run:
             limits=self._limits,
             answering=self._answering,
         )
+
+    def _ended_as(self, outcome: Outcome | None) -> Outcome:
+        """Return how the run ended; one that waits for a person is interrupted, whoever ends it."""
+        if outcome == "partial" and self._default_outcome == "interrupted":
+            return "interrupted"
+        return outcome or ("error" if self._failure else self._default_outcome or "answered")
 
     def _make_calls(self) -> None:
         with self._lock:

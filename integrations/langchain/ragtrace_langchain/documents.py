@@ -297,8 +297,14 @@ def _listed(parts: Sequence[Any], name: object = "", depth: int = 0) -> list[Doc
     if _is_pair(first):
         return _scored([pair for pair in parts if _is_pair(pair)])
     if len(first) == 2 and number_of(first[1]) is not None:
-        return _scored_results(parts, name)
+        return [] if _are_rows(parts) else _scored_results(parts, name)
     return [document for part in parts if isinstance(part, _LISTS) for document in _listed(part, name, depth + 1)]
+
+
+def _are_rows(parts: Sequence[Any]) -> bool:
+    """Tell whether pairs of a text and a number are rows of a database: whole numbers are no scores."""
+    pairs = [pair for pair in parts if isinstance(pair, _LISTS) and len(pair) == 2]
+    return all(isinstance(one, str) and type(number) is int for one, number in pairs)
 
 
 def _scored_results(parts: Sequence[object], name: object) -> list[Document]:
@@ -444,6 +450,15 @@ class KnownDocuments:
         for text, name in zip(texts, names, strict=True):
             self._by_text.setdefault(text, name)
         return names
+
+    def is_known(self, document: object) -> bool:
+        """Tell whether a document has an id of its own, or a text that was met before."""
+        self._read_up()
+        return bool(shown(getattr(document, "id", None))) or text_of(document) in self._by_text
+
+    def take_as(self, text: str, name: str, key: str) -> None:
+        """Know a text as another form of a passage, under its id and key."""
+        self._by_text.setdefault(text, (name, key))
 
     def _name(self, document: object, text: str) -> tuple[str | None, str]:
         given = getattr(document, "id", None)

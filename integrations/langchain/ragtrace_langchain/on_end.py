@@ -24,6 +24,7 @@ from ragtrace_langchain.messages import (
 from ragtrace_langchain.on_start import record_asked, record_question, record_streamed_inputs
 from ragtrace_langchain.run_state import ModelCall
 from ragtrace_langchain.selection import record_chain_output, settle
+from ragtrace_langchain.tools import note_said
 from ragtrace_langchain.turns import branch_answers, of_this_turn
 from ragtrace_langchain.verdicts import is_check, is_steering, is_verdict
 
@@ -44,6 +45,7 @@ def record_model_call(span: ModelCall, response: ResultCopy | None, failure: Fai
     reply = reply_of(response)
     text = reply.text or "".join(span.streamed)
     state = span.state
+    note_said(state, response, text)
     if span.within is None:
         state.spoken_ns = ended_ns
         said = answer_text(text, is_json=span.is_json_asked)

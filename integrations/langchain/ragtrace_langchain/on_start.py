@@ -8,7 +8,7 @@ from ragtrace.capture import Defaults, describe, guarded, is_json_asked, prompt_
 from ragtrace_langchain.documents import documents_in, fields_of
 from ragtrace_langchain.messages import history_in, model_facts, question_in, recalled_in
 from ragtrace_langchain.selection import record_tool_messages, record_waiting_choice
-from ragtrace_langchain.tools import record_context_texts, record_contexts
+from ragtrace_langchain.tools import from_outside, note_begin, record_context_texts, record_contexts
 from ragtrace_langchain.turns import Beginning, has_texts, question_among, question_in_state
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ def record_inputs(span: OpenSpan, inputs: object) -> None:
 
     `inputs` is the input as it came where the span's copy of it is another kind of object.
     """
+    note_begin(span, inputs)
     if span.given and span.state.given is None and not span.state.pool:
-        span.state.given = span.given
+        span.state.given = from_outside(span.state, span.given)
     if span.parent is None and isinstance(inputs, dict):
         record_contexts(span, None, inputs)
     if span.within is not None:

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from langchain_core.runnables.config import var_child_runnable_config
 
-from ragtrace.capture import RecentIds
+from ragtrace.capture import OwnWords, RecentIds
 from ragtrace.capture.fork import after_fork_in_child
 from ragtrace.text import MAX_REDACTED_CHARS
 from ragtrace_langchain.documents import KnownDocuments, columns_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from langchain_core.documents import Document
 
-    from ragtrace.capture import IntegrationRun, Recorder
+    from ragtrace.capture import IntegrationRun, Recorder, Rows
     from ragtrace.capture.types import Operation
     from ragtrace.model import Message, Usage
     from ragtrace_langchain.documents import Columns, Hit
@@ -43,6 +43,7 @@ class Delivered(NamedTuple):
     hits: dict[str, Hit]
     prompts: int
     is_choice: bool
+    is_inner: bool = False  # a retriever inside another one
 
 
 class Choice(NamedTuple):
@@ -103,6 +104,15 @@ class RunState:
     is_json_asked: bool = False  # of the last model
     broken_text: str | None = None  # the answer so far of the last model's stream, where that broke
     has_failed: bool = False  # the last model call did
+    own: OwnWords = field(default_factory=OwnWords)  # what the run's models said
+    replies: list[str] = field(default_factory=list)
+    tool_texts: list[str] = field(default_factory=list)
+    called_after: dict[str, int] = field(default_factory=dict)  # replies before a tool call, by its id
+    joins: dict[str, list[Document]] = field(default_factory=dict)  # passages by the text that joins them
+    rows: dict[str, Rows] = field(default_factory=dict)  # of databases, by the first form of their text
+    found_by_call: dict[str, list[str]] = field(default_factory=dict)  # keys of documents by the id of a tool call
+    shown: list[str] = field(default_factory=list)  # keys of documents in the order of a state or of messages
+    is_fused: bool = False  # `pool` has the order of ranks that a step computed
     refused_text: str | None = None  # what the last model said, where its provider declined
     last_called: Mapping[str, object] | None = None  # arguments of the last model's first tool call
     last_model: str | None = None
@@ -156,6 +166,11 @@ class RunState:
         self.told = {}
         self.taken_back = {}
         self.delivered = []
+        self.own = OwnWords()
+        self.replies = []
+        self.tool_texts = []
+        self.rows = {}
+        self.joins = {}
         self.known = KnownDocuments()
         self.met = set()
         self.said = set()
@@ -189,6 +204,9 @@ class OpenSpan:
     step: str = ""  # of a graph's node
     graph: FrameType | None = None  # the frame that runs a graph, while it is open
     beginning: Beginning | None = None  # of the graph that a root, or a chain right inside a block, runs
+    is_marked: bool = False  # the application marked documents inside
+    results_before: int = 0  # results of searches and choices when it began
+    replies_before: int = 0
 
     def __post_init__(self) -> None:
         self.source = self.source or self.name

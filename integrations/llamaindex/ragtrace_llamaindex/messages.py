@@ -11,6 +11,7 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, Completi
 from llama_index.core.base.response.schema import PydanticResponse, Response
 from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
+from llama_index.core.workflow import StartEvent
 from msgspec.structs import replace
 
 from ragtrace.capture import (
@@ -28,7 +29,7 @@ from ragtrace_llamaindex.attributes import argument, first_of
 from ragtrace_llamaindex.nodes import picture_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from inspect import BoundArguments
 
     from ragtrace.model import Usage
@@ -39,6 +40,13 @@ _QUERY_ARGUMENTS = ("str_or_query_bundle", *QUESTION_KEYS, "messages")
 _HISTORY_ARGUMENTS = ("chat_history", "history", "messages")
 _TURN = re.compile(r"^(" + "|".join(role.value for role in MessageRole) + "): ", re.MULTILINE)
 _DEPTH = 4
+_MOST_PARTS = 64  # of an input, to look for texts in
+_ANSWER_NAMES = frozenset({"answer", "final_answer", "response", "reply", "result", "output"})
+_CALL = re.compile(r"^Action: *\S[^\n]*\n+Action Input:|<execute>", re.MULTILINE)
+_OBSERVATIONS = ("Observation:", "The code execution results are:", "Result of executing the code given:")
+_ASKED = re.compile(
+    r"^[ \t]*(?:user )?(?:question|query|q|user|human)[ \t]*:[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE
+)
 
 
 def query_text(query: object) -> str:
@@ -97,6 +105,106 @@ def fields_of(event: object) -> dict[str, object]:
     declared = {name: getattr(event, name, None) for name in getattr(type(event), "model_fields", ())}
     free = getattr(event, "_data", None)
     return {**declared, **free} if isinstance(free, dict) else declared
+
+
+def question_in_state(state: Mapping[str, object]) -> str:
+    """Return the question that a workflow's stored state holds; a prompt that a step rendered is none.
+
+    An agent keeps it under ``user_msg_str``, and in its memory. Other workflows keep it under a name of a question,
+    or as the last message of a person in a list.
+
+    Example:
+        >>> question_in_state({"prompt": "Use this: ...", "messages": [ChatMessage("Where?", role="user")]})
+        'Where?'
+    """
+    kept = {name: value for name, value in state.items() if name != "prompt"}
+    known = query_text(state.get("user_msg_str")) or question_in(kept)
+    lists = (_kept_turns(value) for value in state.values())
+    return known or next((asked for turns in lists if (asked := _question(turns))), "")
+
+
+def _kept_turns(value: object) -> list[object]:
+    """Return the messages that a value of a state holds; of a memory those that it keeps in this process."""
+    store = getattr(getattr(value, "chat_store", None), "store", None)
+    if isinstance(store, dict):
+        value = store.get(getattr(value, "chat_store_key", None))
+    return [part for part in value if isinstance(part, ChatMessage)] if isinstance(value, list | tuple) else []
+
+
+def answers_told(state: Mapping[str, object]) -> Iterator[str]:
+    """Yield what a stored state holds of the answers of earlier turns.
+
+    Example:
+        >>> list(answers_told({"answer": "In Oslo.", "messages": [ChatMessage("In Rome.", role="assistant")]}))
+        ['In Oslo.', 'In Rome.']
+    """
+    for name, value in state.items():
+        if name in _ANSWER_NAMES and isinstance(value, str):
+            yield value.strip()
+        yield from (turn.content.strip() for turn in turns_in(_kept_turns(value)) if turn.role == "assistant")
+
+
+def question_shown(turns: Sequence[Message], *, is_agent: bool = False) -> str:
+    r"""Return the question that a model is shown: behind a heading such as ``Query:``, else a message of one line.
+
+    An agent's last message of a person is the question; what its tools observed is none, though it may come as one.
+
+    Example:
+        >>> question_shown(messages_of("Use this: Oslo.\nQuery: Where?\nAnswer:"))
+        'Where?'
+    """
+    said = [m.content for m in turns if m.role == "user" and not m.content.startswith(_OBSERVATIONS)]
+    last = said[-1].strip() if said else ""
+    if is_agent:
+        return last
+    headed = _ASKED.findall(last)
+    if headed:
+        return str(headed[-1]).strip()
+    return last if len(turns) > 1 and "\n" not in last else ""
+
+
+def texts_in(value: object, depth: int = 0) -> Iterator[str]:
+    """Yield the texts of an input, also of the mappings, lists and objects of the application's own in it.
+
+    Example:
+        >>> list(texts_in({"customer": {"says": "Where?"}, "limit": 3}))
+        ['Where?']
+    """
+    if isinstance(value, str):
+        if value.strip():
+            yield value.strip()
+        return
+    if depth > _DEPTH:
+        return
+    if isinstance(value, list | tuple):
+        parts: Iterable[object] = value[:_MOST_PARTS]
+    elif isinstance(value, dict):
+        parts = list(value.values())[:_MOST_PARTS]
+    elif isinstance(value, StartEvent) or (isinstance(value, BaseModel) and not _is_framework_s(value)):
+        parts = list(fields_of(value).values())
+    elif is_dataclass(value) and not isinstance(value, type) and not _is_framework_s(value):
+        parts = [getattr(value, one.name, None) for one in fields(value)]
+    else:
+        return
+    for part in parts:
+        yield from texts_in(part, depth + 1)
+
+
+def asked_with(asked: str, texts: Sequence[str]) -> str:
+    """Return the text of an input that a step was asked with: it is it, or stands in it as several words.
+
+    Where the input has only one text of several words, a step that is asked otherwise asks for that.
+
+    Example:
+        >>> asked_with("Where is it? (de)", ["de", "Where is it?"])
+        'Where is it?'
+    """
+    same = asked.strip()
+    if same in texts:
+        return same
+    prose = sorted({text for text in texts if len(text.split()) > 1}, key=len, reverse=True)
+    inside = next((text for text in prose if text in asked), "")
+    return inside or (prose[0] if len(prose) == 1 else "")
 
 
 def history_in(arguments: Mapping[str, object]) -> tuple[Message, ...]:
@@ -179,16 +287,29 @@ def _calls_of(message: ChatMessage) -> Sequence[object]:
     return calls if isinstance(calls, list | tuple) else []
 
 
+def _called_with(message: ChatMessage) -> Iterator[object]:
+    """Yield the arguments of each call of a tool in a message, as a mapping or as JSON."""
+    return map(_given_to, _calls_of(message))
+
+
+def _given_to(call: object) -> object:
+    if _field(call, "tool_name") is not None:
+        return _field(call, "tool_kwargs")
+    function = _field(call, "function") or call
+    given = _field(function, "arguments")
+    return _field(function, "args") if given is None else given
+
+
 def _call(call: object) -> Call:
     """Return a call of a block of LlamaIndex's, or as a provider's client has it."""
     name = _field(call, "tool_name")
     if name is not None:
         identity = _field(call, "tool_call_id") or _field(call, "tool_id")
-        return Call(name=shown(name), arguments=_arguments(_field(call, "tool_kwargs")), id=_text(identity))
+        return Call(name=shown(name), arguments=_arguments(_given_to(call)), id=_text(identity))
     function = _field(call, "function") or call
-    given = _field(function, "arguments")
-    given = _field(function, "args") if given is None else given
-    return Call(name=shown(_field(function, "name")), arguments=_arguments(given), id=_text(_field(call, "id")))
+    return Call(
+        name=shown(_field(function, "name")), arguments=_arguments(_given_to(call)), id=_text(_field(call, "id"))
+    )
 
 
 def _arguments(given: object) -> str:
@@ -362,6 +483,7 @@ class ReplyFacts(NamedTuple):
 
     raw: object
     additional_kwargs: object
+    calls: tuple[object, ...] = ()  # what it gave to the tools that it called
 
 
 def facts_of(response: object) -> ReplyFacts:
@@ -369,10 +491,24 @@ def facts_of(response: object) -> ReplyFacts:
 
     Example:
         >>> facts_of(CompletionResponse(text="In Oslo.", raw={"id": "r-7"}))
-        ReplyFacts(raw={'id': 'r-7'}, additional_kwargs={})
+        ReplyFacts(raw={'id': 'r-7'}, additional_kwargs={}, calls=())
     """
     raw, more = getattr(response, "raw", None), getattr(response, "additional_kwargs", None)
-    return ReplyFacts(raw.copy() if isinstance(raw, dict) else raw, more.copy() if isinstance(more, dict) else more)
+    return ReplyFacts(
+        raw.copy() if isinstance(raw, dict) else raw,
+        more.copy() if isinstance(more, dict) else more,
+        tuple(_called_with(response.message)) if isinstance(response, ChatResponse) else (),
+    )
+
+
+def is_call(text: str) -> bool:
+    r"""Tell whether an agent's reply calls a tool in its text, as ReAct and CodeAct agents do.
+
+    Example:
+        >>> is_call("Thought: I need a tool.\nAction: search\nAction Input: {}"), is_call("In Oslo.")
+        (True, False)
+    """
+    return _CALL.search(text) is not None
 
 
 def usage_in(response: object) -> Usage | None:

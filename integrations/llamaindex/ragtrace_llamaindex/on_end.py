@@ -7,15 +7,25 @@ from typing import TYPE_CHECKING
 
 from llama_index.core.base.response.schema import PydanticResponse
 
-from ragtrace.capture import answer_text, guarded, is_refused, record_internal_error, shown
+from ragtrace.capture import (
+    answer_text,
+    guarded,
+    is_judgement,
+    is_refused,
+    prompt_text,
+    record_internal_error,
+    shown,
+)
 from ragtrace.capture.attribution import found_in
 from ragtrace.model import Message, added_usage
-from ragtrace_llamaindex.messages import ReplyFacts, answer_in, facts_in, facts_of, reply_in, usage_in
+from ragtrace_llamaindex.messages import ReplyFacts, answer_in, facts_in, facts_of, is_call, reply_in, usage_in
 from ragtrace_llamaindex.run_state import ModelSpan, ToolSpan
 from ragtrace_llamaindex.selection import settle
-from ragtrace_llamaindex.tools import report_tool_call
+from ragtrace_llamaindex.tools import report_tool_call, settle_rows, value_in_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ragtrace.capture import Failure, IntegrationRun
     from ragtrace.model import Outcome
     from ragtrace_llamaindex.run_state import OpenSpan, RunState
@@ -61,11 +71,15 @@ def conclude(
     told = answer if answer is not None else state.answer or None
     text = state.last_text if told is None else answer_text(told, is_json=state.is_json_asked)
     is_read = told is not None or state.is_broken  # of a run that failed, by the user
+    if outcome == "interrupted" or is_told(state, run, text):
+        text = ""
+    settle_rows(state, run)
     settle(root, run, text)
     if not is_question(root, run, text):
         run.discard()
         return
-    if outcome is None and not state.is_model_asked and (not text or is_context(run, text)):
+    is_given = state.is_agent and answer is not None  # also by a tool that answers itself
+    if outcome is None and not state.is_model_asked and not is_given and (not text or is_context(run, text)):
         run.expects_no_answer()
     elif root.kind != "retriever" and (outcome is None or (text and (outcome != "error" or is_read))):
         run.answered(text, model=state.last_model, usage=state.usage, is_refused=is_refusal(state, text))
@@ -81,6 +95,7 @@ def conclude_joined(root: OpenSpan, run: IntegrationRun) -> None:
     state = root.state
     text = answer_text(state.answer, is_json=state.is_json_asked) if state.answer else state.last_text
     given = run.attributes.get("answer")
+    settle_rows(state, run)
     settle(root, run, given or text)
     if given is not None:
         run.attributes.setdefault("usage", state.usage)
@@ -89,6 +104,15 @@ def conclude_joined(root: OpenSpan, run: IntegrationRun) -> None:
         run.answered(text, model=state.last_model, usage=state.usage, is_refused=is_refusal(state, text))
     elif not state.is_model_asked:
         run.expects_no_answer(is_of_application=True)
+
+
+def is_told(state: RunState, run: IntegrationRun, text: str) -> bool:
+    """Tell whether a text is what an earlier turn answered, and nothing in this run said it."""
+    said = text.strip()
+    turns = run.attributes.get("history", ())
+    if said not in state.told and all(turn.role != "assistant" or turn.content.strip() != said for turn in turns):
+        return False
+    return not any(said in one for one in state.said)
 
 
 def is_refusal(state: RunState, answer: str) -> bool:
@@ -187,12 +211,16 @@ def record_model_call(
     """Write a model call that has ended, and keep what it said."""
     state = span.state
     usage = usage_in(facts)
+    if span.kind == "model":
+        note_said(span, reply.content if reply is not None else "", facts.calls)
     if not span.is_inner and span.kind == "model":
         said = reply.shown if reply is not None else ""
         answer = answer_text(said, is_json=span.is_json_asked)
         has_refused = is_refused(facts._asdict())
         if said or has_refused:
             state.last_reply, state.last_text, state.is_json_asked = said, answer, span.is_json_asked
+        if facts.calls or (state.is_agent and is_call(said)):  # it goes on, and is no answer
+            state.last_text = ""
         state.refused_text = answer if has_refused else None
         state.is_broken = failure is not None and bool(said)
         state.last_model = span.model
@@ -221,12 +249,34 @@ def record_model_call(
     )
 
 
+def note_said(span: ModelSpan, reply: str, calls: Sequence[object]) -> None:
+    """Note what a model said and gave to its tools: neither is evidence when it comes back."""
+    own = span.state.own
+    if reply.strip():
+        own.add(reply)
+        span.state.said.append(reply)
+    for arguments in calls:
+        own.add(value_in_json(arguments) if isinstance(arguments, str) else arguments)
+    tool = span.tool if reply.strip() else None
+    while tool is not None:
+        tool.replies.append(reply)
+        tool = tool.tool
+
+
 def is_question(root: OpenSpan, run: IntegrationRun, answer: str) -> bool:
     """Tell whether a run that ends asked something: passages were searched, or a question was answered."""
     state = root.state
-    if run.attributes.get("query") and (answer or state.is_model_asked or root.kind == "query"):
+    if is_check(root, answer):
+        return False
+    is_asked = bool(run.attributes.get("query")) or state.is_resumed
+    if is_asked and (answer or state.is_model_asked or root.kind == "query"):
         return True
     return bool(state.is_searched or state.seen or state.explicit is not None or run.selection is not None)
+
+
+def is_check(span: OpenSpan, reply: str) -> bool:
+    """Tell whether a model that was called plainly is a grader, or checked an answer."""
+    return isinstance(span, ModelSpan) and is_judgement(prompt_text(span.messages), reply)
 
 
 def is_context(run: IntegrationRun, text: str) -> bool:

@@ -7,18 +7,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import ragtrace
-from ragtrace.capture import NO_SERVER, Defaults, Server, current_run, describe
+from ragtrace.capture import NO_SERVER, Defaults, OwnWords, Server, current_run, describe
 from ragtrace_llamaindex.request import said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ragtrace.capture import IntegrationRun
+    from ragtrace.capture import IntegrationRun, Rows
     from ragtrace.capture.passages import ReadPassages
     from ragtrace.capture.types import Operation
     from ragtrace.model import Message, Passage, Usage
     from ragtrace_llamaindex.nodes import NodeColumns
     from ragtrace_llamaindex.span_kinds import Kind
+    from ragtrace_llamaindex.workflow_state import Saved
 
 
 MAX_IDS = 16_384  # of spans that have ended, of one tree
@@ -36,6 +37,8 @@ class RunState:
     root: OpenSpan | None = None
     arguments: Mapping[str, object] | None = None  # of a root without a run
     interrupt: object = None  # the last input that a workflow asked a person for
+    journals: list[object] = field(default_factory=list)  # what the runtime keeps of the workflows in the run
+    saved: Saved | None = None  # what the workflow's context held when the run began
     error: BaseException | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)  # a stream's finaliser may run inside it
     ids: list[str] = field(default_factory=list)  # of ended spans too, since tasks may outlive them
@@ -46,6 +49,7 @@ class RunState:
     pieces: dict[str, tuple[Passage, str]] = field(default_factory=dict)  # passage and text by citation number
     chunks: dict[str, list[str]] = field(default_factory=dict)  # texts that searches found under one id
     renamed: dict[tuple[str, str], str] = field(default_factory=dict)  # ids of chunks by the old id and the text
+    parts: dict[str, list[str]] = field(default_factory=dict)  # texts of passages that a step gave out in several
     stands_for: dict[str, dict[str, Passage]] = field(default_factory=dict)  # passages behind an engine's answer
     explicit: ReadPassages | None = None  # the selection that the application marked
     is_narrowed: bool = False
@@ -56,8 +60,13 @@ class RunState:
     is_waiting: bool = False  # the root has returned and its answer is being read
     is_partial: bool = False
     is_searched: bool = False
-    has_query: bool = False
+    is_resumed: bool = False  # the root is a workflow that goes on from a saved context
+    is_agent: bool = False
+    is_retried: bool = False  # an engine shows its model the answer that was given up
+    has_query: bool = False  # else `question` is what a search was asked, and stands in
     question: str = ""
+    texts: tuple[str, ...] = ()  # of the input that names its question in its own way
+    told: frozenset[str] = frozenset()  # answers of earlier turns that the context holds
     examples: tuple[Message, ...] = ()  # turns that a chat engine puts before its memory
     is_told: bool = False  # the history is known
     keeps_turns: bool = False  # the root is a chat engine or an agent
@@ -67,6 +76,9 @@ class RunState:
     last_text: str = ""  # the answer in it
     is_json_asked: bool = False  # of the last model
     is_broken: bool = False  # the last model's stream broke, and `last_text` is the answer so far
+    said: list[str] = field(default_factory=list)  # by models and tools of this run
+    own: OwnWords = field(default_factory=OwnWords)  # what the run's models said
+    rows: dict[str, Rows] = field(default_factory=dict)  # of databases, by the first form of their text
     refused_text: str | None = None  # what the last model said, where its provider declined
     last_model: str | None = None
     usage: Usage | None = None
@@ -164,7 +176,7 @@ class ToolSpan(OpenSpan):
     arguments: str = ""
     description: str | None = None
     has_found: bool = False  # a search ran inside, so the output text stands for known passages
-    has_model: bool = False
+    replies: list[str] = field(default_factory=list)  # of models inside
 
 
 @dataclass(slots=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from math import isfinite
 from operator import attrgetter, eq, is_, ne
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING
 from llama_index.core.schema import BaseNode, NodeWithScore
 from msgspec.structs import replace
 
-from ragtrace.capture import are_joined, guarded, is_equal, shown
+from ragtrace.capture import are_joined, by_first_shown, guarded, is_equal, shown
 from ragtrace.capture.attribution import PassageFinder, answered_prompt, found_in, prompt_set
 from ragtrace.capture.chunks import chunks_of, is_form_of
 from ragtrace.capture.passages import ReadPassages, ranked
 from ragtrace.model import chunk_id
-from ragtrace_llamaindex.citation_pieces import note_pieces, record_used_pieces
+from ragtrace_llamaindex.citation_pieces import are_numbered, note_pieces, record_used_pieces
 from ragtrace_llamaindex.nodes import NodeColumns
+from ragtrace_llamaindex.run_state import ToolSpan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from ragtrace_llamaindex.run_state import OpenSpan, RunState
 
 _PASSAGE_TEXT = attrgetter("text")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_SHORTEST_PART_CHARS = 16
 
 
 @guarded
@@ -38,6 +42,8 @@ def record_retrieved(
 ) -> None:
     """Take what a retriever returned: a leaf's pool, or what a composite made of its inner ones."""
     state = span.state
+    if span.sources:
+        _know_again(state, column, span.found)
     if span.within is None and _are_copies(state, column):
         scope = span.scope()
         scope.is_check = scope.parent is not None
@@ -67,7 +73,7 @@ def record_postprocessed(
     state = span.state
     _tell_apart(state, run, given, is_found=not state.raw)
     _tell_apart(state, run, out)
-    out.known_again(given)
+    out.known_again(given, state.own.holds)
     if state.stands_for and any(name in state.stands_for for name in given.ids):
         _choose_answers(span, run, given, out, ended_ns)
         return
@@ -77,6 +83,7 @@ def record_postprocessed(
     if is_rewritten:
         chosen = out.passages(run.reader)
         _note_text(state, out, chosen)
+        state.parts.update(out.parts)
         run.selected(chosen, selection_source="framework")
     elif out.ids == given.ids and is_equal(out.scores, given.scores):
         return
@@ -103,10 +110,18 @@ def record_synthesized(span: OpenSpan, run: IntegrationRun, out: NodeColumns) ->
     """
     scope = span.scope()
     _tell_apart(span.state, run, out, is_found=not span.state.raw)
+    if not are_numbered(out):
+        _know_again(span.state, out, scope.found)
     _report_unknown(span, run, out)
     _record_unseen_choice(span, scope, run, out)
     note_pieces(span.state, run, out, scope.found)
     scope.synthesized = len(scope.lists)
+
+
+def _know_again(state: RunState, column: NodeColumns, found: Mapping[str, Passage]) -> None:
+    if found and not found.keys() >= set(column.ids):
+        column.known_again(NodeColumns.of(found.values()), state.own.holds)
+        state.parts.update(column.parts)
 
 
 def _record_unseen_choice(span: OpenSpan, scope: OpenSpan, run: IntegrationRun, out: NodeColumns) -> None:
@@ -180,6 +195,7 @@ def record_inner_answer(span: OpenSpan, answer: str | None, ended_ns: int) -> No
 def record_marked(span: OpenSpan, run: IntegrationRun, nodes: NodeColumns | list[object]) -> None:
     """Take a selection that the application itself names; several add up."""
     state = span.state
+    _note_search(span)  # the text of a tool around it is these passages
     if isinstance(nodes, NodeColumns):
         _tell_apart(state, run, nodes)
     if not isinstance(nodes, NodeColumns):
@@ -212,6 +228,9 @@ def settle(root: OpenSpan, run: IntegrationRun, answer: str) -> None:
         elif last is not None and run.used_passages is None:
             run.used(ranked(prompt_set(run.prompts, run.steps, answer, PassageFinder(last))))
         record_used_pieces(state, run)
+        _record_used_parts(state, run, answer)
+        if run.selection is None and not state.is_joined:
+            _order_as_shown(run, answer)
     run.rename(state.renamed)
 
 
@@ -258,8 +277,70 @@ def _last_attempt(state: RunState, run: IntegrationRun, answer: str) -> ReadPass
     last, delivered = state.last, _delivered(run)
     if last is None or len(last) >= len(delivered) or not run.prompts:
         return None
-    prompt = answered_prompt(run.prompts, run.steps, answer)
-    return last if set(_names(found_in(prompt, delivered))) == set(_names(last)) else None
+    wanted = set(_names(last))
+    if set(_names(found_in(answered_prompt(run.prompts, run.steps, answer), delivered))) != wanted:
+        return None
+    if state.is_retried:
+        return last
+    # What an engine answered with is found where its answer stands in the prompt.
+    shown = prompt_set(run.prompts, run.steps, answer, PassageFinder(delivered))
+    return last if set(_names(shown)) == wanted else None
+
+
+def _order_as_shown(run: IntegrationRun, answer: str) -> None:
+    """Put the results of several searches into the order in which the prompt has them: tools end in any order."""
+    searches = run.retrievals()
+    if len(searches) < 2 or any(one.parent_key for one in searches):
+        return
+    pool = {passage.id: passage for passage in run.candidates()}
+    lists = [_names(one.passages) for one in searches]
+    shown = _names(prompt_set(run.prompts, run.steps, answer, PassageFinder(tuple(pool.values()))))
+    order = by_first_shown(lists, shown)
+    if order != list(pool) and len(order) == len(pool) and are_joined(shown, lists):
+        run.set_candidates(ranked([pool[name] for name in order]))
+
+
+def _record_used_parts(state: RunState, run: IntegrationRun, answer: str) -> None:
+    """Report the passages that a prompt shows in parts: sentence by sentence, or as what a step cut out of them.
+
+    A part that several passages have tells of none.
+    """
+    delivered = tuple({passage.id: passage for passage in _delivered(run)}.values())
+    if run.used_passages is not None or not run.prompts or not delivered:
+        return
+    if all(any(one.text in prompt for prompt in run.prompts) for one in delivered):
+        return
+    whole = {one.id for one in prompt_set(run.prompts, run.steps, answer, PassageFinder(delivered))}
+    missing = [passage for passage in delivered if passage.id not in whole]
+    parts = {one.id: state.parts.get(one.id) or _sentences(one.text) for one in missing}
+    pieces = [
+        replace(one, text=part)
+        for one in delivered
+        for part in parts.get(one.id, [one.text])
+        if one.id in whole or _is_telling(part, one, delivered)
+    ]
+    if len({one.id for one in pieces}) == len(whole):
+        return
+    found: dict[str, list[str]] = {}
+    for piece in prompt_set(run.prompts, run.steps, answer, PassageFinder(pieces)):
+        found.setdefault(piece.id, []).append(piece.text)
+    if found.keys() > whole:
+        known = {one.id: one for one in delivered}
+        shown = (
+            known[name] if name in whole else replace(known[name], text="\n\n".join(texts))
+            for name, texts in found.items()
+        )
+        run.used(ranked(tuple(shown)))
+
+
+def _sentences(text: str) -> list[str]:
+    return [part for part in _SENTENCE_END.split(text) if part.strip()]
+
+
+def _is_telling(part: str, passage: Passage, passages: Sequence[Passage]) -> bool:
+    return len(part) >= _SHORTEST_PART_CHARS and not any(
+        part in other.text for other in passages if other.id != passage.id
+    )
 
 
 def _delivered(run: IntegrationRun) -> Sequence[Passage]:
@@ -442,7 +523,7 @@ def _forget_reply(span: OpenSpan) -> None:
 
 
 def _note_search(span: OpenSpan) -> None:
-    tool = span.tool
+    tool = span if isinstance(span, ToolSpan) else span.tool
     while tool is not None:
         tool.has_found = True
         tool = tool.tool

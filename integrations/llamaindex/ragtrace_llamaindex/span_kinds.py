@@ -37,7 +37,9 @@ _METHODS: tuple[tuple[type, Kind, frozenset[str]], ...] = (
 )
 # Retrievers whose result is one order over several: never a choice out of what they found.
 _FUSIONS = frozenset({"QueryFusionRetriever", "RouterRetriever", "RecursiveRetriever", "AutoMergingRetriever"})
-_TALKERS = frozenset({"BaseChatEngine", "BaseWorkflowAgent", "AgentWorkflow"})
+_AGENTS = frozenset({"BaseWorkflowAgent", "AgentWorkflow"})
+_RETRIES = frozenset({"RetryQueryEngine", "RetrySourceQueryEngine", "RetryGuidelineQueryEngine"})
+_TALKERS = frozenset({"BaseChatEngine", *_AGENTS})
 
 KINDS: dict[tuple[type, str], Kind] = {}  # of the methods met so far
 
@@ -70,6 +72,28 @@ def keeps_turns(owner: type) -> bool:
         (True, False)
     """
     return is_llama_index_class(owner, _TALKERS)
+
+
+@lru_cache(maxsize=MAX_KNOWN)
+def is_agent(owner: type) -> bool:
+    """Tell whether objects of a class are agents: workflows in which a model calls tools.
+
+    Example:
+        >>> is_agent(BaseChatEngine)
+        False
+    """
+    return is_llama_index_class(owner, _AGENTS)
+
+
+@lru_cache(maxsize=MAX_KNOWN)
+def is_retry(owner: type) -> bool:
+    """Tell whether an engine asks another one again with the answer that it gave up, as a bad example.
+
+    Example:
+        >>> is_retry(BaseQueryEngine)
+        False
+    """
+    return is_llama_index_class(owner, _RETRIES)
 
 
 @lru_cache(maxsize=MAX_KNOWN)

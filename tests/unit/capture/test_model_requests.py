@@ -35,7 +35,7 @@ def test_parameters(given, found):
         ("http://[::1", (None, None)),
         ("", (None, None)),
         ("not an address", (None, None)),
-        (object(), (None, None)),
+        pytest.param(object(), (None, None), id="an object"),
         (None, (None, None)),
     ],
     ids=str,

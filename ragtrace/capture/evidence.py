@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ragtrace.capture.passages import RERANK_SCORE_KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _WORD = re.compile(r"[^\W_]+")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrtbf]|([\"'/\\]))")
@@ -59,6 +59,9 @@ _HEADS = _set(
     searched searching summary topic
     """
 )
+_SAID = _set("assertion claim content draft false hypothesis premise proposal statement text true verdict your")
+# Names of arguments that ask for something, and state nothing.
+_REQUESTS = _set("id keyword keywords path q queries query question search search_query term terms title topic url")
 _VERDICTS = _set(
     """
     confirmed contradicted correct false found incorrect invalid missing never no none not refuted right
@@ -293,12 +296,14 @@ class _Coverage:
                 if piece in own.whole:
                     self._mark(start, end)
 
-    def cover(self, piece: str) -> None:
+    def cover(self, piece: str, is_taken: Callable[[int], bool] | None = None) -> None:
+        """Cover a piece where it stands; `is_taken` is asked with the place of its first word."""
         joined, size = self.words.joined, _size(piece)
         at = joined.find(piece)
         while at >= 0:
             place = bisect_left(self._starts, at)
-            self._mark(place, place + size)
+            if is_taken is None or is_taken(place):
+                self._mark(place, place + size)
             at = joined.find(piece, at + len(piece) - 1)
 
     def _mark(self, start: int, end: int) -> None:
@@ -325,12 +330,17 @@ class _Result:
         given = _parsed(arguments) or arguments if isinstance(arguments, str) else arguments
         leaves = _texts_in(given)
         self.arguments = [_own(leaf) for leaf in leaves]
-        self.statements = [_own(leaf) for leaf in leaves if not leaf.rstrip().endswith("?")]
+        self.statements = [
+            _own(str(leaf))
+            for key, leaf in islice(_leaves(given), _MOST_LEAVES)
+            if isinstance(leaf, str) and key.casefold() not in _REQUESTS and not leaf.rstrip().endswith("?")
+        ]
         self.inner = [_own(one) for one in inner if one.strip()]
         self.said = [*self.inner, *said]
         self.named = [
             word.casefold() for part in _WORD.findall(name) for word in re.findall(r"[A-Z]?[^A-Z]+|[A-Z]+", part)
         ]
+        self.echoes = {*_names_in(given), *_STATUS, *_HEADS, *_VERDICTS, *_SAID}
         self.frame = {*self.named, *_names_in(given), *_names_in(self.value)}
 
     @property
@@ -418,13 +428,25 @@ class _Result:
         others = [word for word in rest if word not in _STATUS and word not in self.frame and not word.isdigit()]
         return not others or len(others) <= min(_MOST_FRAME_WORDS, coverage.telling // 2)
 
+    def _is_echo(self, start: int) -> bool:
+        """Tell whether the words before a statement say that it is repeated: a page may hold the same statement."""
+        end = self.words.spans[start][0]
+        line = self.plain[:end].rpartition("\n")[2].rstrip()
+        if line.rstrip("\"' ").endswith("("):
+            return True
+        said = [word.casefold() for word in _WORD.findall(line)][-_TELLING_WORDS:]
+        return (
+            bool(said)
+            and line.rstrip("\"'“« ").endswith((":", "="))
+            and all(word in self.echoes for word in said[-2:])
+        )
+
     def _parts(self, text: str) -> list[str]:
         """Return the parts of the text around the statements that it repeats."""
         cut = _Coverage(self.words, self.plain)
         for own in self.statements:
-            for piece in (own.whole, *own.units):
-                if _size(piece) >= _TELLING_WORDS and len(piece) >= _TELLING_CHARS:
-                    cut.cover(piece)
+            if _size(own.whole) >= _TELLING_WORDS and len(own.whole) >= _TELLING_CHARS:
+                cut.cover(own.whole, self._is_echo)
         if not any(cut.covered):
             return [text]
         found: list[str] = []
@@ -477,7 +499,7 @@ class Origins:
     def of(
         self, text: str, facts: Mapping[str, object], *, is_written: bool = False, is_given: bool = True
     ) -> list[int]:
-        """Return the places of the passages that a text was made of; several where it joins them, [] for a new text.
+        """Return the places of the passages that a text was made of, several where it joins them; [] for a new one.
 
         Args:
             text: the text.
@@ -659,7 +681,7 @@ def rows_in(value: object, name: str = "", depth: int = 0) -> list[Rows]:
 
 def _is_row(part: object) -> bool:
     if isinstance(part, Mapping):
-        if not part or "role" in part or "tool_call_id" in part or part.get("type") in _ROLES:
+        if not part or "role" in part or "tool_call_id" in part or str(part.get("type")) in _ROLES:
             return False
         return all(isinstance(one, _SCALARS) or _is_scalar_like(one) for one in part.values())
     if not isinstance(part, list | tuple) or not part:
@@ -672,7 +694,7 @@ def _is_row(part: object) -> bool:
 
 
 def _is_scalar_like(value: object) -> bool:
-    """Tell whether a value of a row holds scalars only, as a node of a graph and a list of labels do, or is numpy's."""
+    """Tell whether a value holds scalars only, as a node of a graph and a list of labels do, or is numpy's."""
     if isinstance(value, Mapping):
         return all(isinstance(one, _SCALARS) for one in value.values())
     if isinstance(value, list | tuple):

@@ -122,7 +122,14 @@ def _config(recorder: Recorder, labels: Mapping[str, int] | None) -> Any:
 PROMPT = ChatPromptTemplate.from_template("Answer from this:\n{context}\n\nQuestion: {question}")
 
 
-def chain(case: Case, recorder: Recorder, extractor: str, labels: Mapping[str, int] | None) -> None:
+def chain(
+    case: Case,
+    recorder: Recorder,
+    extractor: str,
+    labels: Mapping[str, int] | None,
+    *,
+    cuts_as_it_writes: bool = False,
+) -> None:
     """Run a case through an LCEL chain: retriever, reranker, extractor, formatter."""
     stages = _Stages(case, extractor)
     steps: Any = stages.index
@@ -130,7 +137,10 @@ def chain(case: Case, recorder: Recorder, extractor: str, labels: Mapping[str, i
         steps = steps | RunnableLambda(stages.ranked, name="rank")
     if extractor != "none":
         steps = steps | RunnableLambda(stages.extracts, name="extract")
-    context = steps | RunnableLambda(stages.shown, name="format")
+    written = stages.shown
+    if cuts_as_it_writes:
+        written = lambda given: "\n".join(map(first_sentence, stages.shown(given).split("\n\n")))  # noqa: E731
+    context = steps | RunnableLambda(written, name="format")
     model = FakeListChatModel(responses=[case.answer])
     asked = {"context": context, "question": RunnablePassthrough()} | PROMPT | model
     asked.invoke(case.query, config=_config(recorder, labels))
@@ -221,6 +231,7 @@ def agent(case: Case, recorder: Recorder, extractor: str, labels: Mapping[str, i
 
 LANGCHAIN: dict[str, Framework] = {
     "chain": chain,
+    "chain that cuts as it writes": partial(chain, cuts_as_it_writes=True),
     "graph": graph,
     "graph that extracts first": partial(graph, extracts_first=True),
     "compressing": compressing,

@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 
 from langchain_core.runnables.config import var_child_runnable_config
 
-from ragtrace.capture import OwnWords, RecentIds
+from ragtrace.capture import RecentIds
+from ragtrace.capture.evidence import OwnWords
 from ragtrace.capture.fork import after_fork_in_child
 from ragtrace.text import MAX_REDACTED_CHARS
 from ragtrace_langchain.documents import KnownDocuments, columns_of
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
     from langchain_core.documents import Document
 
-    from ragtrace.capture import IntegrationRun, Recorder, Rows
+    from ragtrace.capture import IntegrationRun, Recorder
+    from ragtrace.capture.evidence import Rows
     from ragtrace.capture.types import Operation
     from ragtrace.model import Message, Usage
     from ragtrace_langchain.documents import Columns, Hit

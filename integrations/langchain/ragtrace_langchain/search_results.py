@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
 
-from ragtrace.capture import ID_KEYS, RERANK_SCORE_KEYS, Rows, read_mapping, rows_in, text_key
+from ragtrace.capture import ID_KEYS, RERANK_SCORE_KEYS, read_mapping, text_key
+from ragtrace.capture.evidence import Rows, rows_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

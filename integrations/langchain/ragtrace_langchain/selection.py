@@ -7,6 +7,8 @@ against the documents it was given or found.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from langchain_core.documents import Document
@@ -23,6 +25,8 @@ from ragtrace.capture import (
     is_equal,
     ranked,
 )
+from ragtrace.capture.attribution import found_in
+from ragtrace.model import Passage
 from ragtrace_langchain.documents import (
     documents_in,
     fields_of,
@@ -37,7 +41,7 @@ from ragtrace_langchain.documents import (
 )
 from ragtrace_langchain.messages import answer_in, question_in
 from ragtrace_langchain.run_state import Choice, Delivered, OpenSpan, OpenToolCall
-from ragtrace_langchain.search_results import results_met
+from ragtrace_langchain.search_results import contexts_in, results_met
 from ragtrace_langchain.tools import note_rows, record_contexts, settle_rows, tool_documents, tools_in_prompt
 
 if TYPE_CHECKING:
@@ -49,6 +53,9 @@ if TYPE_CHECKING:
 
 
 WIDENED = 2  # times as long as the passage that stands in it: neighbours were added, and no header
+_SHORTEST_SENTENCE_CHARS = 12
+SHORTEST_CUT_CHARS = 40  # by such a beginning a passage is known again in a prompt
+_SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|[\r\n]+")
 SHORTEST_PART_CHARS = 16  # a shorter text, as a grader's "no", stands in many an answer
 
 
@@ -138,15 +145,49 @@ def _given_out(
         found = tool_documents(span, outputs, chosen)
         if found is None and span.found and isinstance(span, OpenToolCall) and span.call_id:
             span.state.found_by_call[span.call_id] = list(span.found)
+        if found is None and span.found and not span.has_model:
+            return _written_parts(span, getattr(outputs, "content", outputs))
         return found
     if span.within is None:
         note_rows(span, outputs)
     if chosen is None and isinstance(outputs, list):
         texts = [hit[0].text for hit in ({**span.found} or span.state.pool).values()]
         chosen = results_met(outputs, span.state.seen, texts)
+    if chosen is None and (span.given or span.found) and not span.has_model:
+        texts = [text for _, text in contexts_in(outputs, span.name, inputs)]
+        chosen = _written_parts(span, outputs if isinstance(outputs, str) else texts[0] if texts else None)
     if chosen is None and not span.state.pool:
         record_contexts(span, inputs, outputs)
     return chosen
+
+
+def _written_parts(span: OpenSpan, written: object) -> list[Document] | None:
+    """Return the documents of a step that writes sentences of some into its text; None where it cut none.
+
+    A document of which the text shows the beginning is found in the prompt by that.
+    """
+    if not isinstance(written, str):
+        return None
+    given = list(span.given or map(_document_of, span.found.values()))
+    texts = [text_of(document) for document in given]
+    passages = [Passage(id=str(place), text=text, rank=1) for place, text in enumerate(texts)]
+    whole = {passage.text for passage in found_in(written, passages)}  # in any notation
+    left = {text for text in texts if text not in whole and text[:SHORTEST_CUT_CHARS] not in written}
+    if not left:
+        return None
+    held = Counter(part for text in texts for part in {*_SENTENCE_ENDS.split(text)})  # an ending that many have
+    made: list[Document] = []
+    for document, text in zip(given, texts, strict=True):
+        sentences = _SENTENCE_ENDS.split(text) if text in left else ()
+        parts = [
+            one.strip() for one in sentences if held[one] == 1 and _is_sentence(one) and one.strip() in written
+        ]
+        made.append(document.model_copy(update={"page_content": "\n".join(parts)}) if parts else document)
+    return made if made != given else None
+
+
+def _is_sentence(part: str) -> bool:
+    return len(part.strip()) >= _SHORTEST_SENTENCE_CHARS and len(part.split(None, 2)) > 2
 
 
 def _record_found(
@@ -554,7 +595,7 @@ def _follow_order(span: OpenSpan) -> None:
     keys = dict.fromkeys(state.known.keys(_parted(state, span.given or ())))
     if state.is_narrowed:
         is_joined = state.root is not None and keys.keys() == state.root.found.keys() and _is_joined(keys, state)
-        if is_joined and not any(one.hits.keys() >= keys.keys() for one in state.delivered):
+        if is_joined and not any(one.is_choice and one.hits.keys() >= keys.keys() for one in state.delivered):
             state.shown = list(keys)
     elif keys.keys() == state.pool.keys() and list(keys) != list(state.pool) and _is_joined(keys, state):
         state.pool = {key: state.pool[key] for key in keys}

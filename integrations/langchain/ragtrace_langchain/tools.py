@@ -206,7 +206,7 @@ def note_rows(span: OpenSpan, value: object) -> None:
 
 
 def settle_rows(state: RunState) -> None:
-    """Report the rows of databases in the form in which a prompt shows them; where none does, those that are named."""
+    """Report the rows of databases as a prompt shows them; where none does, those whose name says it."""
     for rows in state.rows.values():
         shown = [form for form in rows.forms if state.run.prompt_contains([_passage(form)])][:1]
         each = (

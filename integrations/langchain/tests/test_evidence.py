@@ -36,7 +36,7 @@ Q = "How long may I keep a book?"
 TEXTS = {
     "loan": 'Books may be kept for 28 days.\nA "long loan" of 12 weeks exists for students.',
     "fine": "Late fee: 0,50 € per day and item,\nat most 20 €.",
-    "card": "A library card is free for residents of Göteborg – bring an ID.",
+    "card": "A library card is free for residents of Göteborg: bring an ID.",
     "room": "Group rooms hold 4 to 8 people and are booked online.",
     "soup": "The café Pärlan serves soup from 11 to 14.",
 }
@@ -605,6 +605,30 @@ def test_texts_that_are_new_stay_new(keeper, config):
     assert shown(keeper) == [web.page_content]
 
 
+@pytest.mark.parametrize("line", [0, 1])
+@pytest.mark.parametrize("where", ["after the retriever", "around the retriever", "in a tool"])
+def test_a_function_that_writes_sentences_of_passages(keeper, config, line, where):
+    def write(found):
+        return "\n".join(f"- {d.page_content.splitlines()[line]}" for d in found[:2])
+
+    index = Index(found={Q: ["loan", "fine", "card"]})
+
+    @tool
+    def search(query: str) -> str:
+        """Search."""
+        return write(index.invoke(Q))
+
+    if where == "after the retriever":
+        (index | RunnableLambda(write) | Chat(reply="28 days.")).invoke(Q, config)
+    elif where == "around the retriever":
+        (RunnableLambda(lambda q: write(index.invoke(q))) | Chat(reply="28 days.")).invoke(Q, config)
+    else:
+        agent = create_agent(scripted([("search", {"query": Q})], "28 days."), [search])
+        agent.invoke({"messages": [HumanMessage(Q)]}, config)
+    assert (ids(keeper.only, "retrieved"), keeper.only.prompt_ids) == (["loan", "fine", "card"], ("loan", "fine"))
+    assert shown(keeper) == [TEXTS[name].splitlines()[line] for name in ("loan", "fine")]
+
+
 # --- order of pools
 
 
@@ -679,6 +703,23 @@ async def test_a_pool_of_a_fan_out_stands_as_the_state_holds_it(keeper, config, 
     await app.ainvoke({"question": Q}, config) if is_async else app.invoke({"question": Q}, config)
     assert ids(keeper.only, "retrieved") == ORDER
     assert [passage.id for passage in keeper.only.record.contexts] == ORDER
+
+
+def test_a_fan_out_whose_branches_choose_stands_as_the_state_holds_it(keeper, config):
+    waits = {"a1": 0.05, "b1": 0.0}
+
+    def search(state):
+        time.sleep(waits[state["question"]])
+        return {"documents": Index(found=HOPS).invoke(state["question"])[:1]}
+
+    graph = StateGraph(Hops)
+    graph.add_node("search", search)
+    graph.add_node("answer", lambda s: {"answer": Chat(reply="28 days.").invoke(joined(s["documents"])).content})
+    graph.add_conditional_edges(START, lambda s: [Send("search", {"question": q}) for q in waits])
+    graph.add_edge("search", "answer")
+    graph.compile().invoke({"question": Q}, config)
+    run = keeper.only
+    assert (ids(run, "retrieved"), ids(run, "reranked")) == (["loan", "card", "fine"], ["loan", "fine"])
 
 
 def search_tool(name, names, wait, form):

@@ -94,7 +94,9 @@ def _direction(text, queries):
         for place, name in enumerate(queries[text]):
             vector[names.index(name)] = 1 - place / 10
         return vector
-    vector[next(place for place, known in enumerate(TEXTS.values()) if known in text or text in known)] = 1.0
+    pieces = (place for place, known in enumerate(TEXTS.values()) if text in known)
+    whole = (place for place, known in enumerate(TEXTS.values()) if text == known)
+    vector[next(whole, None) or next(pieces)] = 1.0
     return vector
 
 

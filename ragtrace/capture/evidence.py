@@ -188,7 +188,7 @@ def _own(text: str) -> _Own:
 
 
 class OwnWords:
-    """What the models of one run have said: their replies, and what they gave to their tools.
+    """Words of the models of one run: their replies, and what they gave to their tools.
 
     A result that only repeats such words is no evidence, in whatever frame, order or notation it repeats them, and
     neither is a line that says that something was done.
@@ -263,7 +263,7 @@ class OwnWords:
 
 
 class _Coverage:
-    """Which words of a text stand in other texts."""
+    """Words of a text that stand in other texts."""
 
     def __init__(self, words: _Words, plain: str) -> None:
         self.words, self.plain = words, plain

@@ -1,4 +1,4 @@
-"""What tools give out beside documents, and what of it came from outside the model."""
+"""Read what tools give out beside documents, and tell what of it came from outside the model."""
 
 from __future__ import annotations
 

@@ -679,11 +679,12 @@ class Run:
         return kept(value, self._limits.text_chars if limit is None else limit, self._config.redact)[0]
 
     def _message(self, said: Message) -> Message:
+        """Return a message as it is kept; an application's own object needs no more than a role and a content."""
         return Message(
             role=cut(said.role, MAX_ROLE_CHARS)[0],
             content=self._text(said.content),
-            calls=tuple(map(self._call, islice(said.calls, MAX_STEPS))),
-            call_id=_name(said.call_id),
+            calls=tuple(map(self._call, islice(getattr(said, "calls", ()), MAX_STEPS))),
+            call_id=_name(getattr(said, "call_id", None)),
         )
 
     def _call(self, call: Call) -> Call:

@@ -434,8 +434,10 @@ _WHOLE_VALUE = (
 TextKind = Literal["tool_output", "context_text"]
 _SHORTEST_CONTEXT_CHARS = 80  # behind a heading; less is mostly the question of a prompt without contexts
 _HEADING = re.compile(
-    r"\b(?:contexts?|documents?|passages?|sources?|excerpts?|snippets?|search results|knowledge base)\b"
-    r"[^\n:>]{0,60}[:>]\s*\S",
+    r"(?:\b(?:contexts?|documents?|passages?|sources?|excerpts?|snippets?|search results|knowledge base"
+    r"|kontext|dokumente?|quellen?|auszüge?|textstellen|contexte|extraits?|contexto|documentos?|fuentes?)\b"
+    r"|コンテキスト|文脈|資料|文書|参考情報|検索結果|上下文|参考资料|文档)"
+    r"[^\n:>\uff1a]{0,60}[:>\uff1a\u3011]\s*\S",
     re.IGNORECASE,
 )
 

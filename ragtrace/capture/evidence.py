@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import re
+from ast import literal_eval
 from bisect import bisect_left
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import date, time
 from decimal import Decimal
 from itertools import islice, pairwise
@@ -21,7 +23,9 @@ from ragtrace.capture.passages import RERANK_SCORE_KEYS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-_WORD = re.compile(r"[^\W_]+")
+# Scripts without blanks between words: Chinese characters by two, and the runs of each Japanese syllabary.
+_UNSPACED = ("\u4e00-\u9fff\u3400-\u4dbf\u3005", "\u3041-\u309f", "\u30a1-\u30ff")
+_WORD = re.compile(rf"[{_UNSPACED[0]}]{{1,2}}|[{_UNSPACED[1]}]+|[{_UNSPACED[2]}]+|[^\W_{''.join(_UNSPACED)}]+")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrtbf]|([\"'/\\]))")
 _UNIT_ENDS = re.compile(r"[\n\r]+|(?<=[.!?;:])\s+|[\"“”«»]+")
 _EDGES = " \t\r\n,;:|{}[]()<>\"'`*#=-\N{EN DASH}\N{EM DASH}"
@@ -49,6 +53,11 @@ _STATUS = _set(
     reflections remember remembered s saved scratchpad state step steps stored submitted success successful
     successfully task tasks thank thanks that the them thinking this thought thoughts to todo todos transfer
     transferred transferring understood updated ve was were will with words write written wrote you your
+    aktualisiert angelegt aufgabe aufgaben der die das eingetragen erfolgreich erledigt erstellt gespeichert
+    gemerkt hinzugefügt ist liste notiert notiz notizen vermerkt wurde wurden
+    ajouté ajoutée bien c enregistré enregistrée est été fait la le les liste mis noté notée tâche tâches terminé
+    actualizado agregado añadido anotado guardada guardado hecho listo nota notas se tarea tareas
+    保存 記録 追加 更新 完了 登録 メモ タスク しました されました を に が は です ました 已 记录 添加 完成 成功
     """
 )
 # Words before what was asked, in front of a result.
@@ -165,7 +174,7 @@ def _parsed(text: str) -> object:
         return None
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -388,7 +397,7 @@ class _Result:
         is_writer = bool(self.named) and self.named[0] in _WRITES
         if is_writer:
             allowed = allowed | {"true", "false"}
-        others = [word for word in rest if word not in allowed and not word.isdigit()]
+        others = [word for word in rest if word not in allowed and not word.isdigit() and not self._is_done(word)]
         digits = [word for word in rest if any(map(str.isdigit, word))]
         if not others:
             if len(rest) == len(digits):  # numbers only: of a calculator, or of lines
@@ -402,6 +411,10 @@ class _Result:
         is_frame = len(others) <= min(_MOST_FRAME_WORDS, coverage.telling // 2)
         is_said = not digits and not _VERDICTS.intersection(others)
         return is_telling and is_frame and is_said
+
+    def _is_done(self, word: str) -> bool:
+        """Tell whether a word says that the tool did what its name says: "reviewed" of `review_report`."""
+        return any(re.fullmatch(rf"{re.escape(name.removesuffix('e'))}\w?ed", word) for name in self.named)
 
     def _is_status_value(self, coverage: _Coverage) -> bool:
         """Tell whether JSON says nothing but that something was done, or the model's own words."""
@@ -663,6 +676,9 @@ def rows_in(value: object, name: str = "", depth: int = 0) -> list[Rows]:
     """
     if depth > 2 or _NO_ROWS.search(name):
         return []
+    if isinstance(value, str):
+        read = _read_rows(value)
+        return [rows._replace(forms=(value, *rows.forms)) for rows in rows_in(read, name, depth)] if read else []
     if isinstance(value, Mapping):
         if name and _OF_DATABASE.search(name) and _is_row(value):
             return [_rows([value], name, str(value))]
@@ -677,6 +693,18 @@ def rows_in(value: object, name: str = "", depth: int = 0) -> list[Rows]:
     if not all(map(_is_row, value)):
         return []
     return [_rows(value, name, str(value))]
+
+
+def _read_rows(text: str) -> object:
+    """Return the list that a text holds, as JSON or as Python writes it; None for other text."""
+    if not text.startswith("[") or len(text) > _LONGEST_CHARS:
+        return None
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
 
 
 def _is_row(part: object) -> bool:

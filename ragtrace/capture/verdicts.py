@@ -10,6 +10,7 @@ _WORDS = frozenset(
     {
         "yes", "no", "true", "false", "useful", "vectorstore", "web_search", "websearch", "generate", "rewrite",
         "hallucination", "no hallucination", "no support", "partial support", "full support",
+        "ja", "nein", "wahr", "falsch", "oui", "non", "vrai", "faux", "sí", "はい", "いいえ", "是", "否",
     }
 )  # fmt: skip
 _DEGREES = "not|fully|partially|partly|mostly|completely|entirely|largely|somewhat|highly|very|well|strongly"
@@ -23,7 +24,8 @@ _REASON = re.compile(r"(?:reason|explanation|because|justification|rationale|fee
 _STEERING = re.compile(
     "score|grade|verdict|decision|rout|source|destination|intent|label|categor|relevan|ground|support|quer|search"
     "|keyword|question|reason|explanation|rationale|justif|thought|feedback|critique|faithful|halluc|helpful|useful"
-    "|rating|assess|evaluat|judg|confiden|(?:^|_)(?:next|action|agent|worker|department|topic|tool|pass|passed)(?:_|$)",
+    "|rating|assess|evaluat|judg|confiden|bewertung|begr(?:ü|ue)ndung|urteil|punkte|justification|jugement|"
+    "(?:^|_)(?:next|action|agent|worker|department|topic|tool|pass|passed)(?:_|$)",
     re.IGNORECASE,
 )
 _REMARK = re.compile("comment|remark|note", re.IGNORECASE)  # steers beside a grade only
@@ -36,13 +38,16 @@ _PASSED = frozenset(
     }
 )  # fmt: skip
 _JUDGING = re.compile(
-    r"\b(?:answer|response|claim|statement|generation|grounded|supported|consistent|hallucinat\w+)\b",
+    r"\b(?:answer|response|claim|statement|generation|grounded|supported|consistent|hallucinat\w+"
+    r"|antwort|aussage|gestützt|belegt|réponse|affirmation|fondée?|étayée?)\b|回答|文脈|裏付け",
     re.IGNORECASE,
 )
 _FIRST = re.compile(r"[\s\"'*]*([\w-]+)")
 _GRADING = re.compile(
     r"\b(?:grad(?:e|er|ing)|judge|assess\w*|evaluat\w*|verif(?:y|ies)|determine|decide|fact-check\w*|rate|score"
-    r"|classif\w*|supported by|grounded in|hallucinat\w*|faithful|relevant|consistent with)\b",
+    r"|classif\w*|supported by|grounded in|hallucinat\w*|faithful|relevant|consistent with"
+    r"|bewert\w*|beurteil\w*|pr(?:ü|ue)fe?n?|gestützt|vérifi\w*|évalu\w*|jug(?:e|er|ez)|déterminez?|evalúa|verifica)\b"
+    r"|判定|評価|検証|裏付け|判断|评估|评价",
     re.IGNORECASE,
 )
 

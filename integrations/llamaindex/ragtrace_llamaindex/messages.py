@@ -39,13 +39,26 @@ QUESTION_KEYS = ("query", "question", "message", "user_msg", "input", "query_str
 _QUERY_ARGUMENTS = ("str_or_query_bundle", *QUESTION_KEYS, "messages")
 _HISTORY_ARGUMENTS = ("chat_history", "history", "messages")
 _TURN = re.compile(r"^(" + "|".join(role.value for role in MessageRole) + "): ", re.MULTILINE)
+_REQUEST_KEYS = (
+    "query",
+    "question",
+    "user_msg",
+    "query_str",
+    "message",
+    "messages",
+)  # in an application's own object
+_SPEAKERS = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant", "chatbot": "assistant"}
+_UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")  # of scripts that set no blanks between words
+_FEWEST_UNSPACED = 5
 _DEPTH = 4
 _MOST_PARTS = 64  # of an input, to look for texts in
 _ANSWER_NAMES = frozenset({"answer", "final_answer", "response", "reply", "result", "output"})
 _CALL = re.compile(r"^Action: *\S[^\n]*\n+Action Input:|<execute>", re.MULTILINE)
 _OBSERVATIONS = ("Observation:", "The code execution results are:", "Result of executing the code given:")
 _ASKED = re.compile(
-    r"^[ \t]*(?:user )?(?:question|query|q|user|human)[ \t]*:[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE
+    r"^[ \t]*(?:(?:user )?(?:question|query|q|user|human)|(?:(?:nutzer|kunden|benutzer)?frage|anfrage)(?: des \w+)?"
+    r"|demande|requête|pregunta|consulta|domanda|pergunta|vraag|質問|問い|問題|问题)[ \t]*[:：][ \t]*(\S.*)$",  # noqa: RUF001
+    re.IGNORECASE | re.MULTILINE,
 )
 
 
@@ -74,24 +87,50 @@ def question_in(arguments: Mapping[str, object], depth: int = 0) -> str:
         'Where?'
     """
     for name in _QUERY_ARGUMENTS:
-        if name in arguments and (found := _question(arguments[name])):
+        if name in arguments and (found := _question(arguments[name], depth)):
             return found
     if depth > _DEPTH:
         return ""
+    if "user_msg" in arguments and (found := _question(arguments.get("chat_history"))):
+        return found  # an agent that is given turns only
     inner = arguments.get("kwargs")
     if isinstance(inner, dict) and (found := question_in(inner, depth + 1)):
         return found
     event = arguments.get("start_event")
-    return "" if event is None else question_in(fields_of(event), depth + 1)
+    if event is not None:
+        return question_in(fields_of(event), depth + 1)
+    return next((asked for part in _own_parts(arguments) if (asked := _question_of_own(part, depth))), "")
 
 
-def _question(value: object) -> str:
+def _question(value: object, depth: int = 0) -> str:
     if isinstance(value, list | tuple):
         asked = [turn.content for turn in turns_in(value) if turn.role == "user"]
         return asked[-1] if asked else ""
     if isinstance(value, ChatMessage):
         return turn_of(value).shown
-    return query_text(value)
+    return query_text(value) or _question_of_own(value, depth)
+
+
+def _own_parts(arguments: Mapping[str, object]) -> Iterator[object]:
+    """Yield the arguments in which an application may hold a request of its own."""
+    return (value for name, value in list(arguments.items())[:_MOST_PARTS] if name not in {"self", "kwargs", "ctx"})
+
+
+def _question_of_own(value: object, depth: int) -> str:
+    """Return the question in a mapping or an object of the application's own, such as a chat page's request."""
+    held = _fields_of_own(value) if depth <= _DEPTH else {}
+    parts = (held[name] for name in _REQUEST_KEYS if name in held)
+    return next((asked for part in parts if (asked := _question(part, depth + 1))), "")
+
+
+def _fields_of_own(value: object) -> Mapping[str, object]:
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, type) or _is_framework_s(value):
+        return {}
+    if isinstance(value, BaseModel):
+        return fields_of(value)
+    return {one.name: getattr(value, one.name, None) for one in fields(value)} if is_dataclass(value) else {}
 
 
 def fields_of(event: object) -> dict[str, object]:
@@ -128,7 +167,7 @@ def _kept_turns(value: object) -> list[object]:
     store = getattr(getattr(value, "chat_store", None), "store", None)
     if isinstance(store, dict):
         value = store.get(getattr(value, "chat_store_key", None))
-    return [part for part in value if isinstance(part, ChatMessage)] if isinstance(value, list | tuple) else []
+    return list(value) if isinstance(value, list | tuple) else []
 
 
 def answers_told(state: Mapping[str, object]) -> Iterator[str]:
@@ -202,9 +241,13 @@ def asked_with(asked: str, texts: Sequence[str]) -> str:
     same = asked.strip()
     if same in texts:
         return same
-    prose = sorted({text for text in texts if len(text.split()) > 1}, key=len, reverse=True)
+    prose = sorted({text for text in texts if _has_several_words(text)}, key=len, reverse=True)
     inside = next((text for text in prose if text in asked), "")
     return inside or (prose[0] if len(prose) == 1 else "")
+
+
+def _has_several_words(text: str) -> bool:
+    return len(text.split()) > 1 or len(_UNSPACED.findall(text)) >= _FEWEST_UNSPACED
 
 
 def history_in(arguments: Mapping[str, object]) -> tuple[Message, ...]:
@@ -219,7 +262,10 @@ def history_in(arguments: Mapping[str, object]) -> tuple[Message, ...]:
         if turns:
             return before_question(turns) if name == "messages" else spoken(turns)
     event = arguments.get("start_event")
-    return () if event is None else history_in(fields_of(event))
+    if event is not None:
+        return history_in(fields_of(event))
+    held = (_fields_of_own(part).get("messages") for part in _own_parts(arguments))
+    return next((before_question(turns) for part in held if (turns := turns_in(part))), ())
 
 
 def turns_before(turns: Sequence[Message], question: str) -> tuple[Message, ...]:
@@ -249,17 +295,30 @@ def turns_told(text: str) -> tuple[Message, ...]:
 
 
 def turns_in(value: object) -> tuple[Message, ...]:
-    """Return the messages in a value: a message, or a list of them.
+    """Return the messages in a value: a message, or a list of them, also of mappings and the application's objects.
 
     Example:
-        >>> turns_in([ChatMessage("Hi", role="user")])
-        (Message(role='user', content='Hi'),)
+        >>> turns_in([ChatMessage("Hi", role="user")]) == turns_in([{"role": "user", "content": "Hi"}])
+        True
     """
     if isinstance(value, ChatMessage):
         return (turn_of(value),)
     if not isinstance(value, list | tuple):
         return ()
-    return tuple(turn_of(part) for part in value if isinstance(part, ChatMessage))
+    return tuple(turn for part in value if (turn := _turn_in(part)) is not None)
+
+
+def _turn_in(part: object) -> Message | None:
+    if isinstance(part, ChatMessage):
+        return turn_of(part)
+    held = _fields_of_own(part)
+    role, content = held.get("role"), held.get("content")
+    if role is None or content is None:
+        return None
+    if isinstance(content, list | tuple):
+        content = "\n".join(text for one in content if isinstance(text := _field(one, "text"), str))
+    name = str(getattr(role, "value", role)).lower()
+    return Message(role=_SPEAKERS.get(name, name), content=content) if isinstance(content, str) else None
 
 
 def turn_of(message: ChatMessage) -> Message:

@@ -12,16 +12,27 @@ from ragtrace.capture import (
     guarded,
     is_judgement,
     is_refused,
+    is_verdict,
     prompt_text,
     record_internal_error,
     shown,
 )
 from ragtrace.capture.attribution import found_in
+from ragtrace.capture.types import Generation
 from ragtrace.model import Message, added_usage
-from ragtrace_llamaindex.messages import ReplyFacts, answer_in, facts_in, facts_of, is_call, reply_in, usage_in
+from ragtrace_llamaindex.messages import (
+    ReplyFacts,
+    answer_in,
+    facts_in,
+    facts_of,
+    is_call,
+    reply_in,
+    texts_in,
+    usage_in,
+)
 from ragtrace_llamaindex.run_state import ModelSpan, ToolSpan
 from ragtrace_llamaindex.selection import settle
-from ragtrace_llamaindex.tools import report_tool_call, settle_rows, value_in_json
+from ragtrace_llamaindex.tools import report_tool_call, settle_found, value_in_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,6 +59,34 @@ def answer_of(result: object, *, is_inner: bool = False) -> str | None:
         return None
 
 
+def given_out(result: object) -> tuple[str, ...]:
+    """Return the texts in a result of which no name tells the answer."""
+    try:
+        held = getattr(result, "result", None)  # of a workflow's last event
+        return tuple(dict.fromkeys(texts_in(result if held is None else held)))
+    except Exception as error:  # an application's own result may raise anything when it is looked at
+        record_internal_error("ragtrace_llamaindex.on_end.given_out", error)
+        return ()
+
+
+def _answers_among(state: RunState, run: IntegrationRun) -> list[str]:
+    """Return those of the texts given out that a model of this run said, and that no search was asked.
+
+    Several are the answers of branches; where one was made of another, none is taken.
+    """
+    replies = {answer_text(said, is_json=False).strip() for said in state.said}
+    asked = {search.query.strip() for search in run.retrievals()}
+    said = [text for text in state.given_out if text in replies and text not in asked and not is_verdict(text)]
+    if len(said) < 2:
+        return said
+    made_of = (
+        prompt_text(step.inputs)
+        for step in run.steps
+        if isinstance(step, Generation) and any(one.content.strip() in said for one in step.outputs)
+    )
+    return [] if any(text in prompt for prompt in made_of for text in said) else said
+
+
 @guarded
 def conclude(
     root: OpenSpan,
@@ -68,12 +107,13 @@ def conclude(
         asked: what an interrupted workflow asks a person.
     """
     state = root.state
-    told = answer if answer is not None else state.answer or None
+    branches = _answers_among(state, run) if answer is None and outcome is None else []
+    told = answer if answer is not None else "\n\n".join(sorted(branches)) or state.answer or None
     text = state.last_text if told is None else answer_text(told, is_json=state.is_json_asked)
     is_read = told is not None or state.is_broken  # of a run that failed, by the user
     if outcome == "interrupted" or is_told(state, run, text):
         text = ""
-    settle_rows(state, run)
+    settle_found(root, run)
     settle(root, run, text)
     if not is_question(root, run, text):
         run.discard()
@@ -82,7 +122,10 @@ def conclude(
     if outcome is None and not state.is_model_asked and not is_given and (not text or is_context(run, text)):
         run.expects_no_answer()
     elif root.kind != "retriever" and (outcome is None or (text and (outcome != "error" or is_read))):
-        run.answered(text, model=state.last_model, usage=state.usage, is_refused=is_refusal(state, text))
+        if len(branches) > 1:
+            run.answered_by_branches(branches, model=state.last_model, usage=state.usage)
+        else:
+            run.answered(text, model=state.last_model, usage=state.usage, is_refused=is_refusal(state, text))
     if outcome == "interrupted":
         run.interrupted(asked)
     if failure is not None and outcome in {"error", None}:
@@ -95,7 +138,7 @@ def conclude_joined(root: OpenSpan, run: IntegrationRun) -> None:
     state = root.state
     text = answer_text(state.answer, is_json=state.is_json_asked) if state.answer else state.last_text
     given = run.attributes.get("answer")
-    settle_rows(state, run)
+    settle_found(root, run)
     settle(root, run, given or text)
     if given is not None:
         run.attributes.setdefault("usage", state.usage)

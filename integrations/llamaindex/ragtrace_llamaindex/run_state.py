@@ -72,6 +72,7 @@ class RunState:
     keeps_turns: bool = False  # the root is a chat engine or an agent
     last: ReadPassages | None = None  # the list delivered or chosen last, in any scope
     answer: str | None = None
+    given_out: tuple[str, ...] = ()  # texts of a result that names its answer in its own way
     last_reply: str = ""  # what the last model said, thoughts included
     last_text: str = ""  # the answer in it
     is_json_asked: bool = False  # of the last model
@@ -79,6 +80,9 @@ class RunState:
     said: list[str] = field(default_factory=list)  # by models and tools of this run
     own: OwnWords = field(default_factory=OwnWords)  # what the run's models said
     rows: dict[str, Rows] = field(default_factory=dict)  # of databases, by the first form of their text
+    offered: dict[str, NodeColumns | list[object] | str] = field(
+        default_factory=dict
+    )  # passages that steps gave out, by name
     refused_text: str | None = None  # what the last model said, where its provider declined
     last_model: str | None = None
     usage: Usage | None = None

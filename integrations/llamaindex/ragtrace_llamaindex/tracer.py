@@ -19,6 +19,7 @@ from ragtrace_llamaindex.on_end import (
     answer_of,
     conclude,
     conclude_joined,
+    given_out,
     is_check,
     report_failed,
     report_model_call,
@@ -50,7 +51,7 @@ from ragtrace_llamaindex.span_kinds import (
     kind_of,
 )
 from ragtrace_llamaindex.streams import OpenStreams, reading
-from ragtrace_llamaindex.tools import note_rows, report_tool_call
+from ragtrace_llamaindex.tools import note_found, report_tool_call
 from ragtrace_llamaindex.workflow_state import awaited_in, is_waiting, journal_of, saved_in
 
 if TYPE_CHECKING:
@@ -178,9 +179,9 @@ class Tracer:
         elif isinstance(result, Event):  # the workflow goes on
             state.interrupt = None
             if span.id != id_ and not state.is_agent:
-                note_rows(state, fields_of(result))
+                note_found(state, fields_of(result))
         elif span.id != id_ and type(result) in _LISTS:  # of an application's own function
-            note_rows(state, {id_[:-ID_TAIL].rpartition(".")[2]: result})
+            note_found(state, {id_[:-ID_TAIL].rpartition(".")[2]: result})
         if span.id != id_:
             if len(state.ids) > MAX_IDS:
                 self.spans.pop(id_, None)
@@ -371,8 +372,10 @@ class Tracer:
                 self._forget(state)
                 return
         if state.journals and not state.is_searched and not state.is_agent:
-            note_rows(state, saved_in(state.journals[0], None).state)
+            note_found(state, saved_in(state.journals[0], None).state)
         answer = None if root.kind == "retriever" else answer_of(result)
+        if answer is None and root.kind == "other":
+            state.given_out = given_out(result)
         error, state.error = state.error, None
         if error is not None and result is None and type(error).__name__ != "WorkflowDone":
             self._finish(state, None, outcome_of(error), error)

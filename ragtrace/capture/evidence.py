@@ -49,6 +49,13 @@ _STATUS = _set(
     reflections remember remembered s saved scratchpad state step steps stored submitted success successful
     successfully task tasks thank thanks that the them thinking this thought thoughts to todo todos transfer
     transferred transferring understood updated ve was were will with words write written wrote you your
+    aktualisiert an aufgabe aufgaben danke das datei der die eintrag erfolgreich erledigt gemerkt gespeichert
+    geschrieben hinzugefügt ist liste notiert notiz notizen und verstanden weitergeleitet wurde wurden übergeben
+    ajouté ajoutée au aux avec bien enregistré enregistrée est et été la le les liste mémorisé mémorisée note
+    notée noté sauvegardé sauvegardée succès transféré transférée tâche tâches à
+    agregada agregado con correctamente el exitosamente ha guardada guardado nota notas se tarea tareas transferido
+    éxito
+    メモを保存しました 保存しました 記録しました 完了しました メモしました 追加しました
     """
 )
 # Words before what was asked, in front of a result.

@@ -22,6 +22,7 @@ from ragtrace.capture.integration_run import IntegrationRun, current_run
 from ragtrace.capture.messages import before_question, prompt_text, spoken
 from ragtrace.capture.model_calls import (
     ANSWER_FIELDS,
+    ANSWER_WORDS,
     answer_field,
     answer_text,
     is_json_asked,
@@ -102,6 +103,7 @@ else:
 
 __all__ = [
     "ANSWER_FIELDS",
+    "ANSWER_WORDS",
     "ID_KEYS",
     "MOST_PASSAGES",
     "NO_SERVER",

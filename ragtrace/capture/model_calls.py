@@ -82,9 +82,10 @@ _TEXT_BLOCKS = frozenset({"text", "output_text", "input_text"})
 _ASKING = frozenset({"user", "human"})  # who speaks, and asks
 _OTHERS = _ASKING | {"system", "developer", "tool", "function"}  # who speaks, and is no model
 # Names of the answer in structured output and in what a chain returns; the first that is there counts.
+ANSWER_WORDS = ("antwort", "réponse", "reponse", "respuesta", "risposta", "resposta", "回答")  # in other languages
 ANSWER_FIELDS = (
-    "answer", "final_answer", "output", "result", "response", "generation", "output_text", "completion", "text",
-    "structured_response", "parsed",
+    "answer", "final_answer", *ANSWER_WORDS, "output", "result", "response", "generation", "output_text",
+    "completion", "text", "structured_response", "parsed",
 )  # fmt: skip
 # Names under which a reply, or the part of one that holds the text, stands; they are tried in this order.
 _FIRST_OF = ("choices", "candidates", "generations")

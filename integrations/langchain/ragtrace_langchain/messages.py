@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
@@ -35,9 +36,18 @@ if TYPE_CHECKING:
     from ragtrace.model import Usage
 
 
+# The name of a field with what a person wrote; it comes before `_LOOSE_KEYS`, whose text may be the program's.
+_PERSONS = re.compile(
+    r"(?:(?:user|customer|client|visitor|caller|human|person|original)_?)?"
+    r"(?:question|message|utterance|inquiry|enquiry|query|request|frage|anfrage|nachricht)",
+    re.IGNORECASE,
+)
+_LOOSE_KEYS = ("search_query", "prompt", "text")
 QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "search_query", "prompt", "text")
 HISTORY_KEYS = ("chat_history", "history", "messages")
+_EARLIER = re.compile("histor|previous|past|earlier|example|shots", re.IGNORECASE)
 _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "HumanMessageChunk": "user"}
+_SPEAKERS = frozenset({"user", "assistant", "system", "tool"})
 _DEPTH = 4  # of containers in containers, for cyclic ones
 
 
@@ -65,12 +75,43 @@ def question_in(inputs: object) -> str:
 def _question_under_keys(inputs: Mapping[object, object]) -> str:
     for key in (*QUESTION_KEYS, "messages"):
         value = inputs.get(key)
+        if key in _LOOSE_KEYS and value is not None and (asked := _written_by_a_person(inputs)):
+            return asked
         if value is not None and not isinstance(value, dict) and (found := question_in(value)):
             return found
+    talk = conversation_in(inputs)
+    if talk and talk[-1].role == "user":
+        return talk[-1].content
     texts = [value for value in inputs.values() if isinstance(value, str)]
     nested = [part for part in inputs.values() if isinstance(part, dict)]
     is_only = len(texts) == 1 and not any(isinstance(value, str) for part in nested for value in part.values())
     return texts[0] if is_only else ""
+
+
+def _written_by_a_person(inputs: Mapping[object, object]) -> str:
+    named = (text for name, text in inputs.items() if isinstance(text, str) and _PERSONS.fullmatch(str(name)))
+    return next((text for text in named if text.strip()), "")
+
+
+def conversation_in(fields: Mapping[object, object]) -> tuple[Message, ...]:
+    """Return the turns of the one list of messages among fields, under a name of the application's own.
+
+    Those under ``messages`` are not meant, nor earlier turns under a name that says so.
+
+    Example:
+        >>> [turn.content for turn in conversation_in({"talk": [("user", "Where?")], "lang": "en"})]
+        ['Where?']
+        >>> conversation_in({"chat_history": [("user", "Where?")]})
+        ()
+    """
+    found = [
+        turns
+        for name, part in fields.items()
+        if isinstance(part, list) and part and name != "messages" and not _EARLIER.search(str(name))
+        if len(turns := turns_in(part)) == len(part) and any(turn.role == "user" for turn in turns)
+        if all(turn.role in _SPEAKERS for turn in turns)
+    ]
+    return found[0] if len(found) == 1 else ()
 
 
 def history_in(inputs: object) -> tuple[Message, ...]:
@@ -85,7 +126,7 @@ def history_in(inputs: object) -> tuple[Message, ...]:
             turns = turns_in(inputs.get(key))
             if turns:
                 return before_question(turns) if key == "messages" else spoken(turns)
-        return ()
+        return before_question(conversation_in(inputs))
     return before_question(turns_in(inputs))
 
 
@@ -269,8 +310,15 @@ def _answer_under_keys(outputs: dict[object, object], depth: int) -> str | None:
     for key in ANSWER_FIELDS:
         if key in outputs and (found := answer_in(outputs[key], depth + 1)) is not None:
             return found
+    if "messages" not in outputs and not depth:
+        talks = [part for name, part in outputs.items() if _are_messages(part) and not _EARLIER.search(str(name))]
+        return _last_said(talks[0]) if len(talks) == 1 else None
     messages = outputs.get("messages")
     return _last_said(messages if isinstance(messages, Iterable) else ())
+
+
+def _are_messages(part: object) -> TypeGuard[list[BaseMessage]]:
+    return isinstance(part, list) and bool(part) and all(isinstance(one, BaseMessage) for one in part)
 
 
 def _last_said(parts: Iterable[object]) -> str | None:

@@ -25,7 +25,7 @@ from ragtrace_langchain.on_start import record_asked, record_question, record_st
 from ragtrace_langchain.run_state import ModelCall
 from ragtrace_langchain.selection import record_chain_output, settle
 from ragtrace_langchain.tools import note_said
-from ragtrace_langchain.turns import branch_answers, of_this_turn
+from ragtrace_langchain.turns import branch_answers, last_spoken, of_this_turn
 from ragtrace_langchain.verdicts import is_check, is_steering, is_verdict
 
 if TYPE_CHECKING:
@@ -168,6 +168,9 @@ def _record_step(span: OpenSpan, outputs: object) -> None:
     beginning = span.top.beginning
     if beginning is not None:
         beginning.is_past = True
+    for text in (fields_of(outputs) or {}).values():
+        if isinstance(text, str) and text.strip() in span.state.said:
+            span.state.spoken_at.setdefault(text, span.outer_step)
     replies = [
         text
         for part in (outputs if isinstance(outputs, list) else [outputs])
@@ -334,6 +337,10 @@ def is_question(root: OpenSpan, answer: str, outcome: Outcome | None) -> bool:
         return bool(pool) and state.spoken_ns < _searched_ns(state)
     if outcome == "partial" or answer.strip() in state.direct.values():
         return True
+    # A number or a yes answers what an agent looked up, or what a person asked in a conversation.
+    is_looked_up = bool(state.tool_texts or (state.rows and root.beginning is not None))
+    if answer and (is_looked_up or state.run.attributes.get("history")) and not state.is_check:
+        return not is_steering(answer)
     if not answer and state.last_called is None:
         return not state.is_check
     is_graded = state.is_check or is_verdict(answer)
@@ -374,7 +381,7 @@ def answer_of(span: OpenSpan, outputs: object, *, is_streamed: bool) -> Given:
     branches = [answer_text(one, is_json=state.is_json_asked) for one in _branches(state, new)]
     if len(branches) > 1:
         return Given("\n\n".join(branches), branches)
-    told = answer_in(new)
+    told = _held_direct(new, state.direct) or answer_in(new)
     answer = None if told is None else answer_text(told, is_json=state.is_json_asked)
     if _is_retrieval_only(span, outputs, answer):
         state.is_retrieval_only = True
@@ -410,6 +417,12 @@ def _given_directly(outputs: object, direct: Mapping[str, str]) -> str:
     return "\n\n".join(reversed(last))
 
 
+def _held_direct(outputs: object, direct: Mapping[str, str]) -> str:
+    """Return the result of a direct tool that stands under a name of the application's own, else ""."""
+    texts = (text for text in (fields_of(outputs) or {}).values() if direct and isinstance(text, str))
+    return next((text for text in texts if text.strip() and text in direct.values()), "")
+
+
 def _branches(state: RunState, outputs: object) -> list[str]:
     """Return the answers in an output: several where branches or steps side by side answered, one for each.
 
@@ -431,7 +444,7 @@ def _branches(state: RunState, outputs: object) -> list[str]:
         for step in state.run.steps
         if isinstance(step, Generation) and not all(is_verdict(one.content) for one in step.outputs)
     ]
-    return branch_answers(named or fields or outputs, state.said, prompts, queries)
+    return branch_answers(named or last_spoken(fields, state.spoken_at) or outputs, state.said, prompts, queries)
 
 
 def _is_blank(value: object) -> bool:

@@ -75,6 +75,7 @@ class RunState:
     is_check: bool = False  # the root judged an answer that it was given
     said: set[str] = field(default_factory=set)  # texts of models outside retrievers
     spoken_in: dict[tuple[int, str], list[list[str]]] = field(default_factory=dict)  # of nodes, by graph and step
+    spoken_at: dict[str, int] = field(default_factory=dict)  # texts of models that a step gave out: its number
     direct: dict[str, str] = field(default_factory=dict)  # results of tools with `return_direct`, by call id
     first_query: str = ""  # of the first retriever outside tools
     inner_question: str = ""  # in the input of an inner chain, for a root whose input has no text
@@ -177,6 +178,7 @@ class RunState:
         self.met = set()
         self.said = set()
         self.spoken_in = {}
+        self.spoken_at = {}
         self.direct = {}
 
 
@@ -226,6 +228,15 @@ class OpenSpan:
         while span.parent is not None and span.parent is not span.state.block:
             span = span.parent
         return span
+
+    @property
+    def outer_step(self) -> int:
+        """The number of the step of the outermost graph that this event belongs to; 0 outside graphs."""
+        span: OpenSpan | None = self
+        tag = ""
+        while span is not None:
+            tag, span = span.step or tag, span.parent
+        return int(tag.rpartition(":")[2] or 0)
 
     @property
     def is_resumed(self) -> bool:

@@ -30,6 +30,9 @@ _HOLDS_CONTEXT = re.compile(
     r"|^(?:\w+_)?(?:rows|records|dataframe)$",
     re.IGNORECASE,
 )
+_MARKDOWN_TABLE = re.compile(r"\s*\|[^\n]*\|[ \t]*\n[ \t]*\|[-:| \t]+\|")
+_TABLE_HEAD_CHARS = 2_000
+_TABLE_HEAD_LINES = 5
 _SHORTEST_CONTEXT_CHARS = 40
 _SHORTEST_PART_CHARS = 16  # of a passage; a shorter text stands in many another
 # Names of a field whose list holds something else, though it may look alike: turns, plans, examples.
@@ -121,6 +124,8 @@ def rows_held(part: object, name: str) -> list[Rows]:
         "[('Oslo', 12)]"
     """
     if isinstance(part, str):
+        if _is_table(part):
+            return [Rows(name, (part.strip(),), (), is_named=False)]
         if not part.lstrip().startswith(("[(", "[{", "[[")):
             return []
         value = value_of_text(part)
@@ -133,6 +138,23 @@ def rows_held(part: object, name: str) -> list[Rows]:
             return []
         return rows_in(part, name)
     return rows_in(part, name) if isinstance(part, dict) else []
+
+
+def _is_table(text: str) -> bool:
+    """Tell whether a text writes out a table: in Markdown, or as comma, semicolon or tab separated values."""
+    if _MARKDOWN_TABLE.match(text):
+        return True
+    lines = [
+        line
+        for line in text[:_TABLE_HEAD_CHARS].strip().split("\n", _TABLE_HEAD_LINES)[:_TABLE_HEAD_LINES]
+        if line.strip()
+    ]
+    return len(lines) > 1 and any(
+        lines[0].count(mark) > 0
+        and len({line.count(mark) for line in lines}) == 1
+        and not any(f"{mark} " in line or line.rstrip().endswith(mark) for line in lines)
+        for mark in ",;\t"
+    )
 
 
 def results_met(value: object, seen: Mapping[str, object], texts: Sequence[str] = ()) -> list[Document] | None:

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from ragtrace.capture import ANSWER_FIELDS, is_equal
 from ragtrace_langchain.documents import fields_of
 from ragtrace_langchain.langgraph import is_command
-from ragtrace_langchain.messages import content_text, question_in, turn_of
+from ragtrace_langchain.messages import content_text, conversation_in, question_in, turn_of
 from ragtrace_langchain.verdicts import is_verdict
 
 if TYPE_CHECKING:
@@ -57,14 +57,22 @@ def is_resumption(inputs: object) -> bool:
 # Names of fields with a question, the surest first; a text that the program wrote itself is none of a person's.
 _ASKING = tuple(
     re.compile(words, re.IGNORECASE)
-    for words in ("question", "message|utterance|inquir|enquir", "query|request|ask|prompt|input")
+    for words in (
+        "question|^(?:\\w*_)?(?:\\w*frage|pregunta|domanda|pergunta|vraag|質問|問題|问题)$",
+        "message|utterance|inquir|enquir|nachricht|anliegen|demande|consulta|mensaje|メッセージ|お問い合わせ",
+        "query|request|ask|prompt|input|eingabe|入力",
+    )
 )
 _NOT_ASKED = re.compile(
     "(?:^|_)(?:ids?|type|kind|count|number|lang\\w*|system|search|sub|follow|next|new|standalone|condensed|generated"
-    "|rewritten|rephrased|reformulated|refined|improved|better|transformed|expanded|hypothetical|previous|last|old)"
+    "|sprache|langue|idioma|suchanfrage|rewritten|rephrased|reformulated|refined|improved|better|transformed|expanded|hypothetical|previous|last|old)"
     "(?:_|$)",
     re.IGNORECASE,
 )
+_TOLD = re.compile(
+    "answer|response|reply|draft|summar|title|plan|context|prompt|instruct|tone|style|antwort", re.IGNORECASE
+)
+_MARKS = ("?", "\uff1f", "\u061f", "か。", "か")  # of questions; Japanese writes a particle
 _STATE_KEYS = ("question", "user_question", "user_query", "user_input")
 
 
@@ -83,7 +91,8 @@ def question_in_state(state: Mapping[object, object]) -> str:
             return value
     messages = state.get(_MESSAGES)
     if not isinstance(messages, list):
-        return ""
+        asked = [turn.content for turn in conversation_in(state) if turn.role == "user"]
+        return asked[-1] if asked else ""
     return question_in([one for one in messages if not getattr(one, "name", None)]) or question_in(messages)
 
 
@@ -91,7 +100,8 @@ def question_among(inputs: object, queries: Sequence[str]) -> str:
     """Return the question among the texts of an input or a state that names it in its own way, else "".
 
     It is the text that a retriever was asked with, else the one whose name says that it asks, else the only one
-    that ends with a question mark.
+    that ends with a question mark, else, where no retriever was asked, the only one of several words that is no
+    draft and no instruction.
 
     Example:
         >>> given = {"customer_note": "Returns", "lang": "de"}
@@ -108,12 +118,14 @@ def question_among(inputs: object, queries: Sequence[str]) -> str:
             named = [text for name, text in some if words.search(name) and not _NOT_ASKED.search(name)]
             if len(named) == 1:
                 return named[0]
-        marked = [text for _, text in some if text.rstrip().endswith(("?", "\uff1f", "\u061f"))]
+        marked = [text for _, text in some if text.rstrip().endswith(_MARKS)]
         if len(marked) == 1:
             return marked[0]
         if some is asked and asked:
             return asked[0][1]
-    return ""
+    written = [text for name, text in texts if " " in text.strip() and not _NOT_ASKED.search(name)]
+    told = [text for name, text in texts if text in written and not _TOLD.search(name)]
+    return told[0] if len(told) == 1 and not queries else ""
 
 
 def _is_in(text: str, queries: Sequence[str]) -> bool:
@@ -235,6 +247,31 @@ def _is_copy(text: object, before: Mapping[int, str], said: Collection[str]) -> 
 
 
 # -- answers of branches --
+
+# Names of texts that a program makes beside an answer.
+_BESIDE = re.compile(
+    "title|topic|follow|suggest|tags?$|keyword|summary|critique|review|feedback|quer|question|language|intent|categor"
+    "|sql|plan$|titel|thema|kritik|frage|zusammenfassung|stichw|titre|sujet|résumé|título|resumen",
+    re.IGNORECASE,
+)
+
+
+def last_spoken(fields: Mapping[object, object], spoken_at: Mapping[str, int]) -> dict[object, object]:
+    """Return the fields of a graph's state without the texts of models that a later step's text stands behind.
+
+    Args:
+        fields: what the graph gave out.
+        spoken_at: the texts of models that its steps gave out, with the numbers of the steps.
+
+    Example:
+        >>> state = {"plan": "Look it up.", "reply": "In Oslo.", "title": "Oslo"}
+        >>> last_spoken(state, {"Look it up.": 1, "In Oslo.": 2, "Oslo": 3})
+        {'reply': 'In Oslo.'}
+    """
+    steps = {key: spoken_at[text] for key, text in fields.items() if isinstance(text, str) and text in spoken_at}
+    told = {key: number for key, number in steps.items() if not _BESIDE.search(str(key))} or steps
+    last = max(told.values(), default=0)
+    return {key: value for key, value in fields.items() if key not in steps or told.get(key) == last}
 
 
 def branch_answers(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from ragtrace.capture import ANSWER_WORDS
 from ragtrace_langchain.documents import fields_of
 from ragtrace_langchain.messages import QUESTION_KEYS, content_text
 
@@ -13,19 +14,30 @@ _WORDS = frozenset(
     {
         "yes", "no", "true", "false", "useful", "vectorstore", "web_search", "websearch", "generate", "rewrite",
         "hallucination", "no hallucination", "no support", "partial support", "full support",
+        "ja", "nein", "oui", "non", "si", "sí", "sì", "sim", "não", "nee", "nej", "はい", "いいえ", "是", "否",
     }
 )  # fmt: skip
 _DEGREES = "not|fully|partially|partly|mostly|completely|entirely|largely|somewhat|highly|very|well|strongly"
 _JUDGED = "supported|relevant|grounded|useful|correct|accurate|faithful|factual|consistent|sufficient|hallucinated"
-_PHRASE = re.compile(rf"(?:(?:{_DEGREES})[ -]+){{0,2}}(?:un|ir|in)?(?:{_JUDGED})")
-_LABEL = r"(?:final |overall |binary )?(?:score|rating|grade|verdict|judg(?:e)?ment|decision|relevance|label)"
+_ABROAD = (
+    r"(?:(?:nicht|teilweise|voll|vollständig|sehr|non|pas|peu|très|no|muy)[ -]+){0,2}"
+    r"(?:(?:ir)?relevant|belegt|gestützt|nützlich|(?:im)?pertinente?|(?:ir)?relevante|関連あり|関連なし)"
+)
+_PHRASE = re.compile(rf"(?:(?:{_DEGREES})[ -]+){{0,2}}(?:un|ir|in)?(?:{_JUDGED})|{_ABROAD}")
+_LABEL = (
+    r"(?:final |overall |binary )?(?:score|rating|grade|verdict|judg(?:e)?ment|decision|relevance|label"
+    r"|bewertung|urteil|relevanz|entscheidung|évaluation|pertinence|evaluación|評価|判定)"
+)
 _LABELLED = re.compile(rf"{_LABEL}\s*(?:is|[:=-])\s*")
 _NUMBER = re.compile(r"\d+(?:[./]\d+)?%?|\d+(?:\.\d+)?\s*(?:/|out of|of)\s*\d+|\d+(?:\.\d+)?\s*(?:points?|stars?)")
-_REASON = re.compile(r"(?:reason|explanation|because|justification|rationale|feedback|comment)\b")
+_REASON = re.compile(
+    r"(?:reason|explanation|because|justification|rationale|feedback|comment|begründung|raison|razón|motivo|理由)\b"
+)
 # Fields of structured output that say what to do next, or why, and are no answer.
 _STEERING = re.compile(
     "score|grade|verdict|decision|rout|source|destination|intent|label|categor|relevan|ground|support|quer|search"
     "|keyword|question|reason|explanation|rationale|justif|thought|feedback|critique|faithful|halluc|helpful|useful"
+    "|bewert|urteil|entscheid|begr(?:ü|ue)nd|kategor|pertinen|évalu|理由|評価|判定"
     "|rating|assess|evaluat|judg|confiden|(?:^|_)(?:next|action|agent|worker|department|topic|tool|pass|passed)(?:_|$)",
     re.IGNORECASE,
 )
@@ -39,13 +51,17 @@ _PASSED = frozenset(
     }
 )  # fmt: skip
 _GRADED = re.compile(
-    r"(?:^|_)(?:answer|response|generation|prediction|reply|completion|submission|claim|statement|draft)s?$",
+    r"(?:^|_)(?:answer|response|generation|prediction|reply|completion|submission|claim|statement|draft"
+    "|antwort|behauptung|entwurf|réponse|reponse|respuesta|risposta|resposta|回答|答え)s?$",
     re.IGNORECASE,
 )
-_GROUNDS = re.compile("context|document|passage|source|evidence|fact|docs", re.IGNORECASE)
-_ANSWERS = ("answer", "final_answer", "generation", "response")
+_GROUNDS = re.compile(
+    "context|document|passage|source|evidence|fact|docs|kontext|dokument|quelle|文脈|文書", re.IGNORECASE
+)
+_ANSWERS = ("answer", "final_answer", "generation", "response", *ANSWER_WORDS)
 _JUDGING = re.compile(
-    r"\b(?:answer|response|claim|statement|generation|grounded|supported|consistent|hallucinat\w+)\b",
+    r"\b(?:answer|response|claim|statement|generation|grounded|supported|consistent|hallucinat\w+"
+    r"|antwort|aussage|behauptung|belegt|gestützt|réponse|respuesta)\b",
     re.IGNORECASE,
 )
 _FIRST = re.compile(r"[\s\"'*]*([\w-]+)")

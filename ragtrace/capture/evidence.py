@@ -62,6 +62,7 @@ _HEADS = _set(
 _SAID = _set("assertion claim content draft false hypothesis premise proposal statement text true verdict your")
 # Names of arguments that ask for something, and state nothing.
 _REQUESTS = _set("id keyword keywords path q queries query question search search_query term terms title topic url")
+_ASKS = _set("q query queries question search_query sub_query sub_question url")
 _VERDICTS = _set(
     """
     confirmed contradicted correct false found incorrect invalid missing never no none not refuted right
@@ -682,6 +683,8 @@ def rows_in(value: object, name: str = "", depth: int = 0) -> list[Rows]:
 def _is_row(part: object) -> bool:
     if isinstance(part, Mapping):
         if not part or "role" in part or "tool_call_id" in part or str(part.get("type")) in _ROLES:
+            return False
+        if _ASKS.issuperset(str(name).casefold() for name in part):  # a query to send, perhaps with its place
             return False
         return all(isinstance(one, _SCALARS) or _is_scalar_like(one) for one in part.values())
     if not isinstance(part, list | tuple) or not part:

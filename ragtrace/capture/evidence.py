@@ -46,7 +46,7 @@ _STATUS = _set(
     completed control created delegated done entries entry file files for from got handed handing handoff
     handover has have i id idea ideas in into is it item items kept length lines list ll logged made me memo
     memories memory message my new note noted notes now null of ok okay plan plans recorded reflection
-    reflections remember remembered s saved scratchpad state step steps stored submitted success successful
+    reflections remember remembered reviewed s saved scratchpad state step steps stored submitted success successful
     successfully task tasks thank thanks that the them thinking this thought thoughts to todo todos transfer
     transferred transferring understood updated ve was were will with words write written wrote you your
     """

@@ -34,6 +34,7 @@ LEFT = {
     "structured-refine": (
         "a text whose reply was dropped as no answer stands in the pool, and in no prompt that the answer goes back to"
     ),
+    "storm": ("of searches side by side, what a prompt shows stands before what none shows, whenever it was found"),
 }
 
 

@@ -226,7 +226,9 @@ def _on_model_start(span: OpenSpan, bound: BoundArguments, instance: object) -> 
     if may_record_history(span.parent):
         record_history(state, turns_before(span.messages, state.question), is_final=True)
     if span.parent is None and state.run is not None and span.messages:
-        _record_question(state, next((m.content for m in reversed(span.messages) if m.role == "user"), ""))
+        said = [m.content for m in turns_in(asked) if m.role == "user" and m.content]  # without pictures
+        said = said or [m.content for m in span.messages if m.role == "user"]
+        _record_question(state, said[-1] if said else "")
         state.record(state.run.set_history, before_question(span.messages))
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, AnyStr, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from ragtrace.capture.model_calls import without_thoughts
+from ragtrace.capture.model_calls import answer_field, without_thoughts
 from ragtrace.capture.pictures import PICTURE, picture_of
 from ragtrace.capture.types import Generation
 from ragtrace.text import composed, folded
@@ -422,6 +422,7 @@ def _kept(text: AnyStr, prompt: AnyStr, low: int) -> int:
 _SHORTEST_PART_CHARS = 16
 _TAIL_CHARS = 40  # a cut passage whose end stands in another prompt was shown whole, in two parts
 _BREAKS = re.compile(r'\\[nrt"]|["\n\r\t]')  # a text is not in one piece where it was quoted, escaped or set anew
+_MARKS = re.compile(r"\[\^?\d+(?: *, *\^?\d+)*\]|\u3010\d[^\u3011]{0,20}\u3011")  # of sources
 _LOOKED_AT_CHARS = 2_048  # of a reply, to know it again
 _SEARCHED_CHARS = 8_000_000  # of all prompts together: about 2 ms
 _WORD_MARKS = ".,;:!?*`'\"()\u3001\u3002\uff01\uff0c\uff1f"
@@ -487,8 +488,14 @@ def _calls(prompts: Sequence[str], steps: Sequence[Step]) -> Iterator[_Call]:
         if isinstance(step, Generation) and step.inputs:
             place = _place_of(step.inputs, left)
             if place is not None:
-                reply = "\n".join(without_thoughts(said.shown) for said in step.outputs[:1])
+                reply = "\n".join(map(_told_in, step.outputs[:1]))
                 yield _Call(left.pop(place), reply.strip())
+
+
+def _told_in(reply: Message) -> str:
+    """Return what a reply says; of one that fills in a form for its answer, that."""
+    is_form = len(reply.calls) == 1 and not reply.content.strip()
+    return (answer_field(reply.calls[0].arguments) if is_form else None) or without_thoughts(reply.shown)
 
 
 def _place_of(inputs: Sequence[Message], prompts: Sequence[str]) -> int | None:
@@ -532,7 +539,8 @@ def _made_of(replies: Sequence[str], answer: str) -> list[int]:
     if holding:
         return holding[-1:]
     pieces = map(_piece, replies)
-    return [place for place, part in enumerate(pieces) if len(part) >= _SHORTEST_PART_CHARS and part in answer]
+    parts = [place for place, part in enumerate(pieces) if len(part) >= _SHORTEST_PART_CHARS and part in answer]
+    return parts or [place for place, reply in enumerate(replies) if _is_cited_anew(reply, answer)][-1:]
 
 
 def _shown_behind(calls: Sequence[_Call], last: Sequence[int], finder: PassageFinder) -> tuple[Passage, ...]:
@@ -674,6 +682,20 @@ def _piece(text: str) -> str:
 def _holds(reply: str, answer: str) -> bool:
     """Tell whether a reply holds an answer, as a field of structured output or behind a model's reasoning."""
     return answer in reply or all(piece.strip() in reply for piece in _BREAKS.split(answer))
+
+
+def _is_cited_anew(reply: str, answer: str) -> bool:
+    """Tell whether an answer is a reply in which other marks of sources were set, as links for numbers."""
+    pieces = [piece.strip() for piece in _MARKS.split(reply)]
+    if len(pieces) < 2 or max(map(len, pieces)) < _SHORTEST_PART_CHARS:
+        return False
+    at = 0
+    for piece in pieces:
+        at = answer.find(piece, at)
+        if at < 0:
+            return False
+        at += len(piece)
+    return True
 
 
 def _shown(prompts: Sequence[str], finder: PassageFinder) -> tuple[Passage, ...]:

@@ -50,7 +50,7 @@ _STATUS = _set(
     completed control created delegated done entries entry file files for from got handed handing handoff
     handover has have i id idea ideas in into is it item items kept length lines list ll logged made me memo
     memories memory message my new note noted notes now null of ok okay plan plans recorded reflection
-    reflections remember remembered s saved scratchpad state step steps stored submitted success successful
+    reflections remember remembered reviewed s saved scratchpad state step steps stored submitted success successful
     successfully task tasks thank thanks that the them thinking this thought thoughts to todo todos transfer
     transferred transferring understood updated ve was were will with words write written wrote you your
 <<<<<<< HEAD
@@ -81,6 +81,7 @@ _HEADS = _set(
 _SAID = _set("assertion claim content draft false hypothesis premise proposal statement text true verdict your")
 # Names of arguments that ask for something, and state nothing.
 _REQUESTS = _set("id keyword keywords path q queries query question search search_query term terms title topic url")
+_ASKS = _set("q query queries question search_query sub_query sub_question url")
 _VERDICTS = _set(
     """
     confirmed contradicted correct false found incorrect invalid missing never no none not refuted right
@@ -720,6 +721,8 @@ def _read_rows(text: str) -> object:
 def _is_row(part: object) -> bool:
     if isinstance(part, Mapping):
         if not part or "role" in part or "tool_call_id" in part or str(part.get("type")) in _ROLES:
+            return False
+        if _ASKS.issuperset(str(name).casefold() for name in part):  # a query to send, perhaps with its place
             return False
         return all(isinstance(one, _SCALARS) or _is_scalar_like(one) for one in part.values())
     if not isinstance(part, list | tuple) or not part:

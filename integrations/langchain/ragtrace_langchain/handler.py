@@ -13,7 +13,15 @@ from langchain_core.callbacks import BaseCallbackHandler
 import ragtrace
 from ragtrace.capture import Defaults, current_run, entered_run, guarded, guarded_constructor, outcome_of, shown
 from ragtrace_langchain.documents import PLAIN, as_given, as_left, new_documents
-from ragtrace_langchain.langgraph import graph_of, is_at_breakpoint, is_control_flow, is_interrupt, step_of
+from ragtrace_langchain.langgraph import (
+    graph_of,
+    is_at_breakpoint,
+    is_control_flow,
+    is_interrupt,
+    is_sent,
+    step_of,
+    task_of,
+)
 from ragtrace_langchain.messages import as_said, piece_text, turns_in
 from ragtrace_langchain.on_end import (
     arguments_text,
@@ -192,6 +200,9 @@ class RagtraceHandler(BaseCallbackHandler):
             if metadata and "lc_hub_repo" in metadata:
                 span.state.record(record_hub_prompt, span.state, dict(metadata))
             span.step = step_of(tags)
+            if span.step:
+                span.task += task_of(span.step, metadata)
+                span.is_sent = span.is_sent or is_sent(metadata)
             span.graph = graph_of(caller()) if "langgraph.pregel" in sys.modules else None
             if span.graph is not None and is_resumption(inputs):  # a program that asks and goes on within one run
                 span.state.is_interrupted = False

@@ -7,11 +7,13 @@ import sys
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import FrameType
 
 _ERRORS = "langgraph.errors"
 _TYPES = "langgraph.types"
 _PREGEL = "langgraph.pregel"
+_SENT = "__pregel_push"
 
 
 def is_control_flow(error: BaseException) -> bool:
@@ -92,6 +94,35 @@ def step_of(tags: list[str] | None) -> str:
         ('graph:step:2', '')
     """
     return next((tag for tag in tags or () if tag.startswith("graph:step:")), "")
+
+
+Task = tuple[tuple[int, int, str], ...]  # step and place of a node's task, and of the tasks around it
+
+
+def task_of(step: str, metadata: Mapping[str, object] | None) -> Task:
+    """Return the place of a node's task, by which those of one step are ordered as their results are in the state.
+
+    Example:
+        >>> task_of("graph:step:2", {"langgraph_path": ("__pregel_push", 1, False)})
+        ((2, 1, '__pregel_push'),)
+    """
+    path = (metadata or {}).get("langgraph_path")
+    parts = path if isinstance(path, list | tuple) else ()
+    numbers = [part for part in parts if type(part) is int]
+    number = step.rpartition(":")[2]
+    names = "/".join(part for part in parts if isinstance(part, str))
+    return ((int(number) if number.isdigit() else 0, numbers[-1] if numbers else -1, names),)
+
+
+def is_sent(metadata: Mapping[str, object] | None) -> bool:
+    """Tell whether a graph's node was sent what it is given, with ``Send``: a part for one task, and not the state.
+
+    Example:
+        >>> is_sent({"langgraph_triggers": ("__pregel_push",)}), is_sent({"langgraph_triggers": ("branch:to:a",)})
+        (True, False)
+    """
+    triggers = (metadata or {}).get("langgraph_triggers")
+    return isinstance(triggers, list | tuple) and _SENT in triggers
 
 
 def payload_of(error: BaseException) -> str:

@@ -26,14 +26,12 @@ from ragtrace.capture import (
     shown,
     spoken,
 )
-from ragtrace.model import Call, Message
+from ragtrace.model import Call, Message, Usage
 from ragtrace_langchain.content_blocks import block_text, is_text_block, prompt_block_text
 from ragtrace_langchain.documents import fields_of
 
 if TYPE_CHECKING:
     from langchain_core.outputs import LLMResult
-
-    from ragtrace.model import Usage
 
 
 # The name of a field with what a person wrote; it comes before `_LOOSE_KEYS`, whose text may be the program's.
@@ -473,7 +471,7 @@ def reply_of(response: LLMResult | ResultCopy | None) -> Reply:
             turn_of(message) or Message(role="assistant", content=text)
             for message, text in zip(messages, texts, strict=True)
         ),
-        usage=None
+        usage=Usage(input_tokens=0, output_tokens=0)
         if any(map(_is_cached, counts))
         else next(filter(None, map(read_usage, counts)), None)
         or read_usage(whole.get("token_usage") or whole.get("usage")),

@@ -233,7 +233,9 @@ def conclude(root: OpenSpan, outcome: Outcome | None, failure: Failure | None) -
 def _conclude(root: OpenSpan, outcome: Outcome | None, failure: Failure | None) -> None:
     state = root.state
     answer = state.answer
-    if answer is None and outcome == "error":
+    if outcome == "interrupted":
+        answer, state.branches = "", []  # what its state holds by then was not told to anybody
+    elif answer is None and outcome == "error":
         answer = state.broken_text  # the user has read it
     if not state.is_joined:
         record_asked(root)
@@ -287,7 +289,7 @@ def record_chain_answer(
     A grader behind the chain that answered leaves the answer as it is.
     """
     state = span.state
-    text = _text_of(state, answer, outcome)
+    text = "" if outcome == "interrupted" else _text_of(state, answer, outcome)
     state.run.ends_as(outcome)
     state.is_retrieval_only = state.is_interrupted = False
     if outcome != "interrupted":

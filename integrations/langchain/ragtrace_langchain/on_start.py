@@ -91,6 +91,10 @@ def _record_state(span: OpenSpan) -> None:
     if not fields:  # a tool's call, which a resumed agent begins with
         return
     top.beginning.note(fields)
+    if span.is_sent:  # written for one task, as a part of a question is
+        return
+    for key, value in fields.items():
+        top.beginning.whole.setdefault(key, value)
     if not state.has_query:
         _take_question(state, question_in_state(fields), fields)
 
@@ -114,7 +118,8 @@ def record_asked(root: OpenSpan, outputs: object = None) -> None:
     began = root.beginning.fields if root.beginning is not None else {}
     is_told = has_texts(root.inputs)
     given = began if root.is_resumed or not is_told else root.inputs
-    question = question_among(given, queries)
+    whole = root.beginning.whole if root.is_resumed and root.beginning is not None else None
+    question = question_among(whole, queries) or question_among(given, queries)
     if not question and not root.is_resumed:
         question = ("" if is_told else state.inner_question) or state.first_query
     _take_question(state, question, given)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ragtrace.capture.types import Operation
     from ragtrace.model import Message, Usage
     from ragtrace_langchain.documents import Columns, Hit
+    from ragtrace_langchain.langgraph import Task
     from ragtrace_langchain.messages import ModelFacts
     from ragtrace_langchain.turns import Beginning
 
@@ -86,6 +87,7 @@ class RunState:
     pool: dict[str, Hit] = field(default_factory=dict)  # the candidates by key
     told: dict[str, Hit] = field(default_factory=dict)  # documents as a choice reported them last
     known: KnownDocuments = field(default_factory=KnownDocuments)
+    tasks: dict[str, Task] = field(default_factory=dict)  # that found the candidates first, by key
     is_narrowed: bool = False  # a step chose among the documents
     is_pool_ordered: bool = False  # a step joined or fused results, and `pool` has its order
     is_interrupted: bool = False
@@ -173,6 +175,7 @@ class RunState:
         self.replies = []
         self.tool_texts = []
         self.rows = {}
+        self.tasks = {}
         self.joins = {}
         self.known = KnownDocuments()
         self.met = set()
@@ -206,6 +209,8 @@ class OpenSpan:
     is_narrowed: bool = False
     has_model: bool = False
     step: str = ""  # of a graph's node
+    task: Task = ()  # of the graphs that it runs in
+    is_sent: bool = False  # in a node that a graph sent a part of its state
     graph: FrameType | None = None  # the frame that runs a graph, while it is open
     beginning: Beginning | None = None  # of the graph that a root, or a chain right inside a block, runs
     is_marked: bool = False  # the application marked documents inside
@@ -218,6 +223,7 @@ class OpenSpan:
         if parent is None:
             return
         self.within, self.within_key = parent.within, parent.within_key
+        self.task, self.is_sent = parent.task, parent.is_sent
         if parent.kind == "retriever":
             self.within, self.within_key = parent, parent.key
 

@@ -76,7 +76,7 @@ def record_retrieved(span: OpenSpan, documents: Iterable[Document], ended_ns: in
         _record_composite(span, passages, out, ended_ns)
     else:
         _report_retrieval(span, passages, ended_ns)
-        _add_to_pool(state, out)
+        _add_to_pool(span, out)
     _deliver(span, out, ended_ns)
 
 
@@ -202,7 +202,7 @@ def _record_found(
     _record_waiting(span.state)
     span.query = span.query or question_in(inputs)
     _report_retrieval(span, passages, ended_ns)
-    _add_to_pool(span.state, found)
+    _add_to_pool(span, found)
     _deliver(span, out, ended_ns)
 
 
@@ -306,6 +306,8 @@ def settle(root: OpenSpan) -> None:
     settle_rows(state)
     if state.shown and not state.is_fused:
         _order_as_shown(root)
+    elif state.tasks and not state.is_pool_ordered:
+        _order_by_tasks(state)
     if state.is_narrowed and root.kind != "retriever" and list(root.found) != state.last_chosen:
         found = root.found or (state.pool if state.last_chosen else {})  # none: what was chosen was taken back
         state.run.selected(_passages(_kept(state, found)), selection_source=state.selection_source)
@@ -326,6 +328,18 @@ def _order_as_shown(root: OpenSpan) -> None:
     places = {key: place for place, key in enumerate(state.shown)}
     if list(root.found) != state.last_chosen and root.found.keys() <= places.keys():
         root.found = dict(sorted(root.found.items(), key=lambda item: places[item[0]]))
+
+
+def _order_by_tasks(state: RunState) -> None:
+    """Put what a graph's tasks found side by side into the order of the tasks, where no prompt shows all of it."""
+    order = sorted(state.pool, key=lambda key: state.tasks.get(key, ()))
+    passages = _passages(state.pool)
+    if order == list(state.pool) or any(
+        len(found_in(prompt, passages)) == len(passages) for prompt in state.run.prompts
+    ):
+        return
+    state.pool = {key: state.pool[key] for key in order}
+    state.is_pool_ordered = True
 
 
 def _rename(state: RunState) -> None:
@@ -498,8 +512,12 @@ def _report_retrieval(span: OpenSpan, passages: ReadPassages, ended_ns: int, *, 
     )
 
 
-def _add_to_pool(state: RunState, out: dict[str, Hit]) -> None:
+def _add_to_pool(span: OpenSpan, out: dict[str, Hit]) -> None:
     """Add what a search found to the pool; a passage that another search found before stays as it was there."""
+    state = span.state
+    if span.task:
+        for key in out:
+            state.tasks.setdefault(key, span.task)
     state.pool.update({key: hit for key, hit in out.items() if key not in state.pool} if state.pool else out)
 
 

@@ -29,10 +29,12 @@ _DEPTH = 3  # of an input's mappings in mappings
 class Beginning:
     """State of a graph before its first step, by the names of the fields.
 
-    `is_past` is True once a step has ended: later states hold what this run wrote.
+    `is_past` is True once a step has ended: later states hold what this run wrote. `whole` has each field as the
+    first step has it that is given the state, and not a part that was sent to it.
     """
 
     fields: dict[object, object] = field(default_factory=dict)
+    whole: dict[object, object] = field(default_factory=dict)
     is_past: bool = False
 
     def note(self, state: Mapping[object, object]) -> None:
@@ -293,9 +295,15 @@ def branch_answers(
     spoken = [text for text in spoken if not is_verdict(text)] or spoken
     last = [text for text in spoken if not any(text in prompt for prompt in prompts)] or spoken
     if len(last) > 1:
-        whole = sorted(text for text in set(leaves) - {*last} if all(one in text for one in last))
+        whole = sorted(text for text in set(leaves) - {*last} if all(_is_part(one, text) for one in last))
         return whole[:1] or last
     return last
+
+
+def _is_part(text: str, whole: str) -> bool:
+    """Tell whether a text is in another one, perhaps without a heading."""
+    head, _, rest = text.partition("\n")
+    return text in whole or (head.startswith("#") and len(rest.strip()) > 1 and rest.strip() in whole)
 
 
 def _leaves(value: object, depth: int = 0) -> Iterable[str]:

@@ -813,6 +813,22 @@ def of_database(rows, written, field="rows"):
     return graph.compile()
 
 
+def test_queries_to_send_are_no_rows(keeper, config):
+    model = Chat(reply=lambda t, m: "For 28 days." if t.startswith("Found") else "long loan; fees")
+
+    def plan(state):
+        asked = model.invoke("Queries for " + state["question"]).content.split("; ")
+        return {"rows": [{"question": one, "url": "https://lib.example"} for one in asked]}
+
+    graph = StateGraph(Table)
+    graph.add_node("plan", plan)
+    graph.add_node("say", lambda s: {"answer": model.invoke(f"Found: {s['rows']}").content})
+    for one, other in ((START, "plan"), ("plan", "say"), ("say", END)):
+        graph.add_edge(one, other)
+    graph.compile().invoke({"question": Q}, config)
+    assert (keeper.only.record.pools, keeper.only.record.answer) == ((), "For 28 days.")
+
+
 @pytest.mark.parametrize("form", WRITTEN)
 @pytest.mark.parametrize("rows", [ROWS, PAIRS, [list(pair) for pair in PAIRS]], ids=["mappings", "tuples", "lists"])
 @pytest.mark.parametrize("field", ["database_records", "rows", "query_result", "found"])

@@ -247,8 +247,8 @@ async def test_a_reply_from_the_cache_counts_no_tokens(keeper, config, kind):
     await made.abatch(["Where?"], config)
     list(made.stream("Where?", config))
     [piece async for piece in made.astream("Where?", config)]
-    assert [tokens(run) for run in keeper.runs] == [[(7, 5)], *[[None]] * 7]
-    assert [run.record.usage is None for run in keeper.runs] == [False, *[True] * 7]
+    assert [tokens(run) for run in keeper.runs] == [[(7, 5)], *[[(0, 0)]] * 7]
+    assert [run.record.usage.input_tokens for run in keeper.runs] == [7, *[0] * 7]
     assert {run.record.answer for run in keeper.runs} == {ANSWER}
     assert len(model.asked) == 1
 
@@ -258,13 +258,13 @@ def test_only_the_cached_call_of_a_run_counts_none(keeper, config):
     asked, model = cached | StrOutputParser(), Model(replies=[ANSWER])
     for _ in range(2):
         (asked | chain(model)).invoke("lab?", config)
-    assert [tokens(run) for run in keeper.runs] == [[(7, 5), (7, 5)], [None, (7, 5)]]
+    assert [tokens(run) for run in keeper.runs] == [[(7, 5), (7, 5)], [(0, 0), (7, 5)]]
     assert [run.record.usage.input_tokens for run in keeper.runs] == [14, 7]
 
 
 def test_a_model_that_says_itself_that_it_costs_nothing_used_its_tokens():
     free = {**COUNTS, "input_cost": 0.0, "output_cost": 0.0, "total_cost": 0.0}
-    for counts, expected in ((free, 7), ({**COUNTS, "total_cost": 0.1}, 7), ({**COUNTS, "total_cost": 0}, None)):
+    for counts, expected in ((free, 7), ({**COUNTS, "total_cost": 0.1}, 7), ({**COUNTS, "total_cost": 0}, 0)):
         usage = reply_of(ChatResult(generations=[]).model_copy(update={"generations": [[ChatGeneration(message=AIMessage("a", usage_metadata=counts))]]})).usage  # fmt: skip
         assert (usage and usage.input_tokens) == expected
 

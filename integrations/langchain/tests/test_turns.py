@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import time
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypedDict
 
@@ -18,7 +19,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
-from langgraph.types import Command, interrupt
+from langgraph.types import Command, Send, interrupt
 from pydantic import BaseModel
 
 from integrations.langchain.tests.parts import Faq, Scripted, calls, chat, shown
@@ -144,6 +145,56 @@ async def test_an_agent_that_stops_at_a_breakpoint(keeper, config, how):
     await drive(how, app, {"messages": [("user", FIRST)]}, at(config))
     await drive(how, app, None, at(config))
     assert [told(run) for run in keeper.runs] == [(FIRST, "", "interrupted"), (FIRST, OLD, "answered")]
+
+
+class Report(TypedDict, total=False):
+    topic: str
+    found: Annotated[list, operator.add]
+    report: str
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_a_breakpoint_before_parts_that_are_sent(keeper, config, slow):
+    """What waits was told to nobody, what is sent is no question, and passages stand in the order of the tasks."""
+
+    class Topics(BaseModel):
+        names: list[str]
+
+    def part(given):
+        if given["number"] == slow:
+            time.sleep(0.05)
+        found = Faq(size=1, prefix=given["messages"][0].content[0]).invoke("lab")
+        said = chat(f"Of {given['number']}: it moved about a lot.").invoke(shown(found)).content
+        return {"found": [said]}
+
+    def send(state):
+        return [
+            Send("part", {"number": n, "messages": [HumanMessage(f"{name}, tell me about {state['topic']}")]})
+            for n, name in enumerate("ab")
+        ]
+
+    def plan(state):
+        model = Scripted(replies=[calls("Topics", names=["a", "b"])])
+        model.with_structured_output(Topics).invoke(state["topic"])
+        return {}
+
+    made = StateGraph(Report)
+    made.add_node("plan", plan)
+    made.add_node("wait", lambda state: None)
+    made.add_node("part", part)
+    made.add_node("write", lambda state: {"report": chat("It moved.").invoke("\n".join(state["found"])).content})
+    made.add_edge(START, "plan")
+    made.add_edge("plan", "wait")
+    made.add_conditional_edges("wait", send, ["part"])
+    made.add_edge("part", "write")
+    made.add_edge("write", END)
+    app = made.compile(checkpointer=InMemorySaver(), interrupt_before=["wait"])
+    list(app.stream({"topic": FIRST}, at(config)))
+    app.update_state(at(config), {}, as_node="wait")
+    list(app.stream(None, at(config)))
+    assert [told(run) for run in keeper.runs] == [(FIRST, "", "interrupted"), (FIRST, "It moved.", "answered")]
+    assert [name[0] for name in ids(keeper.runs[1], "retrieved")] == ["a", "b"]
+    assert [name[0] for name in keeper.runs[1].prompt_ids] == ["a", "b"]
 
 
 @pytest.mark.parametrize("how", HOWS)
@@ -718,6 +769,14 @@ def test_sections_that_a_function_joins(keeper, config):
     )
     chain.invoke(FIRST, config)
     assert (keeper.only.record.answer, keeper.only.record.lossy) == ("# Where\nIn Oslo.\nIn Bergen.", {})
+
+
+def test_a_report_that_leaves_out_the_heading_of_a_section(keeper, config):
+    chain = RunnableParallel(a=branch("## Where\nIn Oslo."), b=branch("In Bergen.")) | RunnablePassthrough.assign(
+        report=lambda x: "\n---\n".join((x["a"].removeprefix("## Where\n"), x["b"]))
+    )
+    chain.invoke(FIRST, config)
+    assert (keeper.only.record.answer, keeper.only.record.lossy) == ("In Oslo.\n---\nIn Bergen.", {})
 
 
 class Branches(TypedDict, total=False):

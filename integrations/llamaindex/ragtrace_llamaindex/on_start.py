@@ -43,7 +43,7 @@ from ragtrace_llamaindex.selection import record_synthesized
 from ragtrace_llamaindex.span_kinds import is_retry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from inspect import BoundArguments
 
     from ragtrace.capture import IntegrationRun
@@ -181,10 +181,27 @@ def _on_synthesis_start(span: OpenSpan, bound: BoundArguments, instance: object)
         template = first_of(instance, ("_text_qa_template",))
         record_history(state, before_question(turns_in(first_of(template, ("message_templates",)))), is_final=True)
     arguments = bound.arguments
-    _record_asked(span, query_text(arguments.get("query")))
+    _record_asked(span, query_text(arguments.get("query")) or query_text(arguments.get("query_str")))
+    texts = arguments.get("text_chunks")
+    if isinstance(texts, list | tuple) and span.within is None:
+        state.record(record_given_texts, span, state.run, [text for text in texts if isinstance(text, str)])
     nodes = arguments.get("nodes")
     if nodes and span.within is None:
         state.record(record_synthesized, span, state.run, NodeColumns(nodes))
+
+
+@guarded
+def record_given_texts(span: OpenSpan, run: IntegrationRun, texts: Sequence[str]) -> None:
+    """Take the texts that a synthesizer is given in place of nodes: the pool of one that was called alone.
+
+    Inside another call they count where nothing was found as passages.
+    """
+    given = [text for text in texts if not span.state.own.holds(text)]
+    if span.parent is None:
+        run.set_candidates(given)
+        return
+    for text in given:
+        run.add_text(text, source=span.name, kind="context_text")
 
 
 def _on_model_start(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
@@ -209,7 +226,9 @@ def _on_model_start(span: OpenSpan, bound: BoundArguments, instance: object) -> 
     if may_record_history(span.parent):
         record_history(state, turns_before(span.messages, state.question), is_final=True)
     if span.parent is None and state.run is not None and span.messages:
-        _record_question(state, next((m.content for m in reversed(span.messages) if m.role == "user"), ""))
+        said = [m.content for m in turns_in(asked) if m.role == "user" and m.content]  # without pictures
+        said = said or [m.content for m in span.messages if m.role == "user"]
+        _record_question(state, said[-1] if said else "")
         state.record(state.run.set_history, before_question(span.messages))
 
 

@@ -25,7 +25,7 @@ _METHODS: tuple[tuple[type, Kind, frozenset[str]], ...] = (
     (BaseRetriever, "retriever", frozenset({"retrieve", "aretrieve"})),
     (BaseNodePostprocessor, "rerank", frozenset({"_postprocess_nodes", "_apostprocess_nodes"})),
     (BaseLLM, "model", frozenset({*_CHAT, "complete", "acomplete", "stream_complete", "astream_complete"})),
-    (BaseSynthesizer, "synthesize", frozenset({"synthesize", "asynthesize"})),
+    (BaseSynthesizer, "synthesize", frozenset({"synthesize", "asynthesize", "get_response", "aget_response"})),
     (BaseQueryEngine, "query", frozenset({"query", "aquery"})),
     (BaseChatEngine, "query", frozenset(_CHAT)),
     (BaseTool, "tool", frozenset({"__call__", "call", "acall"})),
@@ -61,6 +61,19 @@ def kind_of(id_: str, instance: object) -> Kind:
         KINDS.clear()
     KINDS[owner, name] = found
     return found
+
+
+def is_output_form(tool: object) -> bool:
+    """Tell whether a tool is the form of a structured output, which a program has the model fill in.
+
+    Example:
+        >>> from llama_index.core.bridge.pydantic import BaseModel
+        >>> from llama_index.core.program.function_program import get_function_tool
+        >>> is_output_form(get_function_tool(BaseModel)), is_output_form(print)
+        (True, False)
+    """
+    made = getattr(tool, "real_fn", None) or getattr(tool, "fn", None)
+    return getattr(made, "__module__", None) == "llama_index.core.program.function_program"
 
 
 @lru_cache(maxsize=MAX_KNOWN)

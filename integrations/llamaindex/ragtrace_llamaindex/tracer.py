@@ -44,6 +44,7 @@ from ragtrace_llamaindex.span_kinds import (
     is_agent,
     is_building_class,
     is_fusion,
+    is_output_form,
     is_step_class,
     is_tool_search,
     is_upkeep,
@@ -101,6 +102,8 @@ class Tracer:
     def entered(self, id_: str, bound: BoundArguments, instance: object, parent_id: str | None) -> None:
         """Note a span that begins."""
         kind = KINDS.get((type(instance), id_[:-ID_TAIL])) or kind_of(id_, instance)
+        if kind == "tool" and is_output_form(instance):
+            kind = "other"
         if kind in _CHOOSING and is_tool_search():
             self._buried.add(id_)
             return

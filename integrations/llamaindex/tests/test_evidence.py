@@ -16,6 +16,7 @@ from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
 from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, step
 
 from integrations.llamaindex.tests.parts import Faq, First, Given, Llm, ToolCaller, engine, nodes, until
+from ragtrace.capture import OwnWords
 from ragtrace_llamaindex import mark_selected
 from tests.kept import ANSWER, ids
 
@@ -304,3 +305,11 @@ async def test_marked_in_a_tool_that_returns_text(keeper, function):
     assert len(run.record.contexts) == len(run.prompt_ids) == 2
     assert list(run.prompt_ids) == MARKED.get(function, list(run.prompt_ids))
     assert run.record.selection_source == "explicit"
+
+
+def test_a_line_that_a_review_was_made_is_no_evidence():
+    own = OwnWords()
+    own.add({"review": "The report is good, and may be published."})
+    given = {"review": "The report is good, and may be published."}
+    assert own.evidence_in("Report reviewed.", given, "review_report") == []
+    assert own.evidence_in("Reviewed: two dates are wrong.", given, "review_report")

@@ -10,7 +10,7 @@ from llama_index.core.query_engine import SimpleMultiModalQueryEngine
 from llama_index.core.schema import ImageDocument, ImageNode, MediaResource, Node, NodeWithScore, TextNode
 
 from integrations.llamaindex.tests.parts import Given, Llm
-from tests.kept import ids
+from tests.kept import ANSWER, ids
 
 LINK = "https://a.example/plans/room-4.png"
 
@@ -82,3 +82,9 @@ def test_the_multi_modal_engine(keeper):
     SimpleMultiModalQueryEngine(Given(nodes), multi_modal_llm=Llm()).query("Where?")
     assert ids(keeper.only, "retrieved") == ["text", "pic-1", "pic-2"]
     assert sorted(keeper.only.prompt_ids) == ["pic-1", "pic-2", "text"]
+
+
+def test_a_question_about_a_picture_is_its_text(keeper):
+    blocks = [ImageBlock(image=b"\x89PNG\r\n"), TextBlock(text="What is in this picture?")]
+    Llm(says=ANSWER).chat([ChatMessage(role="user", blocks=blocks)])
+    assert (keeper.only.record.query, keeper.only.record.answer) == ("What is in this picture?", ANSWER)

@@ -9,11 +9,12 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, Completi
 from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from pydantic import BaseModel
 
-from integrations.llamaindex.tests.parts import Faq, Llm, engine
-from ragtrace.capture import Generation
+from integrations.llamaindex.tests.parts import Faq, Llm, ToolCaller, engine
+from ragtrace.capture import Generation, ToolCall
 from ragtrace_llamaindex.messages import answer_in
 from tests.kept import ANSWER
 from tests.kept import step as step_of
@@ -236,3 +237,21 @@ async def test_a_whole_reply_before_a_failure_is_no_answer(keeper):
     with pytest.raises(Down):
         await Fails().run(query="Where?")
     assert (keeper.only.record.outcome, keeper.only.record.answer) == ("error", "")
+
+
+def test_texts_that_a_synthesizer_refines_with_a_form(keeper):
+    said = [("It is not said.", False), (ANSWER, True)]
+    model = ToolCaller(
+        replies=[
+            {"name": "StructuredRefineResponse", "args": {"answer": text, "query_satisfied": is_it}}
+            for text, is_it in said
+        ]
+    )
+    texts_given = ["The lab is a place.", "The lab is in Oslo.\nIt moved."]
+    refine = get_response_synthesizer(response_mode="refine", llm=model, structured_answer_filtering=True)
+    assert refine.get_response("Where is the lab?", texts_given) == ANSWER
+    run = keeper.only
+    assert (run.record.query, run.record.answer) == ("Where is the lab?", ANSWER)
+    assert [one.text for one in run.record.pool("retrieved")] == texts_given
+    assert [one.text for one in run.record.pool("used")] == texts_given[1:]
+    assert not any(isinstance(one, ToolCall) for one in run.steps)

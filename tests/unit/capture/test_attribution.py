@@ -80,6 +80,10 @@ CASES = {
         [(ASKS + asked(0, 1), REFUSAL), (ASKS + asked(2, 3), ANSWER)], {}, [2, 3],
     ),
     "a sentence taken out of a passage": ([*TAKEN, (f"Use: {TEXTS[3]}", ANSWER)], {"delivered": LONG[:3]}, [0]),
+    "an answer with links in place of marks": (
+        [(asked(0, 1), LEAVE), (asked(2), LAPTOPS), (f"Write:\n{LEAVE}\n{LAPTOPS}", "Parents have two weeks [1], and laptops three years [2, 3].")],
+        {"answer": "Parents have two weeks https://a.example, and laptops three years [b](https://b.example)."}, [0, 1, 2],
+    ),
     "no reply that leads to the answer": (
         [(TEXTS[0], "s1"), (TEXTS[1], "s2"), ("Title", "T")], {"answer": "Something else altogether."}, [0, 1],
     ),

@@ -53,21 +53,18 @@ _STATUS = _set(
     reflections remember remembered reviewed s saved scratchpad state step steps stored submitted success successful
     successfully task tasks thank thanks that the them thinking this thought thoughts to todo todos transfer
     transferred transferring understood updated ve was were will with words write written wrote you your
-<<<<<<< HEAD
     aktualisiert angelegt aufgabe aufgaben der die das eingetragen erfolgreich erledigt erstellt gespeichert
     gemerkt hinzugefügt ist liste notiert notiz notizen vermerkt wurde wurden
-    ajouté ajoutée bien c enregistré enregistrée est été fait la le les liste mis noté notée tâche tâches terminé
+    ajouté ajoutée bien c enregistré enregistrée est été fait la le les mis noté notée tâche tâches terminé
     actualizado agregado añadido anotado guardada guardado hecho listo nota notas se tarea tareas
     保存 記録 追加 更新 完了 登録 メモ タスク しました されました を に が は です ました 已 记录 添加 完成 成功
-=======
-    aktualisiert an aufgabe aufgaben danke das datei der die eintrag erfolgreich erledigt gemerkt gespeichert
-    geschrieben hinzugefügt ist liste notiert notiz notizen und verstanden weitergeleitet wurde wurden übergeben
-    ajouté ajoutée au aux avec bien enregistré enregistrée est et été la le les liste mémorisé mémorisée note
-    notée noté sauvegardé sauvegardée succès transféré transférée tâche tâches à
-    agregada agregado con correctamente el exitosamente ha guardada guardado nota notas se tarea tareas transferido
+    an danke datei eintrag
+    geschrieben und verstanden weitergeleitet übergeben
+    au aux avec et mémorisé mémorisée note
+    sauvegardé sauvegardée succès transféré transférée à
+    agregada con correctamente el exitosamente ha transferido
     éxito
     メモを保存しました 保存しました 記録しました 完了しました メモしました 追加しました
->>>>>>> t-k1
     """
 )
 # Words before what was asked, in front of a result.

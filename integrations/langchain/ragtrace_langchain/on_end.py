@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from ragtrace.capture import ANSWER_FIELDS, Generation, answer_text, guarded, shown
+from ragtrace.capture import ANSWER_FIELDS, Generation, answer_text, guarded, is_verdict, shown
+from ragtrace.capture.verdicts import is_steering
 from ragtrace.model import added_usage
 from ragtrace_langchain.documents import documents_in, fields_of, is_documents_only, text_of
 from ragtrace_langchain.langgraph import payload_of
@@ -26,7 +27,7 @@ from ragtrace_langchain.run_state import ModelCall
 from ragtrace_langchain.selection import record_chain_output, settle
 from ragtrace_langchain.tools import note_said
 from ragtrace_langchain.turns import branch_answers, last_spoken, of_this_turn
-from ragtrace_langchain.verdicts import is_check, is_steering, is_verdict
+from ragtrace_langchain.verdicts import is_check
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

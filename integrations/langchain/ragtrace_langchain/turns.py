@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from ragtrace.capture import ANSWER_FIELDS, is_equal
+from ragtrace.capture import ANSWER_FIELDS, is_equal, is_verdict
 from ragtrace_langchain.documents import fields_of
 from ragtrace_langchain.langgraph import is_command
 from ragtrace_langchain.messages import content_text, conversation_in, question_in, turn_of
-from ragtrace_langchain.verdicts import is_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -67,9 +67,9 @@ def is_output_form(tool: object) -> bool:
     """Tell whether a tool is the form of a structured output, which a program has the model fill in.
 
     Example:
-        >>> from llama_index.core.bridge.pydantic import BaseModel
+        >>> from llama_index.core.bridge.pydantic import create_model
         >>> from llama_index.core.program.function_program import get_function_tool
-        >>> is_output_form(get_function_tool(BaseModel)), is_output_form(print)
+        >>> is_output_form(get_function_tool(create_model("Said", answer=(str, ...)))), is_output_form(print)
         (True, False)
     """
     made = getattr(tool, "real_fn", None) or getattr(tool, "fn", None)

@@ -117,7 +117,7 @@ def test_any_value_becomes_valid_json(value):
         ((1, 0.5), "[1,0.5]"),
         ({3: "a", None: "b"}, '{"3":"a","null":"b"}'),
         (np.float64(0.5), "0.5"),
-        (datetime(2026, 1, 2, tzinfo=UTC), '"2026-01-02 00:00:00+00:00"'),
+        (datetime(2026, 1, 2, tzinfo=UTC), '"2026-01-02T00:00:00+00:00"'),
     ],
     ids=repr,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import time
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -25,6 +26,7 @@ from pydantic import BaseModel
 from integrations.langchain.tests.parts import Faq, Scripted, calls, chat, shown
 from tests.kept import ids
 
+LANGGRAPH = tuple(map(int, version("langgraph").split(".")[:2]))
 FIRST, SECOND = "How long may I keep it?", "Do you ship to Norway?"
 OLD, NEW = "You have thirty days.", "Shipping takes five days."
 
@@ -257,6 +259,7 @@ def test_a_program_that_goes_on_itself_is_answered(keeper, config):
     assert told(keeper.only) == (FIRST, OLD, "answered")
 
 
+@pytest.mark.skipif(LANGGRAPH < (1, 1), reason="the loop of langgraph 1.0 has tasks behind its last node too")
 def test_a_breakpoint_behind_the_last_node_waits_for_nobody(keeper, config):
     app = built(State, retrieve, replying(OLD), checkpointer=InMemorySaver(), interrupt_after=["generate"])
     app.invoke({"messages": [("user", FIRST)]}, at(config))

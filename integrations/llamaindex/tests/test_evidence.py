@@ -15,7 +15,17 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNode
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
 from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, step
 
-from integrations.llamaindex.tests.parts import Faq, First, Given, Llm, ToolCaller, engine, nodes, until
+from integrations.llamaindex.tests.parts import (
+    TOOLS_KNOW_THEIR_RUN,
+    Faq,
+    First,
+    Given,
+    Llm,
+    ToolCaller,
+    engine,
+    nodes,
+    until,
+)
 from ragtrace.capture import OwnWords
 from ragtrace_llamaindex import mark_selected
 from tests.kept import ANSWER, ids
@@ -300,6 +310,7 @@ MARKED = {marked_nodes: ["d0", "d1"], marked_pairs: ["d0", "d1"], marked_twice: 
 
 
 @pytest.mark.parametrize("function", [marked_nodes, marked_texts, marked_pairs, marked_twice, marked_in_a_thread])
+@TOOLS_KNOW_THEIR_RUN
 async def test_marked_in_a_tool_that_returns_text(keeper, function):
     run = await run_of(keeper, [FunctionTool.from_defaults(function)], call(function.__name__, query="x"))
     assert len(run.record.contexts) == len(run.prompt_ids) == 2

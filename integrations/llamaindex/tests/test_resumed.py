@@ -26,7 +26,7 @@ from llama_index.core.workflow import (
 )
 from pydantic import BaseModel
 
-from integrations.llamaindex.tests.parts import Faq, Llm, ToolCaller, engine, until
+from integrations.llamaindex.tests.parts import TOOLS_WAIT, Faq, Llm, ToolCaller, engine, until
 from ragtrace.capture import ToolCall
 from ragtrace.model import content_id
 from tests.kept import ANSWER, ids
@@ -103,6 +103,7 @@ AGENTS = {
 
 @pytest.mark.parametrize("replies", AGENTS.values(), ids=AGENTS)
 @pytest.mark.parametrize("streaming", [False, True])
+@TOOLS_WAIT
 async def test_a_function_agent(keeper, replies, streaming):
     agent = FunctionAgent(tools=[pages(), confirm], llm=ToolCaller(replies=replies), streaming=streaming)
     turns = [ChatMessage("Hi", role="user"), ChatMessage("Hello", role="assistant")]
@@ -116,6 +117,7 @@ async def test_a_function_agent(keeper, replies, streaming):
     assert ids(run, "retrieved") == found
 
 
+@TOOLS_WAIT
 async def test_a_plain_serializer(keeper):
     agent = FunctionAgent(tools=[pages(), confirm], llm=ToolCaller(replies=[CONFIRM, SEARCH, ANSWER]))
     saved = await saved_at_its_question(agent, PLAIN, user_msg=ASKED)
@@ -142,6 +144,7 @@ async def test_the_new_memory(keeper):
     assert told(keeper.only) == (ASKED, ANSWER, "answered")
 
 
+@TOOLS_WAIT
 async def test_a_react_agent(keeper):
     replies = [
         'Thought: I must ask.\nAction: confirm\nAction Input: {"order": "A1"}\n',
@@ -165,6 +168,7 @@ async def test_a_code_agent(keeper):
     assert told(keeper.only) == (ASKED, ANSWER, "answered")
 
 
+@TOOLS_WAIT
 async def test_agents_with_a_hand_off(keeper):
     handoff = call("handoff", to_agent="writer", reason="it writes")
     first = FunctionAgent(
@@ -179,6 +183,7 @@ async def test_agents_with_a_hand_off(keeper):
 
 
 @pytest.mark.parametrize("tool", [confirm, confirm_alone])
+@TOOLS_WAIT
 async def test_a_tool_that_waits_and_goes_on(keeper, tool):
     named = FunctionTool.from_defaults(async_fn=tool, name="confirm")
     agent = FunctionAgent(tools=[named], llm=ToolCaller(replies=[CONFIRM, ANSWER]))
@@ -194,6 +199,7 @@ async def test_a_tool_that_waits_and_goes_on(keeper, tool):
 
 
 @pytest.mark.parametrize("tool", [confirm, confirm_alone])
+@TOOLS_WAIT
 async def test_a_tool_that_is_left_waiting(keeper, tool):
     named = FunctionTool.from_defaults(async_fn=tool, name="confirm")
     agent = FunctionAgent(tools=[pages(), named], llm=ToolCaller(replies=[SEARCH, CONFIRM, ANSWER]))
@@ -414,6 +420,7 @@ print(json.dumps([(r.record.query, r.record.answer, r.record.outcome) for r in k
 """
 
 
+@TOOLS_WAIT
 async def test_another_process_goes_on(keeper):
     agent = FunctionAgent(tools=[pages(), confirm], llm=ToolCaller(replies=[CONFIRM]))
     saved = await saved_at_its_question(agent, user_msg=ASKED)

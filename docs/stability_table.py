@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).resolve().parent / "stability.md"
 BEGIN, END = "<!-- stability: made by docs/stability_table.py -->\n", "<!-- stability: end -->\n"
-_FIXED_UPSTREAM = {"error.type"}
+_FIXED_UPSTREAM = {"error.type", "exception.message", "exception.type", "server.address", "server.port"}
 
 
 def level(name: str) -> str:

@@ -22,19 +22,29 @@ from typing import Final, Literal
 SCOPE: Final = "ragtrace"
 """Name of our tracer, meter and logger."""
 
+SCHEMA_URL: Final = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev"
+"""Version of the GenAI conventions that the standard names are of; their repository has no release yet."""
+
 # -- span names: the prefix, a blank, and the name of the thing --
 
 SPAN_WORKFLOW: Final = "invoke_workflow"
 SPAN_RETRIEVAL: Final = "retrieval"
 SPAN_RERANK: Final = "rerank"
 SPAN_EXECUTE_TOOL: Final = "execute_tool"
+SPAN_AGENT: Final = "invoke_agent"
 SPAN_EVALUATION: Final = "evaluation"
 
 # -- standard attributes: OpenTelemetry --
 
 ERROR_TYPE: Final = "error.type"  # stable
+EXCEPTION_MESSAGE: Final = "exception.message"  # stable
+EXCEPTION_TYPE: Final = "exception.type"  # stable
+SERVER_ADDRESS: Final = "server.address"  # stable
+SERVER_PORT: Final = "server.port"  # stable
 SESSION_ID: Final = "session.id"
 USER_ID: Final = "user.id"
+GEN_AI_AGENT_DESCRIPTION: Final = "gen_ai.agent.description"
+GEN_AI_AGENT_NAME: Final = "gen_ai.agent.name"
 GEN_AI_CONVERSATION_ID: Final = "gen_ai.conversation.id"
 GEN_AI_DATA_SOURCE_ID: Final = "gen_ai.data_source.id"
 GEN_AI_EVALUATION_EXPLANATION: Final = "gen_ai.evaluation.explanation"
@@ -44,9 +54,20 @@ GEN_AI_EVALUATION_SCORE_VALUE: Final = "gen_ai.evaluation.score.value"
 GEN_AI_INPUT_MESSAGES: Final = "gen_ai.input.messages"
 GEN_AI_OPERATION_NAME: Final = "gen_ai.operation.name"
 GEN_AI_OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
+GEN_AI_PROMPT_NAME: Final = "gen_ai.prompt.name"
+GEN_AI_PROMPT_VERSION: Final = "gen_ai.prompt.version"
 GEN_AI_PROVIDER_NAME: Final = "gen_ai.provider.name"
+GEN_AI_REQUEST_CHOICE_COUNT: Final = "gen_ai.request.choice.count"
+GEN_AI_REQUEST_FREQUENCY_PENALTY: Final = "gen_ai.request.frequency_penalty"
+GEN_AI_REQUEST_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
 GEN_AI_REQUEST_MODEL: Final = "gen_ai.request.model"
+GEN_AI_REQUEST_PRESENCE_PENALTY: Final = "gen_ai.request.presence_penalty"
+GEN_AI_REQUEST_SEED: Final = "gen_ai.request.seed"
+GEN_AI_REQUEST_STOP_SEQUENCES: Final = "gen_ai.request.stop_sequences"
 GEN_AI_REQUEST_STREAM: Final = "gen_ai.request.stream"
+GEN_AI_REQUEST_TEMPERATURE: Final = "gen_ai.request.temperature"
+GEN_AI_REQUEST_TOP_K: Final = "gen_ai.request.top_k"
+GEN_AI_REQUEST_TOP_P: Final = "gen_ai.request.top_p"
 GEN_AI_RESPONSE_FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 GEN_AI_RESPONSE_ID: Final = "gen_ai.response.id"
 GEN_AI_RESPONSE_MODEL: Final = "gen_ai.response.model"
@@ -73,6 +94,7 @@ OPERATION_WORKFLOW: Final = "invoke_workflow"
 OPERATION_RETRIEVAL: Final = "retrieval"
 OPERATION_RERANK: Final = "rerank"  # open proposal 253 of the conventions
 OPERATION_EXECUTE_TOOL: Final = "execute_tool"
+OPERATION_AGENT: Final = "invoke_agent"
 PROVIDER_UNKNOWN: Final = "unknown"  # the conventions require a provider
 MODALITY_UNKNOWN: Final = "unknown"
 TOOL_TYPE_FUNCTION: Final = "function"  # the application itself runs the tool
@@ -85,6 +107,7 @@ INPUT_VALUE: Final = "input.value"
 OUTPUT_VALUE: Final = "output.value"
 LLM_MODEL_NAME: Final = "llm.model_name"
 LLM_PROVIDER: Final = "llm.provider"
+LLM_INVOCATION_PARAMETERS: Final = "llm.invocation_parameters"
 LLM_TOKEN_COUNT_PROMPT: Final = "llm.token_count.prompt"
 LLM_TOKEN_COUNT_COMPLETION: Final = "llm.token_count.completion"
 LLM_TOKEN_COUNT_CACHE_READ: Final = "llm.token_count.prompt_details.cache_read"
@@ -100,11 +123,22 @@ DOCUMENT_CONTENT: Final = "document.content"
 DOCUMENT_METADATA: Final = "document.metadata"
 RERANKER_MODEL_NAME: Final = "reranker.model_name"
 RERANKER_TOP_K: Final = "reranker.top_k"
+LLM_INPUT_MESSAGES: Final = "llm.input_messages"  # these two with a number and a field of a message behind
+LLM_OUTPUT_MESSAGES: Final = "llm.output_messages"
+MESSAGE_ROLE: Final = "message.role"
+MESSAGE_CONTENT: Final = "message.content"
+MESSAGE_TOOL_CALL_ID: Final = "message.tool_call_id"
+MESSAGE_TOOL_CALLS: Final = "message.tool_calls"  # with a number and a field of a call behind
+TOOL_CALL_ID: Final = "tool_call.id"
+TOOL_CALL_NAME: Final = "tool_call.function.name"
+TOOL_CALL_ARGUMENTS: Final = "tool_call.function.arguments"
 TAGS: Final = "tag.tags"
 METADATA: Final = "metadata"
+AGENT_NAME: Final = "agent.name"
 TOOL_NAME: Final = "tool.name"
 TOOL_DESCRIPTION: Final = "tool.description"
 
+KIND_AGENT: Final = "AGENT"
 KIND_CHAIN: Final = "CHAIN"
 KIND_RETRIEVER: Final = "RETRIEVER"
 KIND_RERANKER: Final = "RERANKER"
@@ -209,6 +243,7 @@ INVESTIGATION_EXAMPLES: Final = "ragtrace.investigation.examples"
 # -- events --
 
 EVENT_EVALUATION_RESULT: Final = "gen_ai.evaluation.result"  # Development
+EVENT_EXCEPTION: Final = "exception"  # stable
 EVENT_INVESTIGATION: Final = "ragtrace.investigation"
 
 # -- metrics --
@@ -282,6 +317,10 @@ INTERNAL_LOSSES: Final = "ragtrace.internal.losses"  # errors that the guard of 
 CLIENT_OPERATION_DURATION: Final = "gen_ai.client.operation.duration"
 CLIENT_TOKEN_USAGE: Final = "gen_ai.client.token.usage"
 CLIENT_INFERENCE_DURATION: Final = "gen_ai.client.inference.duration"
+CLIENT_FIRST_CHUNK: Final = "gen_ai.client.inference.time_to_first_chunk"
+CLIENT_OUTPUT_CHUNK: Final = "gen_ai.client.inference.time_per_output_chunk"
+CLIENT_CALL_INPUT_TOKENS: Final = "gen_ai.client.inference.operation.input_tokens"
+CLIENT_CALL_OUTPUT_TOKENS: Final = "gen_ai.client.inference.operation.output_tokens"
 CLIENT_EMBEDDINGS_DURATION: Final = "gen_ai.client.embeddings.duration"
 CLIENT_INPUT_TOKENS: Final = "gen_ai.client.inference.usage.input_tokens"
 CLIENT_OUTPUT_TOKENS: Final = "gen_ai.client.inference.usage.output_tokens"
@@ -362,7 +401,8 @@ def score_attribute(key: str) -> str:
 
 
 _SERIES = (
-    GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, GEN_AI_REQUEST_MODEL, EVALUATOR, JUDGE_MODEL, JUDGE_VERSION, K,
+    GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, GEN_AI_REQUEST_MODEL, GEN_AI_PROMPT_NAME, GEN_AI_PROMPT_VERSION,
+    EVALUATOR, JUDGE_MODEL, JUDGE_VERSION, K,
     LABEL_SCALE, UNIVERSE, STRATUM,
 )  # fmt: skip
 _COMBINED = (*_SERIES, FIRST_JUDGE_MODEL, FIRST_JUDGE_VERSION)
@@ -546,6 +586,34 @@ METRICS: Final[tuple[Instrument, ...]] = (
     ),
     _histogram(
         CLIENT_INFERENCE_DURATION, "s", "Duration of a call of a language model.", OPERATION_BOUNDARIES_S, _CLIENT
+    ),
+    _histogram(
+        CLIENT_FIRST_CHUNK,
+        "s",
+        "Time from a streamed call to the first piece of its reply.",
+        OPERATION_BOUNDARIES_S,
+        _CALL,
+    ),
+    _histogram(
+        CLIENT_OUTPUT_CHUNK,
+        "s",
+        "Time for each piece of a streamed reply behind the first, as one mean a call.",
+        OPERATION_BOUNDARIES_S,
+        _CALL,
+    ),
+    _histogram(
+        CLIENT_CALL_INPUT_TOKENS,
+        "{token}",
+        "Input tokens of a call of a language model, cached ones included.",
+        TOKEN_BOUNDARIES,
+        _CLIENT,
+    ),
+    _histogram(
+        CLIENT_CALL_OUTPUT_TOKENS,
+        "{token}",
+        "Output tokens of a call of a language model, reasoning included.",
+        TOKEN_BOUNDARIES,
+        _CLIENT,
     ),
     _histogram(
         CLIENT_EMBEDDINGS_DURATION,

@@ -15,8 +15,10 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from operator import index
 from typing import Any, TypeVar
+from unicodedata import normalize
 
 MAX_RECORD_CHARS = 1_048_576  # of all passages of a run, of a prompt, and of the facts beside them
 MAX_TEXT_CHARS = 262_144  # of a question, an answer, a reference, a message, and of the whole history
@@ -33,6 +35,7 @@ MAX_GROWTH = 10  # times its text that `redact` may return; a mark or a hash in 
 MAX_MARK_CHARS = 128
 _MAX_DEPTH = 8  # of lists and mappings inside each other; cycles end there
 _INT64 = 1 << 63
+_OF_CONTAINERS = ("__iter__", "__getitem__", "__next__", "__call__")
 _MOST_COUNT = 1 << 53
 _CUT_MARK = re.compile(r"…\[cut, (\d{1,12}) characters\]\Z")
 _MOST_MARK_CHARS = 32
@@ -72,12 +75,45 @@ def valid(text: str) -> str:
     return text
 
 
+_INVISIBLE = "\u00ad\u034f\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff"  # soft hyphens, joiners, selectors of a form
+_DROPPED = re.compile(f"[\u0300-\u036f{_INVISIBLE}]")
+# Of Latin ligatures, bold and italic letters of mathematics, and full-width letters and digits.
+_OTHER_FORM = re.compile("[\ufb00-\ufb06\U0001d400-\U0001d7ff\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]+")
+_UNSEEN = re.compile(f"[{_INVISIBLE}]")
+
+
+def folded(text: str) -> str:
+    """Return a text folded: it compares equal in every form of Unicode, in any case, with accents or without.
+
+    Example:
+        >>> folded("Zu\u0308rich \ufb01les") == folded("Z\u00dcRICH FI\u00adLES")
+        True
+    """
+    if text.isascii():
+        return text.lower()
+    return normalize("NFC", _DROPPED.sub("", normalize("NFKD", text).casefold()))
+
+
+def composed(text: str) -> str:
+    """Return a text composed, as models write it: accents in their letters, no ligature, nothing unseen.
+
+    What a reader sees stays, such as case, fractions and exponents.
+
+    Example:
+        >>> composed("Zu\u0308rich \ufb01les") == "Z\u00fcrich files"
+        True
+    """
+    if text.isascii():
+        return text
+    return _UNSEEN.sub("", _OTHER_FORM.sub(lambda found: normalize("NFKC", found[0]), normalize("NFC", text)))
+
+
 def clean(value: object, depth: int = _MAX_DEPTH) -> Any:
     """Return a value as what JSON has, of exact types: texts, numbers, truth values, None, lists and objects.
 
     A number that is not finite is None, since encoders write it as null without a word. A whole number beyond 64
-    bits is a text. Bytes are read as UTF-8. A number of numpy's is its number. Any other object is its text, up to
-    1,024 characters of it.
+    bits is a text. Bytes are read as UTF-8. A typed scalar has its form of `plain`. Any other object is its text,
+    up to 1,024 characters of it.
 
     Example:
         >>> clean({"share": float("nan"), "pages": (1, 1 << 70), 3: b"a"})
@@ -97,11 +133,52 @@ def clean(value: object, depth: int = _MAX_DEPTH) -> Any:
             return {_key(name): clean(item, depth - 1) for name, item in value.items()}
         if depth and isinstance(value, list | tuple | set | frozenset):
             return [clean(item, depth - 1) for item in value]
+        if (scalar := plain(value)) is not None:
+            return cut(scalar, MAX_MESSAGE_CHARS)[0] if isinstance(scalar, str) else scalar
         if depth and type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
             return clean(value.item(), depth - 1)  # type: ignore[attr-defined]
     except Exception:  # noqa: S110 - an application's mapping may raise anything; it is then an object like others
         pass
     return cut(value, MAX_MESSAGE_CHARS)[0]
+
+
+def plain(value: object) -> str | int | float | bool | None:
+    """Return a scalar of any type as the one that JSON has for it; None for what is no scalar.
+
+    Numbers and truth values of numpy's are numbers and truth values. An enum's member is its value. Dates and times
+    are texts of ISO 8601. Of any other type that holds one value (UUID, Decimal, Fraction, timedelta, a path, an
+    address, a database's id) the text is taken: of one that has a ``str``, an equality and a hash of its own, and
+    is no container. A number, a date or a duration that is none (NaN, NaT) is None.
+
+    Example:
+        >>> from datetime import date
+        >>> from decimal import Decimal
+        >>> plain(date(2026, 1, 2)), plain(Decimal("1.50")), plain(b"1"), plain(object())
+        ('2026-01-02', '1.50', None, None)
+    """
+    try:
+        if isinstance(value, str):
+            return value if type(value) is str else str.__str__(value)
+        if isinstance(value, bool | int):
+            return clean(value)  # type: ignore[no-any-return]
+        if isinstance(value, float):
+            return clean_score(value)
+        if isinstance(value, Enum):
+            return plain(value.value)
+        kind = type(value)
+        if kind.__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+            which = value.dtype.kind  # type: ignore[attr-defined]
+            if which == "f":
+                return clean_score(value)
+            if which not in "mM":
+                return plain(value.item()) if which in "biuU" else None  # type: ignore[attr-defined]
+        elif kind.__hash__ in {None, object.__hash__} or any(hasattr(value, name) for name in _OF_CONTAINERS):
+            return None
+        if value != value or kind.__str__ is object.__str__:  # noqa: PLR0124 - NaN and NaT are not equal to themselves
+            return None
+        return value.isoformat() if hasattr(kind, "isoformat") else str(value)  # type: ignore[attr-defined]
+    except Exception:  # an application's object may raise anything; it is then no scalar
+        return None
 
 
 def _key(name: object) -> str:
@@ -186,7 +263,8 @@ def clean_metadata(
 ) -> dict[str, Any]:
     """Return the facts of a mapping: at most 24 keys; texts and lists of scalars of at most 512 characters.
 
-    Other nested values are left out (they may be cyclic or huge); integers beyond 64 bits become text.
+    Scalars of other types than JSON's have their form of `plain`. Other nested values are left out (they may be
+    cyclic or huge); integers beyond 64 bits become text.
 
     Args:
         metadata: of a passage or a request.
@@ -224,7 +302,7 @@ def clean_metadata(
 
 def _is_vector(value: Sequence[object]) -> bool:
     """Tell whether a list is a long one of numbers, such as an embedding."""
-    return len(value) > MAX_METADATA_ITEMS and isinstance(value[0], int | float)
+    return len(value) > MAX_METADATA_ITEMS and isinstance(plain(value[0]), int | float)
 
 
 def _scalars(value: Sequence[object], redact: Callable[[str], str] | None) -> list[str | int | float | bool] | None:
@@ -234,11 +312,8 @@ def _scalars(value: Sequence[object], redact: Callable[[str], str] | None) -> li
 
 
 def _scalar(value: object, redact: Callable[[str], str] | None) -> str | int | float | bool | None:
-    if isinstance(value, str):
-        return kept(value, MAX_METADATA_CHARS, redact)[0]
-    if isinstance(value, float):
-        return clean_score(value)
-    return clean(value) if isinstance(value, int) else None
+    scalar = plain(value)
+    return kept(scalar, MAX_METADATA_CHARS, redact)[0] if isinstance(scalar, str) else scalar
 
 
 def size_bytes(text: str) -> int:

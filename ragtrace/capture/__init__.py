@@ -20,7 +20,26 @@ from ragtrace.capture.guard import (
 from ragtrace.capture.instrumentor import Instrumentor
 from ragtrace.capture.integration_run import IntegrationRun, current_run
 from ragtrace.capture.messages import before_question, prompt_text, spoken
-from ragtrace.capture.model_calls import is_refused, provider_in, provider_named, read_usage
+from ragtrace.capture.model_calls import (
+    ANSWER_FIELDS,
+    ANSWER_WORDS,
+    answer_field,
+    answer_text,
+    is_json_asked,
+    is_refused,
+    provider_in,
+    provider_named,
+    read_usage,
+    without_thoughts,
+)
+from ragtrace.capture.model_requests import (
+    NO_SERVER,
+    REQUEST_NAMES,
+    SERVER_NAMES,
+    Server,
+    read_request,
+    read_server,
+)
 from ragtrace.capture.passages import (
     ID_KEYS,
     MOST_PASSAGES,
@@ -43,6 +62,7 @@ from ragtrace.capture.recorder import Recorder
 from ragtrace.capture.run import Run, entered_run, outcome_of
 from ragtrace.capture.run_context import Defaults, describe, tags_of
 from ragtrace.capture.types import (
+    Agent,
     EndedRun,
     Failure,
     FinishedRun,
@@ -62,27 +82,37 @@ from ragtrace.text import shown
 if TYPE_CHECKING:
     from ragtrace.capture.attribution import PassageFinder, found_in, place_of
     from ragtrace.capture.citations import cited_parts, parts_of_run
+    from ragtrace.capture.evidence import Origin, Origins, OwnWords, Rows, by_first_shown, rows_in
     from ragtrace.capture.integration_run import MAX_LATER
     from ragtrace.capture.off_loop import is_on_loop, served_by
     from ragtrace.capture.suppression import own_work
+    from ragtrace.capture.verdicts import is_judgement, is_verdict
 else:
     __getattr__ = lazy_names(
         __name__,
         {
             "attribution": "PassageFinder found_in place_of",
             "citations": "cited_parts parts_of_run",
+            "evidence": "Origin Origins OwnWords Rows by_first_shown rows_in",
             "integration_run": "MAX_LATER",
             "off_loop": "is_on_loop served_by",
             "suppression": "own_work",
+            "verdicts": "is_judgement is_verdict",
         },
     )
 
 __all__ = [
+    "ANSWER_FIELDS",
+    "ANSWER_WORDS",
     "ID_KEYS",
     "MOST_PASSAGES",
+    "NO_SERVER",
+    "REQUEST_NAMES",
     "RERANK_SCORE_KEYS",
     "SCORE_KEYS",
+    "SERVER_NAMES",
     "TEXT_KEYS",
+    "Agent",
     "Defaults",
     "EndedRun",
     "Failure",
@@ -91,20 +121,28 @@ __all__ = [
     "Instrumentor",
     "IntegrationRun",
     "Limits",
+    "Origin",
+    "Origins",
+    "OwnWords",
     "PassageReader",
     "ReadPassages",
     "RecentIds",
     "Recorder",
     "Rerank",
     "Retrieval",
+    "Rows",
     "Run",
     "RunProcessor",
+    "Server",
     "Step",
     "ToolCall",
     "TraceRef",
     "WaitingRun",
+    "answer_field",
+    "answer_text",
     "are_joined",
     "before_question",
+    "by_first_shown",
     "current_run",
     "describe",
     "entered_run",
@@ -116,7 +154,10 @@ __all__ = [
     "id_in",
     "internal_errors",
     "is_equal",
+    "is_json_asked",
+    "is_judgement",
     "is_refused",
+    "is_verdict",
     "kind_of",
     "number_of",
     "outcome_of",
@@ -125,12 +166,16 @@ __all__ = [
     "provider_named",
     "ranked",
     "read_mapping",
+    "read_request",
+    "read_server",
     "read_usage",
     "record_internal_error",
     "record_wrong_call",
+    "rows_in",
     "score_in",
     "shown",
     "spoken",
     "tags_of",
     "text_key",
+    "without_thoughts",
 ]

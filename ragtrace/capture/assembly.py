@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from ragtrace.capture.attribution import PassageFinder, count_unread, found_in, prompt_set, shown_texts
+from ragtrace.capture.chunks import told_apart
 from ragtrace.capture.guard import record_internal_error
-from ragtrace.capture.model_calls import is_refusal_reason
+from ragtrace.capture.model_calls import is_refusal_reason, without_thoughts
 from ragtrace.capture.passages import MOST_PASSAGES, ReadPassages, distinct, ranked
 from ragtrace.capture.types import FinishedRun, Generation, Retrieval, WaitingRun
 from ragtrace.model import Pool, RagRecord
@@ -38,6 +39,7 @@ def finished_run(ended: EndedRun | WaitingRun) -> FinishedRun | None:
     run = ended.complete() if isinstance(ended, WaitingRun) else ended
     if run is None:
         return None
+    run = told_apart(run)
     lossy = dict(run.truncated)
     stages = _with_texts(run, _stages(run, lossy))
     pools = _pools(run, stages)
@@ -106,7 +108,9 @@ def _has_refused(run: EndedRun, answer: str) -> bool:
         if isinstance(step, Generation) and step.operation != "embeddings" and step.failure is None
     ]
     if said := answer.strip():
-        calls = [call for call in calls if any(one.content.strip() == said for one in call.outputs)]
+        calls = [
+            call for call in calls if any(without_thoughts(one.content).strip() == said for one in call.outputs)
+        ]
     return bool(calls) and any(map(is_refusal_reason, calls[-1].finish_reasons))
 
 
@@ -231,7 +235,7 @@ def _parts(run: EndedRun, answer: str, pools: tuple[Pool, ...]) -> tuple[AnswerP
     """Return the answer's sentences with what they cite; () where nothing is cited."""
     if not pools:
         return ()
-    replies = (said.content for step in run.steps if isinstance(step, Generation) for said in step.outputs)
+    replies = (said.shown for step in run.steps if isinstance(step, Generation) for said in step.outputs)
     prompts = run.prompts if run.used_text is None else [*run.prompts, run.used_text]
     from ragtrace.capture.citations import parts_of_run  # noqa: PLC0415 - its patterns take 7 ms of an import
 
@@ -325,7 +329,7 @@ def fitted(record: RagRecord, *, text_chars: int, passage_chars: int, fact_chars
     if pools is not record.pools:
         changed["pools"] = pools
     parts: list[tuple[str, Sequence[Any], Callable[[Any], int], int]] = [
-        ("history", record.history[::-1], lambda turn: _ENVELOPE_CHARS + len(turn.content), text_chars),
+        ("history", record.history[::-1], lambda turn: _ENVELOPE_CHARS + len(turn.shown), text_chars),
         ("answer_parts", record.answer_parts, _part_chars, 2 * text_chars),
         ("feedback", record.feedback, _feedback_chars, 2 * text_chars),
     ]

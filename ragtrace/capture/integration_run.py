@@ -11,8 +11,9 @@ from ragtrace.capture.attribution import found_in
 from ragtrace.capture.guard import guarded, record_wrong_call
 from ragtrace.capture.passages import ranked, renamed
 from ragtrace.capture.run import MAX_STEPS, Run, entered_run
-from ragtrace.capture.types import Failure, Generation, Rerank, Retrieval
+from ragtrace.capture.types import Agent, Failure, Generation, Rerank, Retrieval
 from ragtrace.model import LabelScale, LabelScope
+from ragtrace.model.record import SEVERAL_ANSWERS
 from ragtrace.text import MAX_NAME_CHARS, cut, shown
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ragtrace.capture.attribution import TextKind
     from ragtrace.capture.passages import PassageReader
     from ragtrace.capture.types import Step
-    from ragtrace.model import Outcome, Passage
+    from ragtrace.model import Outcome, Passage, Usage
 
 MAX_LATER = 1_024  # calls that wait for the pipeline's thread; then the application's thread makes them
 _LABELS = "grades are a mapping of passage ids to whole numbers, with a known universe and scale"
@@ -43,6 +44,8 @@ class IntegrationRun(Run):
         >>> run.attributes["query"]
         'Where is the lab?'
     """
+
+    _template: tuple[object, object] | None = None  # name and version of the prompt, as a framework told them
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -190,9 +193,62 @@ class IntegrationRun(Run):
             version=None if version is None or version == "" else str(version),
         )
 
+    @guarded
+    def answered_by_branches(self, answers: Sequence[str], *, model: str | None, usage: Usage | None) -> None:
+        """Report the answers of branches that ran side by side: metrics over an answer are ``na several_answers``.
+
+        The record holds them all, one paragraph each, in the order of their texts and not of their branches.
+        """
+        self.answered("\n\n".join(sorted(answers)), model=model, usage=usage)
+        self._truncated[SEVERAL_ANSWERS] = len(answers)
+
     def ends_as(self, outcome: Outcome | None) -> None:
         """Set the outcome for a `finish` that is given none; None stands for ``answered``."""
         self._default_outcome = outcome
+
+    @guarded
+    def agent_called(
+        self,
+        name: str,
+        *,
+        description: str | None = None,
+        started_ns: int | None = None,
+        ended_ns: int | None = None,
+        error: BaseException | Failure | None = None,
+        key: str | None = None,
+        parent_key: str | None = None,
+    ) -> None:
+        """Report one run of an agent; the steps inside it name its key as their `parent_key`.
+
+        Args:
+            name: the agent's name; "" where it has none.
+            description: what the agent says of itself.
+            started_ns: Unix ns of its start; default now.
+            ended_ns: Unix ns of its end; default now.
+            error: what made it fail.
+            key: any name of this step.
+            parent_key: key of the agent or tool that called it.
+        """
+        now = time.time_ns()
+        self._add(
+            Agent(
+                started_ns=started_ns or now,
+                ended_ns=ended_ns or now,
+                name=cut(name, MAX_NAME_CHARS)[0],
+                description=None if description is None else self._text(description),
+                key=key,
+                parent_key=parent_key,
+                failure=self._failure_of(error),
+            )
+        )
+
+    @guarded
+    def prompted(self, name: str, version: str | None) -> None:
+        """Set the prompt template that a framework tells: the last one, unless the application named another."""
+        told = (self._attributes.get("prompt_name"), self._attributes.get("prompt_version"))
+        if told[0] is None or told == self._template:
+            self.set_attributes(prompt=name, prompt_version=version)
+            self._template = (self._attributes.get("prompt_name"), self._attributes.get("prompt_version"))
 
     @guarded
     def interrupted(self, payload: object) -> None:

@@ -13,14 +13,14 @@ _SPOKEN = {"user", "assistant"}
 
 
 def spoken(turns: Iterable[Message]) -> tuple[Message, ...]:
-    """Return the turns of user and assistant that say something.
+    """Return the turns of user and assistant that say something, or ask for a tool.
 
     Example:
         >>> from ragtrace.model import Message
         >>> [turn.content for turn in spoken([Message(role="system", content="Be brief.")])]
         []
     """
-    return tuple(turn for turn in turns if turn.role in _SPOKEN and turn.content)
+    return tuple(turn for turn in turns if turn.role in _SPOKEN and (turn.content or turn.calls))
 
 
 def before_question(turns: Sequence[Message]) -> tuple[Message, ...]:
@@ -36,11 +36,11 @@ def before_question(turns: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def prompt_text(messages: Iterable[Message]) -> str:
-    r"""Return a rendered prompt as one text, message after message.
+    r"""Return a rendered prompt as one text, message after message, with the calls of tools behind each.
 
     Example:
         >>> from ragtrace.model import Message
         >>> prompt_text([Message(role="system", content="Be brief."), Message(role="user", content="Where?")])
         'Be brief.\nWhere?'
     """
-    return "\n".join(message.content for message in messages)
+    return "\n".join([message.shown for message in messages])

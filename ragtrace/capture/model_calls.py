@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
@@ -65,13 +68,58 @@ _IN_NAMES = {  # a word in the name of a class or module, the more particular fi
 
 _DEPTH = 8
 _MISSING = object()
+# Parameters of a model call that name the form of its reply, and those that hold further parameters.
+_FORMATS = (
+    "response_format", "format", "json_mode", "guided_json", "json_schema", "response_mime_type",
+    "responseMimeType", "response_schema", "response_json_schema", "ls_structured_output_format",
+)  # fmt: skip
+_MORE_PARAMETERS = (
+    "text", "extra_body", "generation_config", "generationConfig", "model_kwargs", "additional_kwargs",
+)  # fmt: skip
 _PLAIN = (str, bytes, bool, int, float, type(None))
 _LISTS = (list, tuple)
 _TEXT_BLOCKS = frozenset({"text", "output_text", "input_text"})
-_OTHERS = frozenset({"user", "human", "system", "developer", "tool", "function"})  # who speaks, and is no model
+_ASKING = frozenset({"user", "human"})  # who speaks, and asks
+_OTHERS = _ASKING | {"system", "developer", "tool", "function"}  # who speaks, and is no model
+# Names of the answer in structured output and in what a chain returns; the first that is there counts.
+ANSWER_WORDS = ("antwort", "réponse", "reponse", "respuesta", "risposta", "resposta", "回答")  # in other languages
+ANSWER_FIELDS = (
+    "answer", "final_answer", *ANSWER_WORDS, "output", "result", "response", "generation", "output_text",
+    "completion", "text", "structured_response", "parsed",
+)  # fmt: skip
 # Names under which a reply, or the part of one that holds the text, stands; they are tried in this order.
 _FIRST_OF = ("choices", "candidates", "generations")
-_WITHIN = ("message", "content", "text", "response", "response_txt", "answer", "output", "result")
+_WITHIN = (*ANSWER_FIELDS[:2], "message", "content", "text", "response", "response_txt", *ANSWER_FIELDS[2:])
+_PARSED = ("parsed", "output_parsed", "parsed_output")  # structured output, read by the provider's package
+_FIELDS = ("__pydantic_fields__", "__dataclass_fields__", "__attrs_attrs__", "__struct_fields__")  # of classes
+# Names of tags around thoughts, and other marks, of models that Ollama, vLLM or llama.cpp serve without a reasoning
+# parser: DeepSeek, Qwen, GLM, Seed-OSS, MiniMax, Claude; Magistral, Kimi, MedGemma, Gemma, OpenThinker, Command R,
+# Apertus.
+THOUGHT_TAGS = r"(?:seed:|mm:|ant|antml:)?think(?:ing)?|thoughts?|reasoning"
+THOUGHTS_BEGIN = (
+    r"\[THINK(?:ING)?\]|◁think▷|<unused94>|<\|channel>\s*thought"
+    r"|<\|(?:begin_of_thought|start_thinking|inner_prefix)\|>"
+)
+THOUGHTS_END = (
+    r"\[/THINK(?:ING)?\]|◁/think▷|<unused95>|<channel\|>|<\|(?:end_of_thought|end_thinking|inner_suffix)\|>"
+)
+_CUT_BEGINS = (  # what a stream may have begun with when it was cut
+    "<thinking>", "<think>", "<thoughts>", "<thought>", "<reasoning>", "<seed:think>", "<mm:think>", "[think]",
+    "◁think▷", "<|begin_of_thought|>", "<|start_thinking|>", "<|inner_prefix|>", "<|channel>thought", "<unused94>",
+    "<|channel|>analysis<|message|>", "<|start|>assistant<|channel|>",
+)  # fmt: skip
+_CUT_ENDS = (
+    "</thinking>", "</thoughts>", "</think>", "</thought>", "</reasoning>", "</seed:think>", "</mm:think>",
+    "[/think]", "◁/think▷", "<|end_of_thought|>", "<|end_thinking|>", "<|inner_suffix|>",
+)  # fmt: skip
+_SIGNS = ("<", "◁", "[T", "[t", "[/T", "[/t")  # a text without them has no tag; "[1]" is in many
+_LEAST_CUT_CHARS = 5  # "</th" may be that of a table's head
+_MOST_CUT_CHARS = 32
+_NEAR = 200  # characters on either side of a tag that tell whether it is quoted
+_SENTENCE_ENDS = frozenset(".!?…。！？")  # noqa: RUF001 - of Chinese too
+_QUOTES_BEGIN = frozenset("\"'“‘«„")  # noqa: RUF001
+_QUOTES_END = frozenset("\"'”’»“")  # noqa: RUF001
+_OPEN_SIGNS = frozenset("([{<:=/\\-–—,")  # noqa: RUF001 - what stands behind them belongs to the sentence
 _STREAMS = ("response_gen", "chat_stream", "achat_stream")
 
 _REASONS = ("finish_reason", "finishReason", "stop_reason", "stopReason")
@@ -193,7 +241,9 @@ def said_in(value: object) -> SaidAnswer | None:
 
     Messages, model results, query responses and their dicts are read: of LangChain, LlamaIndex, OpenAI, Anthropic,
     Gemini and Bedrock. Of several messages the model's last counts, and of content blocks the text. A stream is
-    never read, since its pieces are the application's. None is a blank answer, as providers give it.
+    never read, since its pieces are the application's. None is a blank answer, as providers give it. Of structured
+    output the field `answer` is read, or what `ANSWER_FIELDS` names. What stands before a list's last user message
+    was said in an earlier turn, and is not read. Thoughts are left out: see `without_thoughts`.
 
     Example:
         >>> said_in({"role": "assistant", "content": [{"type": "text", "text": "In Oslo."}]})
@@ -204,11 +254,219 @@ def said_in(value: object) -> SaidAnswer | None:
         True
     """
     if value is None or isinstance(value, str | bytes):
-        return SaidAnswer(shown(value))
+        return SaidAnswer(without_thoughts(shown(value)))
     text, has_refused = _text_in(value, 0), is_refused(value)
     if text is None:
         return SaidAnswer("", is_refused=True) if has_refused else None
-    return SaidAnswer(text, has_refused)
+    return SaidAnswer(without_thoughts(text), has_refused)
+
+
+def without_thoughts(text: str) -> str:
+    r"""Return what a reply says, without the thoughts that a reasoning model writes into its text.
+
+    Thoughts stand between tags, or up to a closing tag where the prompt's template holds the opening one, or in
+    the channels of gpt-oss. Thoughts that are not closed reach to the end: nothing is said yet. So it is where a
+    stream was cut inside a tag. A tag in code, in quotes or in the middle of a sentence is part of what is said.
+
+    Example:
+        >>> without_thoughts("<think>\nIs it 45 days?\n</think>\n\nThirty days.")
+        'Thirty days.'
+        >>> without_thoughts("Is it 45 days?\n</think>\n\nThirty days."), without_thoughts("<think>Is it")
+        ('Thirty days.', '')
+        >>> without_thoughts("Thoughts end with `</think>`.")
+        'Thoughts end with `</think>`.'
+    """
+    if not (any(sign in text for sign in _SIGNS) or text[-1:] == "[" or text.lstrip().startswith("analysis")):
+        return text
+    if (final := _final_channel(text)) is not None:
+        return final
+    said: list[str] = []  # before `place`
+    place = quoted = 0  # `quoted`: opening tags that are part of what is said
+    opened: str | None = None  # the tag of the thoughts that are open, "" for a mark of another kind
+    is_code = False
+    for mark in _thought_marks().finditer(text):
+        if mark["fence"]:
+            is_code = opened is None and not is_code
+            continue
+        start, end = mark.span()
+        before = text[max(place, start - _NEAR) : start].rpartition("\n")[2]
+        after = text[end : end + _NEAR].partition("\n")[0]
+        tag = (mark["tag"] or mark["end_tag"] or "").lower()
+        is_begin = mark["tag"] is not None or mark["begin"] is not None
+        if (opened is None and is_code) or _is_quoted(before, after):
+            continue
+        if opened is not None:
+            if not is_begin and tag == opened:
+                opened, place = None, end
+        elif is_begin:
+            if _begin_thoughts(before, after, is_first=not text[place:start].strip()):
+                said.append(text[place:start])
+                opened, place = tag, end
+            else:
+                quoted += 1
+        elif not (before.strip() or after.strip()) or (not quoted and _end_thoughts(before, after)):
+            said, place, quoted = [], end, 0  # all before it was thought
+        else:
+            quoted = max(quoted - 1, 0)
+    if opened is not None:
+        place = len(text)
+    end = _end_before_cut(text, place)
+    if not place and end == len(text):
+        return text
+    said.append(text[place:end])
+    return _unwrapped("\n".join(stripped for part in said if (stripped := part.strip())))
+
+
+@cache
+def _thought_marks() -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<fence>^ {{0,3}}(?:```|~~~))|<(?P<tag>{THOUGHT_TAGS})(?:\s[^<>/]{{0,100}})?>"
+        rf"|</(?P<end_tag>{THOUGHT_TAGS})\s*>|(?P<begin>{THOUGHTS_BEGIN})|(?P<end>{THOUGHTS_END})",
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
+def _is_quoted(before: str, after: str) -> bool:
+    """Tell whether a tag stands in a code span or in quotes, by what is on its line."""
+    if before.count("`") % 2 and "`" in after:
+        return True
+    is_opening = before[-1:] in _QUOTES_BEGIN and not before[:-1].rstrip("(")[-1:].strip()
+    return is_opening and after[:1] in _QUOTES_END
+
+
+def _begin_thoughts(before: str, after: str, *, is_first: bool) -> bool:
+    """Tell whether a tag opens thoughts: at the start of the text or of a line, or behind a sentence."""
+    if is_first or (not before.strip() and len(before) <= 3):
+        return True
+    is_subject = after[:1].isspace() and after.lstrip()[:1].islower()  # "It is a tag. <think> opens thoughts."
+    return before.rstrip()[-1:] in _SENTENCE_ENDS and not is_subject and after[:1] not in {".", ",", ";", ":", ")"}
+
+
+def _end_thoughts(before: str, after: str) -> bool:
+    """Tell whether a tag without an opening one closes thoughts: it stands in the middle of no sentence."""
+    last = before[-1:]
+    if not before.strip() or after[:1].isalnum() or before.rstrip()[-1] in _SENTENCE_ENDS:
+        return True
+    return not last.isspace() and last not in _OPEN_SIGNS
+
+
+def _end_before_cut(text: str, place: int) -> int:
+    """Return where a text ends without the piece of a tag at its end; `place` where what is said is thought."""
+    tail_at = max(place, len(text) - _MOST_CUT_CHARS)
+    at = max(text.rfind(sign, tail_at) for sign in "<[◁")
+    if text.endswith("|>") or at < 0:
+        at = text.find("<|", tail_at) if "<|" in text[tail_at:] else at
+    if at < 0:
+        return len(text)
+    piece, before = text[at:].lower(), text[max(place, at - _NEAR) : at].rpartition("\n")[2]
+    if any(tag.startswith(piece) for tag in _CUT_BEGINS):
+        is_first = not text[place:at].strip()
+        return at if _begin_thoughts(before, "", is_first=is_first) else len(text)
+    is_end = len(piece) >= _LEAST_CUT_CHARS and any(tag.startswith(piece) for tag in _CUT_ENDS)
+    return place if is_end and _end_thoughts(before, "") else len(text)
+
+
+def _final_channel(text: str) -> str | None:
+    """Return what gpt-oss says in its final channel, "" for thoughts alone; None for a text without channels."""
+    head = text.lstrip()
+    if re.match(r"analysis\S", head):  # served without its special tokens
+        _, found, final = head.partition("assistantfinal")
+        if found or head[8].isupper():
+            return final.strip()
+    at = head.find("<|start|>assistant<|channel|>final")
+    is_shown = at > 0 and head[:at].count("`") % 2 == 0
+    if not (head.startswith(("<|channel|>", "<|start|>")) or is_shown):
+        return None
+    messages = re.findall(
+        r"<\|channel\|>\s*(\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>(.*?)(?=<\|(?:end|return|call|start|channel)\|>|\Z)",
+        head,
+        re.DOTALL,
+    )
+    final = "\n".join(said.strip() for channel, said in messages if channel == "final")
+    return re.sub(r"<\|?\w*\|?\Z", "", final).rstrip()
+
+
+def _unwrapped(said: str) -> str:
+    """Return an answer without the tags that some models put around it behind their thoughts."""
+    if not said.startswith("<"):
+        return said
+    found = re.fullmatch(
+        r"<(?:(answer|response|solution)>|\|(?:start_response|begin_of_solution)\|>)(.*?)"
+        r"(?:</\1>|<\|(?:end_response|end_of_solution)\|>)?",
+        said,
+        re.DOTALL | re.IGNORECASE,
+    )
+    return found[2].strip() if found else said
+
+
+def answer_field(value: object) -> str | None:
+    """Return the answer of structured output: its field `answer`, or another that `ANSWER_FIELDS` names.
+
+    None where it has none, and for what is no structured output.
+
+    Args:
+        value: an object with fields, a mapping, or the JSON text of one.
+
+    Example:
+        >>> answer_field({"answer": "28 days.", "sources": [1]}), answer_field('{"final_answer": "28 days."}')
+        ('28 days.', '28 days.')
+        >>> answer_field({"city": "Oslo"}) is None
+        True
+    """
+    if isinstance(value, str):
+        try:
+            value = json.loads(value) if value.lstrip()[:1] == "{" else None
+        except (ValueError, RecursionError):
+            return None
+    return _answer_field(value, 0)
+
+
+def _answer_field(value: object, depth: int) -> str | None:
+    for name in ANSWER_FIELDS if depth < _DEPTH else ():
+        part = _field(value, name)
+        if isinstance(part, str):
+            return part
+        has_fields = isinstance(part, Mapping) or any(hasattr(type(part), one) for one in _FIELDS)
+        if has_fields and (found := _answer_field(part, depth + 1)) is not None:
+            return found
+    return None
+
+
+def answer_text(text: str, *, is_json: bool) -> str:
+    """Return the answer in the text of a reply: without thoughts, and of structured output the answer's field.
+
+    Args:
+        text: what the model replied, or what a chain made of it.
+        is_json: the application has asked for JSON; other JSON is an answer that the user reads as such.
+
+    Example:
+        >>> answer_text('<think>Hm.</think>{"answer": "28 days."}', is_json=True)
+        '28 days.'
+    """
+    said = without_thoughts(text)
+    field = answer_field(said) if is_json else None
+    return said if field is None else without_thoughts(field)
+
+
+def is_json_asked(parameters: Mapping[str, object] | None) -> bool:
+    """Tell whether the parameters of a model call ask for JSON, by the names of OpenAI, Ollama, vLLM and Gemini.
+
+    Example:
+        >>> is_json_asked({"response_format": {"type": "json_object"}}), is_json_asked({"temperature": 0})
+        (True, False)
+    """
+    given = parameters or {}
+    return any(name in given and _asks_for_json(given[name]) for name in _FORMATS) or any(
+        isinstance(more := given.get(name), Mapping) and is_json_asked(more) for name in _MORE_PARAMETERS
+    )
+
+
+def _asks_for_json(form: object) -> bool:
+    if isinstance(form, str):
+        return form == "json" or form.startswith(("json_", "application/json"))
+    if isinstance(form, Mapping):  # a schema, or OpenAI's {"type": "json_schema"}, which is "text" by default
+        return bool(form) and form.get("type") != "text"
+    return form is True or isinstance(form, type)  # of pydantic
 
 
 def is_refused(value: object, depth: int = 0) -> bool:
@@ -271,6 +529,11 @@ def _text_in(value: object, depth: int) -> str | None:
         return _of_list(value, depth)
     if _is_said_by_others(value):
         return None
+    for name in _PARSED:
+        for holder in (value, _field(value, "additional_kwargs")):  # the second of LangChain's messages
+            parsed = _field(holder, name)
+            if parsed is not None and (answer := answer_field(parsed)) is not None:
+                return answer
     for name in _FIRST_OF:
         if choices := _listed(_field(value, name)):
             # LangChain's results hold a list of choices for each prompt.
@@ -312,8 +575,12 @@ def _of_list(value: Sequence[object], depth: int) -> str | None:
 
 
 def _last_said(messages: Sequence[object], depth: int) -> str | None:
+    """Return what the model said last behind the last question; what stands before that is of an earlier turn."""
     for message in reversed(messages):
-        if not _is_said_by_others(message) and (found := _text_in(message, depth + 1)) is not None:
+        role = _role(message)
+        if role in _ASKING:
+            return None
+        if role not in _OTHERS and (found := _text_in(message, depth + 1)) is not None:
             return found
     return None
 

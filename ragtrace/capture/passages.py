@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from ragtrace.capture.guard import record_internal_error
 from ragtrace.capture.model_calls import said_in
+from ragtrace.capture.pictures import PICTURE, picture_in_facts
 from ragtrace.model import Passage, content_id
-from ragtrace.text import MAX_NAME_CHARS, clean_metadata, clean_score, cut, kept, shown
+from ragtrace.text import MAX_NAME_CHARS, clean_metadata, clean_score, cut, folded, kept, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -323,12 +324,13 @@ class PassageReader:
         unread: values that hold no passage.
     """
 
-    __slots__ = ("_cleaned", "_limit", "_redact", "_sources", "left_out", "unread")
+    __slots__ = ("_cleaned", "_ids", "_limit", "_redact", "_sources", "left_out", "unread")
 
     def __init__(self, redact: Callable[[str], str] | None, limit: int) -> None:
         self._redact = redact
         self._limit = limit
         self._cleaned: dict[str, tuple[str, int]] = {}
+        self._ids: dict[str, str] = {}
         self._sources: dict[str, str] = {}
         self.left_out = 0
         self.unread = 0
@@ -477,7 +479,10 @@ class PassageReader:
         if cleaned is None:
             cleaned = self._cleaned[raw] = kept(raw, self._limit, self._redact)
         if given_id is None or given_id == "":  # of the whole text, so that no cut makes two passages one
-            name = content_id(raw) if self._redact is None else salted_id(raw)
+            form = folded(raw)
+            if form not in self._ids:
+                self._ids[form] = content_id(raw) if self._redact is None else salted_id(raw)
+            name = self._ids[form]  # a step may show the same text in another form of Unicode
         elif type(given_id) is str and len(given_id) <= MAX_NAME_CHARS and given_id.isascii():
             name = given_id
         else:
@@ -491,7 +496,9 @@ class PassageReader:
         )  # fmt: skip
 
     def _metadata(self, metadata: Mapping[Any, object]) -> dict[str, object]:
-        return clean_metadata(metadata, self._redact)
+        facts = clean_metadata(metadata, self._redact)
+        picture = picture_in_facts(metadata)
+        return facts if picture is None else {**facts, PICTURE: picture}
 
 
 _TEXTS = {str}

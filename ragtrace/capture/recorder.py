@@ -79,6 +79,7 @@ class Recorder:
         user: str | None = None,
         corpus: str | None = None,
         corpus_version: str | None = None,
+        prompt: str | None = None,
         tags: Iterable[str] = (),
         k: int | None = None,
         started_ns: int | None = None,
@@ -92,6 +93,7 @@ class Recorder:
             user: end user's id.
             corpus: name of the index searched.
             corpus_version: its version.
+            prompt: name of the prompt template, with its version behind a colon.
             tags: free labels; a text is one.
             k: cut-off of @K metrics; default the number of contexts delivered.
             started_ns: Unix ns; default now.
@@ -102,6 +104,8 @@ class Recorder:
             run.set_query(query)
         if session is not None or user is not None or corpus is not None or corpus_version is not None:
             run.set_attributes(session=session, user=user, corpus=corpus, corpus_version=corpus_version)
+        if prompt is not None:
+            run.set_attributes(prompt=prompt)
         if type(tags) is not tuple or tags:  # anything may stand here, also what has no truth value
             run.add_tags(tags)
         if k is not None:

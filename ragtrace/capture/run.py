@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, cast
 from ragtrace.capture.assembly import candidate_pool
 from ragtrace.capture.guard import guarded, guarded_call, record_internal_error, record_wrong_call
 from ragtrace.capture.model_calls import clean_usage, read_usage, said_in
+from ragtrace.capture.model_requests import clean_request, server_of
 from ragtrace.capture.passages import PassageReader
 from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.capture.run_context import tags_of
 from ragtrace.capture.types import EndedRun, Failure, Generation, Rerank, Retrieval, ToolCall, WaitingRun
-from ragtrace.model import AnswerPart, Feedback, Labels, Message, Usage
-from ragtrace.model.record import ANSWER_LOST
+from ragtrace.model import AnswerPart, Call, Feedback, Labels, Message, Usage
+from ragtrace.model.record import ANSWER_LOST, SEVERAL_ANSWERS
 from ragtrace.text import (
     MAX_MESSAGE_CHARS,
     MAX_NAME_CHARS,
@@ -28,6 +29,7 @@ from ragtrace.text import (
     clean_score,
     cut,
     kept,
+    shown,
 )
 
 if TYPE_CHECKING:
@@ -130,8 +132,17 @@ class Run:
         environment: str | None = None,
         workflow: str | None = None,
         model: str | None = None,
+        prompt: str | None = None,
+        prompt_version: str | None = None,
     ) -> None:
-        """Set what is known of the run's surroundings; None leaves a fact as it is."""
+        """Set what is known of the run's surroundings; None leaves a fact as it is.
+
+        A prompt without a version may have it behind a colon: ``support:3``.
+        """
+        if prompt is not None:
+            name, version = (shown(prompt), None) if prompt_version is not None else named_prompt(prompt)
+            self._attributes.pop("prompt_version", None)  # of another prompt
+            prompt, prompt_version = name, prompt_version if version is None else version
         facts = {
             "session": session,
             "user": user,
@@ -140,6 +151,8 @@ class Run:
             "environment": environment,
             "workflow": workflow,
             "model": model,
+            "prompt_name": prompt,
+            "prompt_version": prompt_version,
         }
         for name, value in facts.items():
             if value is not None:
@@ -172,7 +185,7 @@ class Run:
     def set_history(self, history: Iterable[Message]) -> None:
         """Set the turns before this question, oldest first."""
         turns = tuple(islice(history, MAX_ITEMS))
-        self._attributes["history"] = tuple(self._message(turn.role, turn.content) for turn in turns[-MAX_TURNS:])
+        self._attributes["history"] = tuple(self._message(turn) for turn in turns[-MAX_TURNS:])
         if len(turns) > MAX_TURNS:
             self._truncated["history"] = len(turns) - MAX_TURNS
 
@@ -319,6 +332,10 @@ class Run:
         usage: Usage | None = None,
         finish_reasons: Iterable[str] = (),
         first_chunk_s: float | None = None,
+        chunks: int | None = None,
+        request: Mapping[str, object] | None = None,
+        server_address: str | None = None,
+        server_port: int | None = None,
         is_in_process: bool = False,
         started_ns: int | None = None,
         ended_ns: int | None = None,
@@ -337,11 +354,15 @@ class Run:
                 provider=_name(provider),
                 response_model=_name(response_model),
                 response_id=_name(response_id),
-                inputs=tuple(self._message(m.role, m.content) for m in islice(inputs, MAX_ITEMS)),
-                outputs=tuple(self._message(m.role, m.content) for m in islice(outputs, MAX_ITEMS)),
+                inputs=tuple(self._message(m) for m in islice(inputs, MAX_ITEMS)),
+                outputs=tuple(self._message(m) for m in islice(outputs, MAX_ITEMS)),
                 usage=clean_usage(usage),
                 finish_reasons=tuple(_name(reason) or "" for reason in islice(finish_reasons, MAX_REASONS)),
                 first_chunk_s=clean_score(first_chunk_s),
+                chunks=clean_count(chunks),
+                request=clean_request(request, self._config.redact) if request else {},
+                server_address=None if server_address is None else server_of(server_address).address,
+                server_port=clean_count(server_port),
                 is_in_process=is_in_process,
                 key=key,
                 parent_key=parent_key,
@@ -367,7 +388,9 @@ class Run:
 
         Args:
             text: the whole answer, as a text or as LangChain, LlamaIndex, OpenAI, Anthropic, Gemini or Bedrock
-                return it: a message, a result, a response, or its dict. A stream is not read.
+                return it: a message, a result, a response, or its dict. A stream is not read. Of messages what
+                stands behind the last user message is read, of structured output the field `answer` or its like.
+                Thoughts between tags such as ``<think>`` are left out.
             model: the model that wrote it.
             usage: its tokens, as `Usage`, or a mapping with the names of a provider: see `read_usage`.
             parts: sentences with citations: `AnswerPart`s, or mappings with text and citations (passage ids).
@@ -387,6 +410,7 @@ class Run:
             record_internal_error("ragtrace.capture.run.answered", line=_NO_TEXT.format(type(text).__name__))
             return
         self._truncated.pop(ANSWER_LOST, None)
+        self._truncated.pop(SEVERAL_ANSWERS, None)
         self._put("answer", said.text, self._limits.text_chars)
         self._attributes["is_refused"] = said.is_refused or is_refused
         if model is not None:
@@ -553,7 +577,7 @@ class Run:
         return EndedRun(
             trace_id=self.trace_id,
             span_id=self.span_id,
-            outcome=outcome or ("error" if self._failure else self._default_outcome or "answered"),
+            outcome=self._ended_as(outcome),
             started_ns=self._started_ns,
             ended_ns=ended_ns,
             attributes=self._attributes.copy(),
@@ -573,6 +597,12 @@ class Run:
             limits=self._limits,
             answering=self._answering,
         )
+
+    def _ended_as(self, outcome: Outcome | None) -> Outcome:
+        """Return how the run ended; one that waits for a person is interrupted, whoever ends it."""
+        if outcome == "partial" and self._default_outcome == "interrupted":
+            return "interrupted"
+        return outcome or ("error" if self._failure else self._default_outcome or "answered")
 
     def _make_calls(self) -> None:
         with self._lock:
@@ -648,8 +678,17 @@ class Run:
     def _text(self, value: object, limit: int | None = None) -> str:
         return kept(value, self._limits.text_chars if limit is None else limit, self._config.redact)[0]
 
-    def _message(self, role: str, content: object) -> Message:
-        return Message(role=cut(role, MAX_ROLE_CHARS)[0], content=self._text(content))
+    def _message(self, said: Message) -> Message:
+        """Return a message as it is kept; an application's own object needs no more than a role and a content."""
+        return Message(
+            role=cut(said.role, MAX_ROLE_CHARS)[0],
+            content=self._text(said.content),
+            calls=tuple(map(self._call, islice(getattr(said, "calls", ()), MAX_STEPS))),
+            call_id=_name(getattr(said, "call_id", None)),
+        )
+
+    def _call(self, call: Call) -> Call:
+        return Call(name=_name(call.name) or "", arguments=self._text(call.arguments), id=_name(call.id))
 
     def _part(self, part: object) -> AnswerPart:
         text, cites = (part.text, part.citations) if isinstance(part, AnswerPart) else _mapped(part)
@@ -678,6 +717,17 @@ _current: ContextVar[Run | None] = ContextVar("ragtrace_current_run", default=No
 
 # The run of the enclosing block, open or not: one call in C, for callers that ask at every step.
 entered_run = _current.get
+
+
+def named_prompt(prompt: object) -> tuple[str, str | None]:
+    """Return name and version of a prompt, which stands behind the last colon.
+
+    Example:
+        >>> named_prompt("team/support:3"), named_prompt("support")
+        (('team/support', '3'), ('support', None))
+    """
+    name, colon, version = shown(prompt).rpartition(":")
+    return (name, version) if colon and name and version else (shown(prompt), None)
 
 
 def _report(function: Callable[..., object], *args: object) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from ragtrace.capture.guard import guarded, kind_of, record_wrong_call
-from ragtrace.text import shown
+from ragtrace.text import plain, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -53,15 +54,20 @@ def tags_of(given: object) -> tuple[str, ...]:
     if given is None:
         return ()
     if isinstance(given, str | bytes) or not hasattr(type(given), "__iter__"):
-        return (shown(given),)
+        return (_tag(given),)
     found: list[str] = []
     try:
         for tag in islice(cast("Iterable[object]", given), _MOST_TAGS):
-            found.append(shown(tag))  # noqa: PERF401 - what came before an error stays
+            found.append(_tag(tag))  # noqa: PERF401 - what came before an error stays
     except Exception as error:  # the application's iterator may raise anything
         why = f"they cannot be read ({kind_of(error)})"
         record_wrong_call("with tags", why, site="ragtrace.capture.run_context.tags_of")
     return tuple(found)
+
+
+def _tag(given: object) -> str:
+    scalar = None if isinstance(given, str) and not isinstance(given, Enum) else plain(given)
+    return shown(given if scalar is None else scalar)
 
 
 @guarded
@@ -71,11 +77,13 @@ def describe(run: IntegrationRun, defaults: Defaults, said: Mapping[str, Any]) -
     Args:
         run: an open run.
         defaults: what holds where the request says nothing.
-        said: session, user, corpus, corpus_version, k, tags, metadata, reference and labels, as they came.
+        said: session, user, corpus, corpus_version, prompt, k, tags, metadata, reference and labels, as they came.
     """
     facts = {name: fact for name in _FACTS if (fact := shown(said.get(name)) or getattr(defaults, name))}
     if facts:
         run.set_attributes(**facts)
+    if prompt := said.get("prompt"):
+        run.set_attributes(prompt=prompt)
     if tags := (*defaults.tags, *tags_of(said.get("tags"))):
         run.add_tags(tags)
     if metadata := said.get("metadata"):

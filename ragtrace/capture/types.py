@@ -50,7 +50,15 @@ class Rerank(Struct, frozen=True, kw_only=True):
 
 
 class Generation(Struct, frozen=True, kw_only=True):
-    """One model call. `first_chunk_s`: seconds from its start to the first streamed chunk."""
+    """One model call.
+
+    Attributes:
+        first_chunk_s: seconds from its start to the first streamed chunk.
+        chunks: number of streamed chunks.
+        request: its parameters, by the names that `read_request` gives them.
+        server_address: host of the model's server.
+        server_port: its port.
+    """
 
     started_ns: int
     ended_ns: int
@@ -64,6 +72,10 @@ class Generation(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     finish_reasons: tuple[str, ...] = ()
     first_chunk_s: float | None = None
+    chunks: int | None = None
+    request: Mapping[str, Any] = {}
+    server_address: str | None = None
+    server_port: int | None = None
     is_in_process: bool = False
     key: str | None = None
     parent_key: str | None = None
@@ -85,7 +97,19 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
 
 
-Step = Retrieval | Rerank | Generation | ToolCall
+class Agent(Struct, frozen=True, kw_only=True):
+    """One run of an agent; its model and tool calls name its `key` as their `parent_key`."""
+
+    started_ns: int
+    ended_ns: int
+    name: str
+    description: str | None = None
+    key: str | None = None
+    parent_key: str | None = None
+    failure: Failure | None = None
+
+
+Step = Retrieval | Rerank | Generation | ToolCall | Agent
 
 
 class Limits(Struct, frozen=True, kw_only=True):

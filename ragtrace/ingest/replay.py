@@ -302,7 +302,9 @@ def _report_generation(run: IntegrationRun, step: _Step, texts: dict[str, str]) 
         provider=facts.provider,
         response_model=facts.response_model,
         inputs=facts.messages,
-        outputs=() if facts.output is None else (Message(role="assistant", content=facts.output),),
+        outputs=()
+        if facts.output is None
+        else (Message(role="assistant", content=facts.output, calls=facts.calls),),
         usage=facts.usage,
         finish_reasons=facts.finish_reasons,
         **step.common(run),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from ragtrace.errors import JudgeError
 from ragtrace.judges.offline.reading import is_blank
 from ragtrace.model import ERROR_REASONS, MetricResult, Scale
-from ragtrace.model.record import ANSWER_LOST
+from ragtrace.model.record import ANSWER_LOST, SEVERAL_ANSWERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -179,6 +179,8 @@ def answer_lacking(record: RagRecord) -> str | None:
         return "partial_run"
     if is_lost:
         return "answer_missing"
+    if SEVERAL_ANSWERS in record.lossy:
+        return SEVERAL_ANSWERS
     if record.is_refused:
         return "abstained"
     if not record.is_answer_given:

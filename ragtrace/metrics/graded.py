@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ragtrace.judges.cache.grade_cache import normal_form
 from ragtrace.judges.scales import are_grades, is_whole
 from ragtrace.metrics.base import MetricSpec, Output, result
-from ragtrace.model import JudgeInfo
+from ragtrace.model import JudgeInfo, label_id
 from ragtrace.model.passage import content_hash
 
 if TYPE_CHECKING:
@@ -215,14 +215,17 @@ def by_verdict(ctx: EvalContext, verdict: Grades) -> Graded:
         judge=JudgeInfo(model=name, prompt_hash=version, label_scale=verdict.scale),
         cached=verdict.cached,
         label_facts={"grade_cache_fault": verdict.cache_fault} if verdict.cache_fault else {},
-        delivered=_ids(ctx.record.contexts, has_blank=False),
-        pool=_ids(candidates(ctx.record), has_blank=False),
+        delivered=_ids_with_text(ctx.record.contexts),
+        pool=_ids_with_text(candidates(ctx.record)),
         stage=_stage(ctx.record),
     )
 
 
 def by_labels(record: RagRecord, labels: Labels) -> Graded:
-    """Return the grades that came with a record; labels of another query give none, with a hint."""
+    """Return the grades that came with a record; labels of another query give none, with a hint.
+
+    Chunks of a document stand in the lists by the ids that the labels have: their own, or the document's.
+    """
     version = content_hash(labels.version)[:8] if labels.version else ""
     is_own = are_of(record, labels)
     return Graded(
@@ -232,8 +235,8 @@ def by_labels(record: RagRecord, labels: Labels) -> Graded:
         version=labels.version,
         strata=labels.strata,
         label_facts={} if is_own else {"hint": OTHER_QUERY},
-        delivered=_ids(record.contexts, has_blank=True),
-        pool=_ids(candidates(record), has_blank=True),
+        delivered=tuple(label_id(passage, labels.grades) for passage in record.contexts),
+        pool=tuple(label_id(passage, labels.grades) for passage in candidates(record)),
         stage=_stage(record),
     )
 
@@ -257,8 +260,8 @@ def candidates(record: RagRecord) -> tuple[Passage, ...]:
     return record.pools[0].passages if record.pools else ()
 
 
-def _ids(passages: Iterable[Passage], *, has_blank: bool) -> tuple[str, ...]:
-    return tuple(passage.id for passage in passages if has_blank or passage.text.strip())
+def _ids_with_text(passages: Iterable[Passage]) -> tuple[str, ...]:
+    return tuple(passage.id for passage in passages if passage.text.strip())
 
 
 def _stage(record: RagRecord) -> str:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from ragtrace.lazy_names import lazy_names
 from ragtrace.model.claims import BadClaim, bad_claims
 from ragtrace.model.ends import ENDS, LOST, SERVED, End, is_drawn
-from ragtrace.model.passage import Passage, Pool, Stage, content_id
+from ragtrace.model.passage import Passage, Pool, Stage, chunk_id, content_id, label_id, shared_id
 from ragtrace.model.record import (
     AnswerPart,
+    Call,
     Feedback,
     Labels,
     LabelScale,
@@ -73,6 +74,7 @@ __all__ = [
     "SKIP_REASONS",
     "AnswerPart",
     "BadClaim",
+    "Call",
     "Direction",
     "End",
     "Feedback",
@@ -100,7 +102,10 @@ __all__ = [
     "added_usage",
     "as_trace_id",
     "bad_claims",
+    "chunk_id",
     "content_id",
     "is_drawn",
     "is_trace_id",
+    "label_id",
+    "shared_id",
 ]

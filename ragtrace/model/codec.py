@@ -14,6 +14,7 @@ from msgspec import UNSET
 from ragtrace.errors import InputError
 from ragtrace.model.line import (
     SCHEMA_ID,
+    CallLine,
     FeedbackLine,
     LabelsLine,
     PartLine,
@@ -27,6 +28,7 @@ from ragtrace.model.line import (
 from ragtrace.model.passage import Passage, Pool, Stage, content_id
 from ragtrace.model.record import (
     AnswerPart,
+    Call,
     Feedback,
     Labels,
     LabelScale,
@@ -53,7 +55,10 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "contexts": ("retrieved_contexts", "retrieval_context", "context"),
     "reference": ("expected_output", "ground_truth"),
 }
-_TEXTS = ("span_id", "workflow", "session", "user", "environment", "corpus", "corpus_version", "model")
+_TEXTS = (
+    "span_id", "workflow", "session", "user", "environment", "corpus", "corpus_version", "model", "prompt_name",
+    "prompt_version",
+)  # fmt: skip
 _WORDS = {"outcome": get_args(Outcome), "universe": get_args(LabelScope), "scale": get_args(LabelScale)}
 _PLAIN = frozenset({str, int, bool, type(None)})
 _TEXT = frozenset({str})
@@ -110,7 +115,7 @@ def record_to_line(record: RagRecord) -> RecordLine:
         is_answer_expected=None if record.is_answer_expected else False,
         is_refused=record.is_refused or None,
         **pools,
-        history=[TurnLine(role=turn.role, content=turn.content) for turn in record.history] or None,
+        history=list(map(_turn_line, record.history)) or None,
         answer_parts=[PartLine(text=p.text, citations=list(p.citations)) for p in record.answer_parts] or None,
         labels=None if record.labels is None else _labels_line(record.labels),
         usage=None if record.usage is None else UsageLine(**msgspec.structs.asdict(record.usage)),
@@ -226,6 +231,8 @@ def record_from_line(line: RecordLine, *, fallback_id: str) -> RagRecord:
         interrupt=line.interrupt,
         head_probability=1.0 if line.head_probability is UNSET else line.head_probability,
         model=line.model,
+        prompt_name=line.prompt_name,
+        prompt_version=line.prompt_version,
         tags=tuple(map(str, line.tags or ())),
         metadata=line.metadata or {},
         revision=line.revision or 0,
@@ -290,6 +297,11 @@ def _passage_line(passage: Passage) -> PassageLine:
         metadata=_facts(passage.metadata) if passage.metadata else None,
         truncated=passage.truncated or None,
     )
+
+
+def _turn_line(turn: Message) -> TurnLine:
+    calls = [CallLine(name=it.name, arguments=it.arguments or None, id=it.id) for it in turn.calls]
+    return TurnLine(role=turn.role, content=turn.content, calls=calls or None, call_id=turn.call_id)
 
 
 def _labels_line(labels: Labels) -> LabelsLine:
@@ -451,7 +463,12 @@ def _passage(item: str | PassageLine, rank: int) -> Passage:
 def _turn(turn: str | TurnLine) -> Message:
     if isinstance(turn, str):
         return Message(role="user", content=turn)
-    return Message(role=str(turn.role or turn.speaker or "user"), content=str(turn.content or turn.text or ""))
+    return Message(
+        role=str(turn.role or turn.speaker or "user"),
+        content=str(turn.content or turn.text or ""),
+        calls=tuple(Call(name=it.name, arguments=it.arguments or "", id=it.id) for it in turn.calls or ()),
+        call_id=turn.call_id,
+    )
 
 
 def _part(part: str | PartLine) -> AnswerPart:

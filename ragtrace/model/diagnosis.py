@@ -74,6 +74,7 @@ Because = Literal[
     "no_answer_expected",
     "no_answer_given",
     "answer_missing",
+    "several_answers",
     "contexts_truncated",
     "no_contexts",
     "no_query",

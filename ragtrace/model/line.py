@@ -30,6 +30,14 @@ class PassageLine(Struct, omit_defaults=True, kw_only=True):
     truncated: Annotated[int | None, _said("Original length in characters if text was cut.")] = None
 
 
+class CallLine(Struct, omit_defaults=True, kw_only=True):
+    """A call of a tool that a turn asks for."""
+
+    name: Annotated[str, _said("Name of the tool.")]
+    arguments: Annotated[str | None, _said("Its arguments, usually as JSON.")] = None
+    id: Annotated[str | None, _said("The model's id of the call.")] = None
+
+
 class TurnLine(Struct, omit_defaults=True, kw_only=True):
     """A turn of the conversation; its text alone is the user's."""
 
@@ -37,6 +45,8 @@ class TurnLine(Struct, omit_defaults=True, kw_only=True):
     content: Annotated[Any, _said("What was said (also read as 'text').", type="string")] = None
     speaker: Annotated[Any, _said("Read as 'role' where that is missing.", type="string")] = None
     text: Annotated[Any, _said("Read as 'content' where that is missing.", type="string")] = None
+    calls: Annotated[list[CallLine] | None, _said("Calls of tools that it asks for.")] = None
+    call_id: Annotated[str | None, _said("The call whose result it is.")] = None
 
 
 class PartLine(Struct, omit_defaults=True, kw_only=True):
@@ -107,6 +117,8 @@ class RecordLine(Struct, omit_defaults=True, kw_only=True):
     corpus: Annotated[str | None, _said("Name of the index.")] = None
     corpus_version: Annotated[str | None, _said("Its version.")] = None
     model: Annotated[str | None, _said("The model that answered.")] = None
+    prompt_name: Annotated[str | None, _said("Name of the prompt template behind the answer.")] = None
+    prompt_version: Annotated[str | None, _said("Its version.")] = None
     query: Annotated[str | None, _said("The question.")] = None
     answer: Annotated[
         str | None, _said("The whole answer; a blank one is of an application that answered nothing.")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Container, Mapping
 from typing import Literal
+from unicodedata import normalize
 
 from msgspec import Struct
 
@@ -12,7 +14,7 @@ Stage = Literal["retrieved", "reranked", "used"]
 
 
 def content_id(text: str) -> str:
-    """Return the id of a passage that came without one: ``sha256:`` and 16 hex digits of its text.
+    """Return the id of a passage that came without one: ``sha256:`` and 16 hex digits of its text in NFC.
 
     The same text gives the same id in every stage, so that pool and selection join.
 
@@ -20,7 +22,7 @@ def content_id(text: str) -> str:
         >>> content_id("Refunds take 5 days.")
         'sha256:558c378376e08651'
     """
-    return f"sha256:{content_hash(text)}"
+    return f"sha256:{content_hash(text if text.isascii() else normalize('NFC', text))}"
 
 
 def content_hash(text: str) -> str:
@@ -31,6 +33,47 @@ def content_hash(text: str) -> str:
         '558c378376e08651'
     """
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+_CHUNK_HASH = re.compile(r"#[0-9a-f]{8}\Z")
+
+
+def chunk_id(shared: str, text: str) -> str:
+    """Return the id of one of several passages of a run under one id: that with 8 hex digits of its text behind it.
+
+    It is made of the text, so that it is the same in every run, whatever was found beside it.
+
+    Example:
+        >>> chunk_id("manual", "Refunds take 5 days.")
+        'manual#558c3783'
+    """
+    return f"{shared}#{content_id(text)[7:15]}"
+
+
+def label_id(passage: Passage, labels: Container[str]) -> str:
+    """Return the id by which labels know a passage: its own, that which it shares with others, or that of a chunk.
+
+    A document's label counts for each of its chunks, and the label of a chunk where no other chunk was found.
+
+    Example:
+        >>> chunk = Passage(id="manual#558c3783", text="Refunds take 5 days.", rank=1)
+        >>> label_id(chunk, {"manual": 5}), label_id(chunk, {"manual#558c3783": 5, "manual": 1})
+        ('manual', 'manual#558c3783')
+        >>> label_id(Passage(id="manual", text="Refunds take 5 days.", rank=1), {"manual#558c3783": 5})
+        'manual#558c3783'
+    """
+    names = (passage.id, shared_id(passage.id), chunk_id(passage.id, passage.text))
+    return next((name for name in names if name in labels), passage.id)
+
+
+def shared_id(name: str) -> str:
+    """Return the id that a chunk shares with others; of any other id that itself.
+
+    Example:
+        >>> shared_id("manual#558c3783"), shared_id("faq-7")
+        ('manual', 'faq-7')
+    """
+    return _CHUNK_HASH.sub("", name)
 
 
 class Passage(Struct, frozen=True, kw_only=True):

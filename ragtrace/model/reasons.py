@@ -25,6 +25,10 @@ NA: Mapping[str, NaReason] = {
         "an answer was not captured whole: it never came, came late, was no text, or was cut",
         "look how the run ended, and what the application gave as its answer",
     ),
+    "several_answers": NaReason(
+        "branches that ran side by side gave several answers, and none of them is named the answer",
+        "give one out under `answer`, or make each branch a run of its own",
+    ),
     "contexts_truncated": NaReason(
         "a delivered context was cut or left out for size, by us, a span or the judge's window",
         "hand the model fewer or shorter passages, or choose a judge with a larger window",

@@ -19,12 +19,50 @@ CONTEXTS_TRUNCATED = "contexts_truncated"
 ANSWER_LOST = "answer"
 """What `RagRecord.lossy` calls an answer that was never reported, came too late, or could not be read."""
 
+SEVERAL_ANSWERS = "several_answers"
+"""What `RagRecord.lossy` calls answers of branches that ran side by side, and the reason of scores over them."""
 
-class Message(Struct, frozen=True, kw_only=True):
-    """One turn of the conversation before this query."""
+
+class Call(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """A call of a tool that a message asks for.
+
+    Attributes:
+        name: of the tool.
+        arguments: as text, usually JSON.
+        id: that the model gave the call.
+    """
+
+    name: str
+    arguments: str = ""
+    id: str | None = None
+
+
+class Message(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """One message of a conversation or a prompt.
+
+    Attributes:
+        role: user, assistant, system or tool.
+        content: its text, without its calls.
+        calls: of tools that it asks for.
+        call_id: of the call whose result it is.
+
+    Example:
+        >>> Message(role="assistant", content="", calls=(Call(name="search", arguments='{"q": "lab"}'),)).shown
+        'search({"q": "lab"})'
+    """
 
     role: str
     content: str
+    calls: tuple[Call, ...] = ()
+    call_id: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """Its text as a prompt shows it, with its calls behind it, one a line."""
+        if not self.calls:
+            return self.content
+        calls = [f"{call.name}({call.arguments})" for call in self.calls]
+        return "\n".join([self.content, *calls] if self.content else calls)
 
 
 class AnswerPart(Struct, frozen=True, kw_only=True):
@@ -113,6 +151,8 @@ class RagRecord(Struct, frozen=True, kw_only=True):
             answer are then ``na no_answer_expected``.
         is_refused: the provider declined to answer, or its filter stopped the answer; `answer` is what came.
         answer_parts: sentences of the answer with citations, as the application gave them or as its markers say.
+        prompt_name: name of the prompt template behind the answer.
+        prompt_version: its version.
         k: the cut-off of this record's @K metrics; None means the number of contexts delivered.
         head_probability: probability with which the trace reached us; None = unknown (outside weighted series).
         interrupt: what an ``interrupted`` run waits for, as text; None otherwise.
@@ -158,10 +198,24 @@ class RagRecord(Struct, frozen=True, kw_only=True):
     interrupt: str | None = None
     head_probability: float | None = 1.0
     model: str | None = None
+    prompt_name: str | None = None
+    prompt_version: str | None = None
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, object] = {}
     revision: int = 0
     lossy: Mapping[str, int] = {}
+
+    @property
+    def prompt(self) -> str | None:
+        """Name and version of the prompt in one text, ``name:version``; None without a name.
+
+        Example:
+            >>> RagRecord(id="1", prompt_name="support", prompt_version="3").prompt
+            'support:3'
+        """
+        if self.prompt_name is None or self.prompt_version is None:
+            return self.prompt_name
+        return f"{self.prompt_name}:{self.prompt_version}"
 
     def pool(self, stage: Stage) -> tuple[Passage, ...]:
         """Return the passages of one stage, best first; empty when that stage was not seen."""

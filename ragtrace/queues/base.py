@@ -62,7 +62,7 @@ class Unit:
             + sum({id(p.text): len(p.text) for p in passages}.values())
             + sum(map(fact_chars_of, passages))
             + sum(len(text) for text in said if text)
-            + sum(len(turn.content) for turn in record.history)
+            + sum(len(turn.shown) for turn in record.history)
             + sum(len(part.text) for part in record.answer_parts)
         )
 

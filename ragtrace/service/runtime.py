@@ -142,6 +142,7 @@ def query(
     user: str | None = None,
     corpus: str | None = None,
     corpus_version: str | None = None,
+    prompt: str | None = None,
     tags: Iterable[str] = (),
     k: int | None = None,
 ) -> Run:
@@ -156,6 +157,7 @@ def query(
         user: end user's id.
         corpus: name of the index.
         corpus_version: its version.
+        prompt: name of the prompt template, with its version behind a colon: ``support:3``.
         tags: free labels.
         k: cut-off of @K metrics; default the number of contexts delivered.
 
@@ -172,6 +174,7 @@ def query(
         user=user,
         corpus=corpus,
         corpus_version=corpus_version,
+        prompt=prompt,
         tags=tags,
         k=k,
     )

@@ -82,7 +82,10 @@ class ScoreHandler:
             self._say_no_metric(job.unit)
             return Outcome(state="skipped", reason="no_metric")
         # A unit from another process was captured there: its series exist at 0 before its scores.
-        self._instruments.precreate(job.unit.record.workflow, job.unit.record.model or None)
+        record = job.unit.record
+        self._instruments.precreate(
+            record.workflow, record.model or None, record.prompt_name, record.prompt_version
+        )
         if self._scorer.first is None and (waits := self._postponed()) is not None:
             return waits
         scores = await self._scorer.score(job.unit)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ragtrace.model import RagRecord
     from ragtrace.stores.tables import Row
 
-FACTS = ("tags", "sources", "k", "language", "query_chars", "answer_chars", "cluster", "kind")
+FACTS = ("prompt", "tags", "sources", "k", "language", "query_chars", "answer_chars", "cluster", "kind")
 """Columns of a run that say of which slices it is."""
 SCORES_WITH_FACTS = (
     f"SELECT r.id, r.at, r.trace_id, r.workflow, r.session, r.environment, r.corpus, r.model,"  # noqa: S608 - our names
@@ -48,6 +48,7 @@ def facts_of(record: RagRecord, kind: str | None = None) -> Row:
     """
     sources = dict.fromkeys(passage.source for passage in record.contexts if passage.source)
     return {
+        "prompt": None if record.prompt is None else cut(record.prompt, MAX_LABEL_CHARS)[0],
         "tags": _listed(record.tags, _MOST_TAGS),
         "sources": _listed(tuple(sources), _MOST_SOURCES),
         "k": record.k if record.k is not None else len(record.contexts) or None,

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Row = dict[str, Any]  # values of SQLite by column
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS store_facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS runs (
   id INTEGER PRIMARY KEY AUTOINCREMENT, trace_id TEXT NOT NULL, span_id TEXT NOT NULL, workflow TEXT, session TEXT,
   user TEXT, environment TEXT, corpus TEXT, model TEXT, revision INTEGER NOT NULL, at REAL NOT NULL, tags TEXT,
   sources TEXT, k INTEGER, language TEXT, query_chars INTEGER, answer_chars INTEGER, cluster TEXT, kind TEXT,
-  kept_for TEXT,
+  kept_for TEXT, prompt TEXT,
   UNIQUE (trace_id, span_id)
 );
 CREATE INDEX IF NOT EXISTS runs_at ON runs (at);
@@ -65,16 +65,17 @@ _FROM_1 = (
     "DROP INDEX IF EXISTS scores_outbox",
     "DROP TABLE IF EXISTS claims",
 )
-# Version 2 had no facts of runs. In version 3 the reason to keep a text stood beside the text, and went with it.
+# Version 2 had no facts of runs, and versions before 5 had no prompt. In version 3 the reason to keep a text stood
+# beside the text, and went with it.
 _ADDED = (
     "tags TEXT", "sources TEXT", "k INTEGER", "language TEXT", "query_chars INTEGER", "answer_chars INTEGER",
-    "cluster TEXT", "kind TEXT", "kept_for TEXT",
+    "cluster TEXT", "kind TEXT", "kept_for TEXT", "prompt TEXT",
 )  # fmt: skip
 _REASONS = (
     "UPDATE runs SET kept_for = (SELECT kept_for FROM payloads WHERE run = runs.id)"
     " WHERE kept_for IS NULL AND id IN (SELECT run FROM payloads)"
 )
-_MIGRATIONS = {None: (), 1: _FROM_1, 2: (), 3: ()}
+_MIGRATIONS = {None: (), 1: _FROM_1, 2: (), 3: (), 4: ()}
 MOST_DETAILS_BYTES = 65_536
 SERIES = ("metric", "version", "name", "variant", "source", "judge", "prompt_hash", "label_scale", "universe")
 _TEXTS = ("workflow", "session", "user", "environment", "corpus", "model")

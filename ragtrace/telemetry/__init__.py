@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from ragtrace.telemetry.setup.providers import Providers, providers
     from ragtrace.telemetry.setup.receipts import Receipts, collection_began
     from ragtrace.telemetry.setup.resource import own_resource
-    from ragtrace.telemetry.spans.documents import Room, documents_json, reranked_json
+    from ragtrace.telemetry.spans.budget import Budget, Limit, Lists
+    from ragtrace.telemetry.spans.documents import Documents, Reranked
     from ragtrace.telemetry.spans.evaluation import EvaluationWriter, event_key, input_digest
-    from ragtrace.telemetry.spans.messages import messages_json
+    from ragtrace.telemetry.spans.messages import Messages
     from ragtrace.telemetry.spans.writer import SpanWriter
-    from ragtrace.telemetry.wire import clean_value, remote_context, to_json, within
+    from ragtrace.telemetry.wire import clean_value, remote_context, to_json
 else:
     __getattr__ = lazy_names(
         __name__,
@@ -46,10 +47,11 @@ else:
             "setup.providers": "Providers providers",
             "setup.receipts": "Receipts collection_began",
             "setup.resource": "own_resource",
-            "spans.documents": "Room documents_json reranked_json",
+            "spans.budget": "Budget Limit Lists",
+            "spans.documents": "Documents Reranked",
             "spans.evaluation": "EvaluationWriter event_key input_digest",
-            "spans.messages": "messages_json",
+            "spans.messages": "Messages",
             "spans.writer": "SpanWriter",
-            "wire": "clean_value remote_context to_json within",
+            "wire": "clean_value remote_context to_json",
         },
     )

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ragtrace import semconv
 from ragtrace.capture import FinishedRun, Generation, Rerank, Retrieval, internal_errors
-from ragtrace.model import Message
+from ragtrace.model import Message, chunk_id
 from ragtrace.testing.comparing import same, same_record
 from ragtrace.testing.plan import (
     ANSWER,
@@ -167,7 +167,7 @@ class IntegrationConformance:
             same("ids by hash", {one.id[:7] for one in (*pool, *selection)}, {"sha256:"})
 
     def test_duplicate_ids(self) -> None:
-        """Two passages of one id stay two passages of the pool."""
+        """Two passages of one id stay two passages of the pool, each with an id of its own."""
         self._needs("duplicate ids")
         whole = self.plan(4)
         documents = tuple(
@@ -177,7 +177,8 @@ class IntegrationConformance:
         with self.recording() as kept:
             self.ask(plan, kept.recorder)
             pool = kept.only.record.pool("retrieved")
-            same("ids of the pool", [one.id for one in pool], [one.id for one in documents])
+            ids = [chunk_id(one.id, one.text) if one.id == "twice" else one.id for one in documents]
+            same("ids of the pool", [one.id for one in pool], ids)
             same("its texts", [one.text for one in pool], [one.text for one in documents])
             same("its scores", [one.score for one in pool], [one.score for one in documents])
 

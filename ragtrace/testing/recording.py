@@ -59,7 +59,9 @@ class Recording:
         self._exporter = InMemorySpanExporter()
         provider = TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(SimpleSpanProcessor(self._exporter))
-        self._writer = SpanWriter(provider.get_tracer(semconv.SCOPE), content=content)
+        self._writer = SpanWriter(
+            provider.get_tracer(semconv.SCOPE, schema_url=semconv.SCHEMA_URL), content=content
+        )
 
     @property
     def records(self) -> list[RagRecord]:

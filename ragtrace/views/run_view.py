@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import structs
 
 from ragtrace.judges.scales import is_whole
+from ragtrace.model import label_id
 from ragtrace.model.claims import SUPPORTED
 from ragtrace.model.diagnosis import MEANINGS
 from ragtrace.scoring.offline.scored_row import key_of
@@ -75,7 +76,7 @@ def run_view(
         answer=record.answer,
         reference=record.reference,
         outcome=record.outcome,
-        history=tuple((turn.role, turn.content) for turn in record.history),
+        history=tuple((turn.role, turn.shown) for turn in record.history),
         pieces=tuple(pieces(record.answer, spans)),
         claims=claims,
         passages=tuple(_passages(record, claims, answer.scores)),
@@ -239,7 +240,7 @@ def _passages(
             used=it.places.get("used"),
             score=it.scores.get("retrieved"),
             rerank_score=it.scores.get("reranked"),
-            grade=grades.get(it.key),
+            grade=grades.get(it.key, grades.get(label_id(it.passage, grades))),
             source=it.passage.source,
             claims=tuple(c.number for c in claims if c.verdict == SUPPORTED and it.key in c.evidence),
             cited=it.key in cited or it.passage.id in cited,

@@ -19,7 +19,16 @@ CASES = [
     "numbers/02-refused-runs-not-in-bounds.py",
     "numbers/08-corrected-mean-few-labels.py",
     "suites/03-langgraph-dev-keeps-no-score.py",
+    "reports/07-thoughts-are-no-answer.py",
     "reports/08-judge-reply-that-quotes-a-think-tag.py",
+    "reports/10-one-id-for-many-chunks.py",
+    "reports/12-unicode-forms.py",
+    "apps/10-picture-reached-the-prompt.py",
+    "apps/14-short-sub-answers.py",
+    "reports/09-cached-replies-cost-no-tokens.py",
+    "reports/11-scalars-in-metadata.py",
+    "apps/08-structured-answer-llamaindex.py",
+    "apps/11-broken-stream-loses-its-answer.py",
 ]
 
 

@@ -130,8 +130,8 @@ def test_duplicate_ids_are_two_passages(seen: Seen, framework: Any) -> None:
     framework.search_for_the_same_twice([("a", "The lab is in Oslo.", 0.9), ("a", "The lab has 40 people.", 0.8)])
     (search,) = seen.of("retrieval")
     assert [(row["id"], row["rank"], row["content"]) for row in read(search, DOCUMENTS)] == [
-        ("a", 1, "The lab is in Oslo."),
-        ("a", 2, "The lab has 40 people."),
+        ("a#ea4e954f", 1, "The lab is in Oslo."),
+        ("a#b467b016", 2, "The lab has 40 people."),
     ]
 
 

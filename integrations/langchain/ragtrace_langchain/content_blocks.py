@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture import shown
+from ragtrace.capture.pictures import picture_in_block
 from ragtrace_langchain.search_results import SearchResult
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _SERVER_TOOLS = frozenset(
     ("server_tool_use", "server_tool_call", "server_tool_call_chunk", "server_tool_result", "non_standard")
 )
 _DOCUMENTS = frozenset(("document", "search_result", "text-plain", "file", "input_file", "file_search_call"))
+_PICTURES = frozenset(("image_url", "input_image", "image", "media"))
 _RESULTS = frozenset(("tool_result", "custom_tool_call_output", "json"))
 _LONGEST_DECODED_CHARS = 6_000_000  # in fours; more text than capture keeps, so that it sees a longer one as cut
 _DEPTH = 3
@@ -66,6 +68,8 @@ def block_text(block: object) -> str:
 def prompt_block_text(block: object, depth: int = 0) -> str:
     """Return what a block shows to the model: as `block_text`, and the texts of documents under their titles.
 
+    A picture has its key, by which the passage is found that is the same picture.
+
     Example:
         >>> block = {"type": "search_result", "title": "Labs", "content": [{"type": "text", "text": "In Oslo."}]}
         >>> prompt_block_text(block).splitlines()
@@ -79,6 +83,8 @@ def prompt_block_text(block: object, depth: int = 0) -> str:
     if kind in _RESULTS:
         inner = next((block[name] for name in ("content", "output", "json") if name in block), None)
         return _inner_text(inner, depth)
+    if kind in _PICTURES or (kind is None and "image" in block):
+        return f"[{' '.join(filter(None, (kind or 'image', picture_in_block(block))))}]"
     if kind == "non_standard":
         return prompt_block_text(block.get("value"), depth + 1)
     return block_text(block)

@@ -23,6 +23,8 @@ from ragtrace.capture import (
     score_in,
     shown,
 )
+from ragtrace.capture.chunks import chunks_of, is_form_of
+from ragtrace.text import folded
 from ragtrace_langchain.langgraph import is_command
 from ragtrace_langchain.search_results import SearchResult, results_in
 
@@ -295,8 +297,14 @@ def _listed(parts: Sequence[Any], name: object = "", depth: int = 0) -> list[Doc
     if _is_pair(first):
         return _scored([pair for pair in parts if _is_pair(pair)])
     if len(first) == 2 and number_of(first[1]) is not None:
-        return _scored_results(parts, name)
+        return [] if _are_rows(parts) else _scored_results(parts, name)
     return [document for part in parts if isinstance(part, _LISTS) for document in _listed(part, name, depth + 1)]
+
+
+def _are_rows(parts: Sequence[Any]) -> bool:
+    """Tell whether pairs of a text and a number are rows of a database: whole numbers are no scores."""
+    pairs = [pair for pair in parts if isinstance(pair, _LISTS) and len(pair) == 2]
+    return all(isinstance(one, str) and type(number) is int for one, number in pairs)
 
 
 def _scored_results(parts: Sequence[object], name: object) -> list[Document]:
@@ -363,13 +371,26 @@ class KnownDocuments:
         [('d1', 'a')]
     """
 
-    __slots__ = ("_as_read", "_by_text", "_clashes", "_key_by_id", "_nameless", "_text_by_id", "_unread", "renamed")
+    __slots__ = (
+        "_as_read",
+        "_by_text",
+        "_clashes",
+        "_forms",
+        "_key_by_id",
+        "_n_folded",
+        "_nameless",
+        "_text_by_id",
+        "_unread",
+        "renamed",
+    )
 
     def __init__(self) -> None:
         self._as_read: dict[int, Document] = {}
         self._by_text: dict[str, tuple[str | None, str]] = {}
-        self._clashes: dict[tuple[str, str], str] = {}  # keys of passages under an id that another one has
+        self._clashes: dict[str, dict[str, str]] = {}  # keys of passages by their text, under an id of several
+        self._forms: dict[str, str] = {}  # texts by their folded ones
         self._key_by_id: dict[str, str] = {}
+        self._n_folded = 0
         self._nameless: dict[str, str] = {}  # keys of texts for which no own id is known yet
         self._text_by_id: dict[str, str] = {}
         self._unread: list[tuple[list[str], list[str]]] = []
@@ -401,14 +422,20 @@ class KnownDocuments:
         return ids if is_id_key else self._join(_texts(documents), ids)
 
     def part(self, documents: Sequence[Document], seen: Mapping[str, Hit]) -> None:
-        """Tell passages of two collections apart that number theirs alike: one id, and hardly a word in common."""
+        """Tell passages apart that searches found under one id, in one list or in those of two collections."""
         ids = own_ids(documents)
-        if ids is None or seen.keys().isdisjoint(ids):
+        if ids is None or (len(set(ids)) == len(ids) and seen.keys().isdisjoint(ids)):
             return
+        firsts: dict[str, str] = {}
         for own, text in zip(ids, _texts(documents), strict=True):
             hit = seen.get(own)
-            if hit is not None and hit[0].text != text and not _is_alike(hit[0].text, text):
-                self._clashes[own, text] = f"{own}\0{text}"
+            first = firsts.setdefault(own, text)
+            is_other = first != text or (
+                hit is not None and hit[0].text != text and not is_form_of(hit[0].text, text)
+            )
+            if is_other:
+                chunks = self._clashes.setdefault(own, {first if hit is None else hit[0].text: own})
+                chunks.setdefault(text, f"{own}\0{text}")
 
     def names(
         self, documents: Sequence[Document], texts: Sequence[str] | None = None
@@ -424,6 +451,15 @@ class KnownDocuments:
             self._by_text.setdefault(text, name)
         return names
 
+    def is_known(self, document: object) -> bool:
+        """Tell whether a document has an id of its own, or a text that was met before."""
+        self._read_up()
+        return bool(shown(getattr(document, "id", None))) or text_of(document) in self._by_text
+
+    def take_as(self, text: str, name: str, key: str) -> None:
+        """Know a text as another form of a passage, under its id and key."""
+        self._by_text.setdefault(text, (name, key))
+
     def _name(self, document: object, text: str) -> tuple[str | None, str]:
         given = getattr(document, "id", None)
         own = given if type(given) is str else shown(given)
@@ -431,7 +467,7 @@ class KnownDocuments:
             (key,) = self.note([text], [own])
             return own, key
         noted = _id_in(getattr(document, "metadata", None))
-        known = self._by_text.get(text)
+        known = self._by_text.get(text) or self._in_another_form(text)
         # Rerankers may write a place in their input into `metadata["id"]`: the id that the text has already wins.
         if known is not None and (noted is None or self._text_by_id.get(noted) != text):
             return known
@@ -441,6 +477,14 @@ class KnownDocuments:
         if known is None:
             self._nameless.setdefault(text, key)
         return noted, key
+
+    def _in_another_form(self, text: str) -> tuple[str | None, str] | None:
+        """Return the name of a text that is this one in another form of Unicode or another case."""
+        for met in islice(self._by_text, self._n_folded, None):
+            self._forms.setdefault(folded(met), met)
+        self._n_folded = len(self._by_text)
+        known = self._forms.get(folded(text)) if self._forms else None
+        return None if known is None else self._by_text[known]
 
     def _join(self, texts: Sequence[str], ids: list[str]) -> list[str]:
         """Return the keys of own ids. A text that was met without an id keeps its key and takes the id."""
@@ -452,10 +496,18 @@ class KnownDocuments:
                     self._by_text[text] = (own, key)
                     self.renamed[key] = own
         keys = [self._key_by_id.get(own, own) for own in ids] if self._key_by_id else ids
-        if self._clashes:
-            named = zip(texts, ids, keys, strict=True)
-            return [self._clashes.get((own, text), key) for text, own, key in named]
-        return keys
+        return self._chunk_keys(texts, ids, keys) if not self._clashes.keys().isdisjoint(ids) else keys
+
+    def _chunk_keys(self, texts: Sequence[str], ids: Sequence[str], keys: Sequence[str]) -> list[str]:
+        """Return keys with those of the chunks under one id; what was made of one has the chunk's key."""
+        found = list(keys)
+        for own in self._clashes.keys() & set(ids):
+            chunks = self._clashes[own]
+            places = [place for place, name in enumerate(ids) if name == own]
+            some = [texts[place] for place in places]
+            for place, text, chunk in zip(places, some, chunks_of(some, list(chunks)), strict=True):
+                found[place] = f"{own}\0{text}" if chunk is None else chunks[chunk]
+        return found
 
     def _read_up(self) -> None:
         for texts, ids in self._unread:
@@ -463,12 +515,6 @@ class KnownDocuments:
                 self._by_text.setdefault(text, (own, self._key_by_id.get(own, own)))
                 self._text_by_id.setdefault(own, text)
         self._unread = []
-
-
-def _is_alike(text: str, other: str) -> bool:
-    """Tell whether two texts are forms of one passage: half the words of the shorter one stand in the other."""
-    words, others = set(text.split()), set(other.split())
-    return 2 * len(words & others) >= min(len(words), len(others))
 
 
 def text_of(document: object) -> str:

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 
 import ragtrace
 from ragtrace.capture import Defaults, current_run, entered_run, guarded, guarded_constructor, outcome_of, shown
 from ragtrace_langchain.documents import PLAIN, as_given, as_left, new_documents
-from ragtrace_langchain.langgraph import is_control_flow, is_interrupt
+from ragtrace_langchain.langgraph import (
+    graph_of,
+    is_at_breakpoint,
+    is_control_flow,
+    is_interrupt,
+    is_sent,
+    step_of,
+    task_of,
+)
 from ragtrace_langchain.messages import as_said, piece_text, turns_in
 from ragtrace_langchain.on_end import (
     arguments_text,
@@ -31,6 +40,7 @@ from ragtrace_langchain.on_start import (
     describe_configured,
     describe_joined,
     describe_request,
+    record_hub_prompt,
     record_inputs,
     record_prompt,
     record_query,
@@ -42,11 +52,15 @@ from ragtrace_langchain.run_state import (
     OpenSpan,
     OpenToolCall,
     RunState,
+    caller,
     current_call,
     entered_retrievers,
+    name_of,
+    recorder_named,
     runs_of,
 )
 from ragtrace_langchain.selection import record_retrieved, withdraw_failed
+from ragtrace_langchain.turns import is_resumption
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -99,7 +113,8 @@ class RagtraceHandler(BaseCallbackHandler):
     """Captures the questions among top-level LangChain calls: ``config={"callbacks": [RagtraceHandler()]}``.
 
     One handler may serve any number of threads, tasks and requests at once; it keeps nothing of a run that has
-    ended. It never raises and never does I/O: what it fails at is counted in ``ragtrace.capture.internal_errors``.
+    ended. A call that is given it twice, or with a copy of it, is captured once. It never raises and never does
+    I/O: what it fails at is counted in ``ragtrace.capture.internal_errors``.
 
     Args:
         recorder: where runs go; default the process's own, as ``ragtrace.configure`` set it up.
@@ -148,6 +163,13 @@ class RagtraceHandler(BaseCallbackHandler):
             tags=tags,
         )
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copy and pickle the handler as another one of the same recorder; in another process, of that one's."""
+        said = self._defaults
+        defaults = {one.name: getattr(said, one.name) for one in fields(said) if one.name != "recorder"}
+        own = {name: value for name, value in vars(self).items() if name not in {"_runs", "_defaults"}}
+        return _again, (type(self), name_of(said.recorder), defaults), own or None
+
     @property
     def ignore_retry(self) -> bool:
         """Retries are attempts of one run: the attempt that counts reports itself."""
@@ -175,6 +197,16 @@ class RagtraceHandler(BaseCallbackHandler):
             return
         span = self._begin("chain", kwargs.get("name") or _name(serialized), run_id, parent_run_id, tags, metadata)
         if span is not None:
+            if metadata and "lc_hub_repo" in metadata:
+                span.state.record(record_hub_prompt, span.state, dict(metadata))
+            span.step = step_of(tags)
+            if span.step:
+                span.task += task_of(span.step, metadata)
+                span.is_sent = span.is_sent or is_sent(metadata)
+            span.graph = graph_of(caller()) if "langgraph.pregel" in sys.modules else None
+            if span.graph is not None and is_resumption(inputs):  # a program that asks and goes on within one run
+                span.state.is_interrupted = False
+                span.state.interrupts.clear()
             _note_inputs(span, inputs)
 
     @guarded
@@ -186,11 +218,15 @@ class RagtraceHandler(BaseCallbackHandler):
         now_ns, state = time.time_ns(), span.state
         is_streamed = "inputs" in kwargs
         inputs = as_left(kwargs["inputs"]) if is_streamed else span.inputs
+        graph, span.graph = span.graph, None
+        if graph is not None and is_at_breakpoint(graph):
+            state.is_interrupted = True
         documents, left = None, outputs
         if type(outputs) not in PLAIN:
             documents, left = new_documents(outputs, inputs, span.name), as_left(outputs)
         if isinstance(span, OpenToolCall):
             span.call_id = span.call_id or getattr(outputs, "tool_call_id", None)
+            span.is_direct = span.is_direct and getattr(outputs, "status", None) != "error"
             state.record(record_tool_call, span, documents, tool_result(outputs), None, now_ns)
         state.is_left = state.is_left or sys.exc_info()[0] is GeneratorExit
         outcome: Outcome | None = None
@@ -241,6 +277,8 @@ class RagtraceHandler(BaseCallbackHandler):
             call_id = kwargs.get("tool_call_id")
             span.call_id = call_id if isinstance(call_id, str) else None
             span.description = shown(serialized.get("description")) or None if serialized else None
+            tool = told_by.f_locals.get("self") if (told_by := caller()) is not None else None
+            span.is_direct = getattr(tool, "return_direct", False) is True  # no event says it
             _note_inputs(span, given)
 
     on_tool_end = on_chain_end  # type: ignore[assignment]  # its output has another name, and comes by place
@@ -333,6 +371,9 @@ class RagtraceHandler(BaseCallbackHandler):
         """Note a streamed chunk: the first one's time, and its text for a stream that breaks off."""
         span = self._runs.get(run_id)
         if isinstance(span, ModelCall):
+            span.pieces_told += 1
+            if span.pieces_told % span.listeners:
+                return
             now_ns = span.first_chunk_ns or time.time_ns()  # the first chunk's time is kept, and no other
             span.streams(token if type(token) is str else piece_text(token), now_ns)
             span.state.run.last_activity = time.monotonic()  # a stream that flows is not idle
@@ -385,7 +426,10 @@ class RagtraceHandler(BaseCallbackHandler):
         """Put an event on the map; None for one that is there already or belongs to a run that has ended."""
         runs = self._runs
         spans = runs.spans
-        if getattr(run_id, "int", run_id) in spans:
+        known = spans.get(getattr(run_id, "int", run_id))
+        if known is not None:
+            if isinstance(known, ModelCall):
+                known.listeners += 1
             return None
         above = parent_run_id if parent_run_id is not None else current_call()[0]
         parent = spans.get(getattr(above, "int", above))
@@ -459,6 +503,7 @@ class RagtraceHandler(BaseCallbackHandler):
 
     def _failed(self, span: OpenSpan, error: BaseException, kwargs: dict[str, object], run_id: UUID) -> None:
         state = span.state
+        span.graph = None
         if is_interrupt(error):
             record_interrupt(state, error)
         if isinstance(error, Exception) and not is_control_flow(error):
@@ -510,6 +555,12 @@ def _conclude(runs: RunMap, state: RunState, outcome: Outcome | None, error: Bas
             runs.drop(state)
 
 
+def _again(kind: type[RagtraceHandler], recorder: str, defaults: dict[str, Any]) -> RagtraceHandler:
+    handler = kind.__new__(kind)
+    RagtraceHandler.__init__(handler, recorder_named(recorder), **defaults)
+    return handler
+
+
 def _note_inputs(span: OpenSpan, inputs: object) -> None:
     span.inputs = inputs
     if type(inputs) in PLAIN:
@@ -531,7 +582,8 @@ def _note_prompt(
     kwargs: Mapping[str, object],
 ) -> None:
     span.messages = turns_in(prompt, is_prompt=True)
-    span.state.record(record_prompt, span, tuple(prompt), serialized, metadata, kwargs.get("invocation_params"))
+    invocation, options = kwargs.get("invocation_params"), kwargs.get("options")
+    span.state.record(record_prompt, span, tuple(prompt), serialized, metadata, invocation, options)
 
 
 def _failure(state: RunState, error: BaseException) -> Failure | None:

@@ -3,42 +3,49 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from langchain_core.load import Serializable
 from langchain_core.messages import BaseMessage
 
-from ragtrace.capture import before_question, is_refused, provider_in, provider_named, read_usage, shown, spoken
-from ragtrace.model import Message
+from ragtrace.capture import (
+    ANSWER_FIELDS,
+    NO_SERVER,
+    Server,
+    answer_field,
+    before_question,
+    is_refused,
+    provider_in,
+    provider_named,
+    read_request,
+    read_server,
+    read_usage,
+    shown,
+    spoken,
+)
+from ragtrace.model import Call, Message, Usage
 from ragtrace_langchain.content_blocks import block_text, is_text_block, prompt_block_text
 from ragtrace_langchain.documents import fields_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from langchain_core.outputs import LLMResult
 
-    from ragtrace.model import Usage
 
-
+# The name of a field with what a person wrote; it comes before `_LOOSE_KEYS`, whose text may be the program's.
+_PERSONS = re.compile(
+    r"(?:(?:user|customer|client|visitor|caller|human|person|original)_?)?"
+    r"(?:question|message|utterance|inquiry|enquiry|query|request|frage|anfrage|nachricht)",
+    re.IGNORECASE,
+)
+_LOOSE_KEYS = ("search_query", "prompt", "text")
 QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "search_query", "prompt", "text")
 HISTORY_KEYS = ("chat_history", "history", "messages")
-ANSWER_KEYS = (
-    "answer",
-    "output",
-    "result",
-    "response",
-    "final_answer",
-    "generation",
-    "output_text",
-    "completion",
-    "text",
-    "structured_response",
-    "parsed",
-)
+_EARLIER = re.compile("histor|previous|past|earlier|example|shots", re.IGNORECASE)
 _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "HumanMessageChunk": "user"}
+_SPEAKERS = frozenset({"user", "assistant", "system", "tool"})
 _DEPTH = 4  # of containers in containers, for cyclic ones
 
 
@@ -66,10 +73,43 @@ def question_in(inputs: object) -> str:
 def _question_under_keys(inputs: Mapping[object, object]) -> str:
     for key in (*QUESTION_KEYS, "messages"):
         value = inputs.get(key)
+        if key in _LOOSE_KEYS and value is not None and (asked := _written_by_a_person(inputs)):
+            return asked
         if value is not None and not isinstance(value, dict) and (found := question_in(value)):
             return found
+    talk = conversation_in(inputs)
+    if talk and talk[-1].role == "user":
+        return talk[-1].content
     texts = [value for value in inputs.values() if isinstance(value, str)]
-    return texts[0] if len(texts) == 1 else ""
+    nested = [part for part in inputs.values() if isinstance(part, dict)]
+    is_only = len(texts) == 1 and not any(isinstance(value, str) for part in nested for value in part.values())
+    return texts[0] if is_only else ""
+
+
+def _written_by_a_person(inputs: Mapping[object, object]) -> str:
+    named = (text for name, text in inputs.items() if isinstance(text, str) and _PERSONS.fullmatch(str(name)))
+    return next((text for text in named if text.strip()), "")
+
+
+def conversation_in(fields: Mapping[object, object]) -> tuple[Message, ...]:
+    """Return the turns of the one list of messages among fields, under a name of the application's own.
+
+    Those under ``messages`` are not meant, nor earlier turns under a name that says so.
+
+    Example:
+        >>> [turn.content for turn in conversation_in({"talk": [("user", "Where?")], "lang": "en"})]
+        ['Where?']
+        >>> conversation_in({"chat_history": [("user", "Where?")]})
+        ()
+    """
+    found = [
+        turns
+        for name, part in fields.items()
+        if isinstance(part, list) and part and name != "messages" and not _EARLIER.search(str(name))
+        if len(turns := turns_in(part)) == len(part) and any(turn.role == "user" for turn in turns)
+        if all(turn.role in _SPEAKERS for turn in turns)
+    ]
+    return found[0] if len(found) == 1 else ()
 
 
 def history_in(inputs: object) -> tuple[Message, ...]:
@@ -84,7 +124,7 @@ def history_in(inputs: object) -> tuple[Message, ...]:
             turns = turns_in(inputs.get(key))
             if turns:
                 return before_question(turns) if key == "messages" else spoken(turns)
-        return ()
+        return before_question(conversation_in(inputs))
     return before_question(turns_in(inputs))
 
 
@@ -136,9 +176,17 @@ def turn_of(value: object, *, is_prompt: bool = False) -> Message | None:
     Example:
         >>> turn_of(("human", "Hi"))
         Message(role='user', content='Hi')
+        >>> from langchain_core.messages import AIMessage
+        >>> turn_of(AIMessage("", tool_calls=[{"name": "search", "args": {"q": "lab"}, "id": "1"}])).shown
+        'search({"q": "lab"})'
     """
     if isinstance(value, BaseMessage):
-        return Message(role=_role(value), content=message_text(value, is_prompt=is_prompt))
+        return Message(
+            role=_role(value),
+            content=content_text(value.content, is_prompt=is_prompt),
+            calls=tuple(map(_call, getattr(value, "tool_calls", None) or ())),
+            call_id=getattr(value, "tool_call_id", None),
+        )
     if _is_pair(value):
         return Message(role=_role(value[0]), content=value[1])
     if isinstance(value, dict) and "role" in value and "content" in value:
@@ -157,20 +205,9 @@ def _role(of: object) -> str:
     return _ROLES.get(of, of) if isinstance(of, str) else "user"
 
 
-def message_text(message: BaseMessage, *, is_prompt: bool = False) -> str:
-    """Return a message's text, with its tool calls behind it, one a line.
-
-    Example:
-        >>> from langchain_core.messages import AIMessage
-        >>> message_text(AIMessage("", tool_calls=[{"name": "search", "args": {"q": "lab"}, "id": "1"}]))
-        'search({"q": "lab"})'
-    """
-    text = content_text(message.content, is_prompt=is_prompt)
-    calls = getattr(message, "tool_calls", None)
-    if not calls:
-        return text
-    shown = [f"{call['name']}({json.dumps(call['args'], default=str, ensure_ascii=False)})" for call in calls]
-    return "\n".join([text, *shown] if text else shown)
+def _call(call: Mapping[str, object]) -> Call:
+    arguments = json.dumps(call["args"], default=str, ensure_ascii=False)
+    return Call(name=shown(call["name"]), arguments=arguments, id=_text(call.get("id")))
 
 
 def content_text(content: object, *, is_prompt: bool = False) -> str:
@@ -224,11 +261,8 @@ def answer_in(outputs: object, depth: int = 0) -> str | None:
     if isinstance(outputs, dict):
         answer = _answer_under_keys(outputs, depth)
         return structured_text(outputs) if answer is None and depth else answer  # a root's dict is a state
-    for key in ANSWER_KEYS:  # structured output: an object with an answer among its fields
-        value = getattr(outputs, key, None)
-        if isinstance(value, str):
-            return value
-    return structured_text(outputs)
+    answer = answer_field(outputs)
+    return structured_text(outputs) if answer is None else answer
 
 
 def structured_text(value: object) -> str | None:
@@ -271,11 +305,18 @@ def _plain(value: object) -> object:
 
 
 def _answer_under_keys(outputs: dict[object, object], depth: int) -> str | None:
-    for key in ANSWER_KEYS:
+    for key in ANSWER_FIELDS:
         if key in outputs and (found := answer_in(outputs[key], depth + 1)) is not None:
             return found
+    if "messages" not in outputs and not depth:
+        talks = [part for name, part in outputs.items() if _are_messages(part) and not _EARLIER.search(str(name))]
+        return _last_said(talks[0]) if len(talks) == 1 else None
     messages = outputs.get("messages")
     return _last_said(messages if isinstance(messages, Iterable) else ())
+
+
+def _are_messages(part: object) -> TypeGuard[list[BaseMessage]]:
+    return isinstance(part, list) and bool(part) and all(isinstance(one, BaseMessage) for one in part)
 
 
 def _last_said(parts: Iterable[object]) -> str | None:
@@ -285,16 +326,19 @@ def _last_said(parts: Iterable[object]) -> str | None:
 
 _REASON_KEYS = ("finish_reason", "stop_reason", "stopReason", "done_reason")
 _MODEL_KEYS = ("model", "model_name", "model_id", "deployment_name", "azure_deployment", "repo_id")
+_COSTS = frozenset({"input_cost", "output_cost"})
 _IN_PROCESS = ("fake", "llamacpp", "huggingface_pipeline", "huggingfacepipeline", "gpt4all", "ctransformers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """Model, provider and place of a call that starts."""
+    """Model, provider, place and parameters of a call that starts."""
 
     model: str | None
     provider: str | None
     is_in_process: bool
+    request: Mapping[str, object] = field(default_factory=dict)
+    server: Server = NO_SERVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,6 +383,8 @@ def model_facts(
         model=model or name or None,
         provider=provider_named(provider) if provider else provider_in(name, *classes),
         is_in_process=any(word in kind for word in _IN_PROCESS),
+        request=read_request(invocation, noted, settings),
+        server=read_server(invocation, settings),
     )
 
 
@@ -390,7 +436,8 @@ def as_said(response: object) -> ResultCopy:
 def reply_of(response: LLMResult | ResultCopy | None) -> Reply:
     """Return outputs, usage and finish reasons of a finished call; an empty `Reply` for None.
 
-    Usage comes from the messages (``usage_metadata``), else from ``llm_output``.
+    Usage comes from the messages (``usage_metadata``), else from ``llm_output``. A reply out of LangChain's cache
+    used no tokens.
 
     Example:
         >>> from langchain_core.outputs import Generation, LLMResult
@@ -412,6 +459,7 @@ def reply_of(response: LLMResult | ResultCopy | None) -> Reply:
     name = _text(getattr(messages[0], "id", None)) if messages else None
     if name is not None and name.startswith(("lc_", "run-")):  # LangChain's own where the provider gave none
         name = None
+    counts = [getattr(message, "usage_metadata", None) for message in messages]
     whole = getattr(response, "llm_output", None) or {}
     first = facts[0] if facts else {}
     reasons = (next((fact[key] for key in _REASON_KEYS if fact.get(key)), None) for fact in facts)
@@ -423,7 +471,9 @@ def reply_of(response: LLMResult | ResultCopy | None) -> Reply:
             turn_of(message) or Message(role="assistant", content=text)
             for message, text in zip(messages, texts, strict=True)
         ),
-        usage=next((u for m in messages if (u := read_usage(getattr(m, "usage_metadata", None)))), None)
+        usage=Usage(input_tokens=0, output_tokens=0)
+        if any(map(_is_cached, counts))
+        else next(filter(None, map(read_usage, counts)), None)
         or read_usage(whole.get("token_usage") or whole.get("usage")),
         finish_reasons=tuple(reason for reason in reasons if isinstance(reason, str)),
         response_model=_text(first.get("model_name"))
@@ -431,3 +481,11 @@ def reply_of(response: LLMResult | ResultCopy | None) -> Reply:
         or _text(whole.get("model_name")),
         response_id=_text(first.get("id")) or name or _text(whole.get("id")),
     )
+
+
+def _is_cached(counts: Mapping[str, object] | None) -> bool:
+    """Tell whether a reply is out of LangChain's cache, which sets its whole cost to 0.
+
+    A model of no cost may say so too; it then names the parts of the cost as well.
+    """
+    return counts is not None and counts.get("total_cost") == 0 and _COSTS.isdisjoint(counts)

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import TYPE_CHECKING, Literal, NamedTuple
+from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from langchain_core.runnables.config import var_child_runnable_config
 
 from ragtrace.capture import RecentIds
+from ragtrace.capture.evidence import OwnWords
 from ragtrace.capture.fork import after_fork_in_child
 from ragtrace.text import MAX_REDACTED_CHARS
 from ragtrace_langchain.documents import KnownDocuments, columns_of
+from ragtrace_langchain.turns import is_resumption
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import FrameType
     from uuid import UUID
 
     from langchain_core.documents import Document
 
     from ragtrace.capture import IntegrationRun, Recorder
+    from ragtrace.capture.evidence import Rows
     from ragtrace.capture.types import Operation
     from ragtrace.model import Message, Usage
     from ragtrace_langchain.documents import Columns, Hit
+    from ragtrace_langchain.langgraph import Task
     from ragtrace_langchain.messages import ModelFacts
+    from ragtrace_langchain.turns import Beginning
 
 
 Kind = Literal["chain", "tool", "retriever", "model"]
@@ -38,6 +46,7 @@ class Delivered(NamedTuple):
     hits: dict[str, Hit]
     prompts: int
     is_choice: bool
+    is_inner: bool = False  # a retriever inside another one
 
 
 class Choice(NamedTuple):
@@ -63,6 +72,14 @@ class RunState:
     is_retrieval_only: bool = False  # the output is no answer, and no model wrote one
     answer: str | None = None  # in the root's output, once the root has ended
     chain_answer: str | None = None  # the answer of the last chain in a joined run
+    branches: list[str] = field(default_factory=list)  # answers of branches that ran side by side
+    is_check: bool = False  # the root judged an answer that it was given
+    said: set[str] = field(default_factory=set)  # texts of models outside retrievers
+    spoken_in: dict[tuple[int, str], list[list[str]]] = field(default_factory=dict)  # of nodes, by graph and step
+    spoken_at: dict[str, int] = field(default_factory=dict)  # texts of models that a step gave out: its number
+    direct: dict[str, str] = field(default_factory=dict)  # results of tools with `return_direct`, by call id
+    first_query: str = ""  # of the first retriever outside tools
+    inner_question: str = ""  # in the input of an inner chain, for a root whose input has no text
     met: set[int] = field(default_factory=set)  # identities of the documents that events have shown
     lock: threading.RLock = field(default_factory=threading.RLock)  # a stream's finaliser may run inside it
     open: set[object] = field(default_factory=set)  # ids of open events, the root's among them
@@ -70,6 +87,7 @@ class RunState:
     pool: dict[str, Hit] = field(default_factory=dict)  # the candidates by key
     told: dict[str, Hit] = field(default_factory=dict)  # documents as a choice reported them last
     known: KnownDocuments = field(default_factory=KnownDocuments)
+    tasks: dict[str, Task] = field(default_factory=dict)  # that found the candidates first, by key
     is_narrowed: bool = False  # a step chose among the documents
     is_pool_ordered: bool = False  # a step joined or fused results, and `pool` has its order
     is_interrupted: bool = False
@@ -86,7 +104,20 @@ class RunState:
     delivered: list[Delivered] = field(default_factory=list)  # results of retrievers and choices in turn
     taken_back: dict[str, Hit] = field(default_factory=dict)  # results of chains that failed later
     waiting: Choice | None = None  # counts as a choice if a prompt follows, else as citations
-    last_text: str = ""
+    last_reply: str = ""  # what the last model said, thoughts included
+    last_text: str = ""  # the answer in it
+    is_json_asked: bool = False  # of the last model
+    broken_text: str | None = None  # the answer so far of the last model's stream, where that broke
+    has_failed: bool = False  # the last model call did
+    own: OwnWords = field(default_factory=OwnWords)  # what the run's models said
+    replies: list[str] = field(default_factory=list)
+    tool_texts: list[str] = field(default_factory=list)
+    called_after: dict[str, int] = field(default_factory=dict)  # replies before a tool call, by its id
+    joins: dict[str, list[Document]] = field(default_factory=dict)  # passages by the text that joins them
+    rows: dict[str, Rows] = field(default_factory=dict)  # of databases, by the first form of their text
+    found_by_call: dict[str, list[str]] = field(default_factory=dict)  # keys of documents by the id of a tool call
+    shown: list[str] = field(default_factory=list)  # keys of documents in the order of a state or of messages
+    is_fused: bool = False  # `pool` has the order of ranks that a step computed
     refused_text: str | None = None  # what the last model said, where its provider declined
     last_called: Mapping[str, object] | None = None  # arguments of the last model's first tool call
     last_model: str | None = None
@@ -140,8 +171,18 @@ class RunState:
         self.told = {}
         self.taken_back = {}
         self.delivered = []
+        self.own = OwnWords()
+        self.replies = []
+        self.tool_texts = []
+        self.rows = {}
+        self.tasks = {}
+        self.joins = {}
         self.known = KnownDocuments()
         self.met = set()
+        self.said = set()
+        self.spoken_in = {}
+        self.spoken_at = {}
+        self.direct = {}
 
 
 @dataclass(slots=True, eq=False)
@@ -167,6 +208,14 @@ class OpenSpan:
     chosen: dict[str, Hit] | None = None  # documents that the last reranker inside kept
     is_narrowed: bool = False
     has_model: bool = False
+    step: str = ""  # of a graph's node
+    task: Task = ()  # of the graphs that it runs in
+    is_sent: bool = False  # in a node that a graph sent a part of its state
+    graph: FrameType | None = None  # the frame that runs a graph, while it is open
+    beginning: Beginning | None = None  # of the graph that a root, or a chain right inside a block, runs
+    is_marked: bool = False  # the application marked documents inside
+    results_before: int = 0  # results of searches and choices when it began
+    replies_before: int = 0
 
     def __post_init__(self) -> None:
         self.source = self.source or self.name
@@ -174,8 +223,39 @@ class OpenSpan:
         if parent is None:
             return
         self.within, self.within_key = parent.within, parent.within_key
+        self.task, self.is_sent = parent.task, parent.is_sent
         if parent.kind == "retriever":
             self.within, self.within_key = parent, parent.key
+
+    @property
+    def top(self) -> OpenSpan:
+        """The root, or the call right inside the block that this event belongs to."""
+        span = self
+        while span.parent is not None and span.parent is not span.state.block:
+            span = span.parent
+        return span
+
+    @property
+    def outer_step(self) -> int:
+        """The number of the step of the outermost graph that this event belongs to; 0 outside graphs."""
+        span: OpenSpan | None = self
+        tag = ""
+        while span is not None:
+            tag, span = span.step or tag, span.parent
+        return int(tag.rpartition(":")[2] or 0)
+
+    @property
+    def is_resumed(self) -> bool:
+        """True for a root whose graph goes on with a saved state."""
+        return self.beginning is not None and is_resumption(self.inputs)
+
+    @property
+    def is_in_tool(self) -> bool:
+        """True inside a tool call."""
+        span = self.parent
+        while span is not None and span.kind != "tool":
+            span = span.parent
+        return span is not None
 
     @property
     def is_in_block(self) -> bool:
@@ -207,6 +287,7 @@ class OpenToolCall(OpenSpan):
     call_id: str | None = None
     call_key: str | None = None
     description: str | None = None
+    is_direct: bool = False  # its result is the agent's answer
 
 
 @dataclass(slots=True, eq=False)
@@ -214,9 +295,13 @@ class ModelCall(OpenSpan):
     """An open model call, with the text that it has streamed so far."""
 
     facts: ModelFacts | None = None
+    is_json_asked: bool = False  # structured output, or JSON mode
     operation: Operation = "chat"
     messages: tuple[Message, ...] = ()
+    listeners: int = 1  # how often this recorder is told of it: a handler may be given twice, or with its copy
+    pieces_told: int = 0
     first_chunk_ns: int = 0
+    chunks: int = 0
     streamed: list[str] = field(default_factory=list)
     streamed_chars: int = 0
 
@@ -224,6 +309,7 @@ class ModelCall(OpenSpan):
         """Add a streamed piece; those behind the one that passes what `redact` is given are dropped."""
         if not self.first_chunk_ns:
             self.first_chunk_ns = now_ns
+        self.chunks += 1
         if token and self.streamed_chars <= MAX_REDACTED_CHARS:
             self.streamed.append(token)
             self.streamed_chars += len(token)
@@ -301,6 +387,7 @@ class RunMap:
             state.open.discard(run_id)
             span = self.spans.pop(run_id, None)
             if span is not None:
+                span.graph = None
                 yield span
 
     def drop(self, state: RunState) -> None:
@@ -375,8 +462,20 @@ def current_call() -> tuple[UUID | None, Mapping[str, object]]:
     return getattr(config.get("callbacks"), "parent_run_id", None), config.get("configurable") or {}
 
 
+def caller() -> FrameType | None:
+    """Return the frame that tells the callbacks of an event; None where a thread or a task of its own does."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - 0.1 µs; inspect.stack reads source files
+    while frame is not None and frame.f_globals.get("__name__") != _MANAGER:
+        frame = frame.f_back
+    while frame is not None and frame.f_globals.get("__name__") == _MANAGER:
+        frame = frame.f_back
+    return frame
+
+
+_MANAGER = "langchain_core.callbacks.manager"
 _of_facade = RunMap()
 _by_recorder: WeakKeyDictionary[Recorder, RunMap] = WeakKeyDictionary()
+_names: WeakKeyDictionary[Recorder, str] = WeakKeyDictionary()
 
 
 def open_events(run_id: object) -> list[OpenSpan]:
@@ -399,3 +498,18 @@ def runs_of(recorder: Recorder | None) -> RunMap:
     if recorder is None:
         return _of_facade
     return _by_recorder.setdefault(recorder, RunMap())
+
+
+def name_of(recorder: Recorder | None) -> str:
+    """Return a name under which this process finds a recorder again, "" for that of ``ragtrace.configure``.
+
+    Example:
+        >>> name_of(None)
+        ''
+    """
+    return "" if recorder is None else _names.setdefault(recorder, uuid4().hex)
+
+
+def recorder_named(name: str) -> Recorder | None:
+    """Return the recorder of this name; None, for that of ``ragtrace.configure``, where this process has none."""
+    return next((recorder for recorder, known in list(_names.items()) if known == name), None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.documents import Document
 
 from ragtrace.capture import ID_KEYS, RERANK_SCORE_KEYS, read_mapping, text_key
+from ragtrace.capture.evidence import Rows, rows_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,10 +26,15 @@ _HOLDS_PASSAGES = re.compile(
 # Names of a field whose text is a context, its passages joined.
 _HOLDS_CONTEXT = re.compile(
     r"^(?:\w+_)?(?:contexts?|docs|documents|passages|chunks|snippets|excerpts|evidence|knowledge)$"
-    r"|^(?:search|web|retriev\w*)_(?:results?|text|contents?)$",
+    r"|^(?:search|web|retriev\w*|sql|cypher|query|db|database)_(?:results?|text|contents?)$"
+    r"|^(?:\w+_)?(?:rows|records|dataframe)$",
     re.IGNORECASE,
 )
+_MARKDOWN_TABLE = re.compile(r"\s*\|[^\n]*\|[ \t]*\n[ \t]*\|[-:| \t]+\|")
+_TABLE_HEAD_CHARS = 2_000
+_TABLE_HEAD_LINES = 5
 _SHORTEST_CONTEXT_CHARS = 40
+_SHORTEST_PART_CHARS = 16  # of a passage; a shorter text stands in many another
 # Names of a field whose list holds something else, though it may look alike: turns, plans, examples.
 _HOLDS_OTHERS = re.compile(
     r"messages?|histor|conversation|chat|todo|tasks?|plan|steps?|quer|question|example|section|feedback|comment"
@@ -110,14 +116,61 @@ def _is_long(text: str) -> bool:
     return len(text) >= _SHORTEST_CONTEXT_CHARS and " " in text
 
 
-def results_met(value: object, seen: Mapping[str, object]) -> list[Document] | None:
-    """Return a list of texts that were all met before as passages, as a function hands them on; None for others.
+def rows_held(part: object, name: str) -> list[Rows]:
+    """Return the rows of databases in a field of a state, or in a function's output; [] where they are passages.
+
+    Example:
+        >>> rows_held("[('Oslo', 12)]", "result")[0].forms[0]
+        "[('Oslo', 12)]"
+    """
+    if isinstance(part, str):
+        if _is_table(part):
+            return [Rows(name, (part.strip(),), (), is_named=False)]
+        if not part.lstrip().startswith(("[(", "[{", "[[")):
+            return []
+        value = value_of_text(part)
+        if value is None:  # a date among the values, for instance
+            return [Rows(name, (part,), (), is_named=True)] if part.lstrip().startswith("[(") else []
+        return [rows._replace(forms=(part, *rows.forms)) for rows in rows_held(value, name)]
+    if isinstance(part, list | tuple):
+        first = part[0] if part else None
+        if not isinstance(first, dict | list | tuple) or (isinstance(first, dict) and results_in(part, name)):
+            return []
+        return rows_in(part, name)
+    return rows_in(part, name) if isinstance(part, dict) else []
+
+
+def _is_table(text: str) -> bool:
+    """Tell whether a text writes out a table: in Markdown, or as comma, semicolon or tab separated values."""
+    if _MARKDOWN_TABLE.match(text):
+        return True
+    lines = [
+        line
+        for line in text[:_TABLE_HEAD_CHARS].strip().split("\n", _TABLE_HEAD_LINES)[:_TABLE_HEAD_LINES]
+        if line.strip()
+    ]
+    return len(lines) > 1 and any(
+        lines[0].count(mark) > 0
+        and len({line.count(mark) for line in lines}) == 1
+        and not any(f"{mark} " in line or line.rstrip().endswith(mark) for line in lines)
+        for mark in ",;\t"
+    )
+
+
+def results_met(value: object, seen: Mapping[str, object], texts: Sequence[str] = ()) -> list[Document] | None:
+    """Return a list of texts that were all met before as passages, or stand in one; None for others.
 
     Example:
         >>> results_met(["Oslo."], {"Oslo.": ()}), results_met(["Rome."], {"Oslo.": ()})
         ([SearchResult(metadata={}, page_content='Oslo.')], None)
+        >>> results_met(["The lab is in Oslo."], {}, ["Yes. The lab is in Oslo."])
+        [SearchResult(metadata={}, page_content='The lab is in Oslo.')]
     """
-    if not isinstance(value, list) or not value or not all(isinstance(one, str) and one in seen for one in value):
+    if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
+        return None
+    if not all(
+        one in seen or (len(one) >= _SHORTEST_PART_CHARS and any(one in text for text in texts)) for one in value
+    ):
         return None
     return [SearchResult(page_content=text) for text in value]
 

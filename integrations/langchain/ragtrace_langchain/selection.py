@@ -7,12 +7,26 @@ against the documents it was given or found.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from langchain_core.documents import Document
 from msgspec.structs import replace
 
-from ragtrace.capture import ReadPassages, are_joined, guarded, is_equal, ranked
+from ragtrace.capture import (
+    Origin,
+    Origins,
+    ReadPassages,
+    answer_text,
+    are_joined,
+    by_first_shown,
+    guarded,
+    is_equal,
+    ranked,
+)
+from ragtrace.capture.attribution import found_in
+from ragtrace.model import Passage
 from ragtrace_langchain.documents import (
     documents_in,
     fields_of,
@@ -23,21 +37,25 @@ from ragtrace_langchain.documents import (
     own_ids,
     read_documents,
     rerank_score_of,
+    text_of,
 )
 from ragtrace_langchain.messages import answer_in, question_in
-from ragtrace_langchain.run_state import Choice, Delivered, OpenSpan
-from ragtrace_langchain.search_results import SearchResult, results_met
-from ragtrace_langchain.tools import record_contexts, tool_documents, tools_in_prompt
+from ragtrace_langchain.run_state import Choice, Delivered, OpenSpan, OpenToolCall
+from ragtrace_langchain.search_results import contexts_in, results_met
+from ragtrace_langchain.tools import note_rows, record_contexts, settle_rows, tool_documents, tools_in_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ragtrace.capture import Failure
-    from ragtrace_langchain.documents import Hit
+    from ragtrace_langchain.documents import Hit, Hits
     from ragtrace_langchain.run_state import RunState
 
 
 WIDENED = 2  # times as long as the passage that stands in it: neighbours were added, and no header
+_SHORTEST_SENTENCE_CHARS = 12
+SHORTEST_CUT_CHARS = 40  # by such a beginning a passage is known again in a prompt
+_SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|[\r\n]+")
 SHORTEST_PART_CHARS = 16  # a shorter text, as a grader's "no", stands in many an answer
 
 
@@ -47,14 +65,18 @@ def record_retrieved(span: OpenSpan, documents: Iterable[Document], ended_ns: in
     state = span.state
     _record_waiting(state)
     documents = state.run.reader.first(documents)
-    if state.seen and not span.sources:
-        state.known.part(state.known.as_read(documents), state.seen)
-    passages, out = _met(state, documents, span.source)
+    origins: dict[int, list[str]] = {}
+    if span.sources:
+        documents, origins = _with_origins(span, documents, {})
+    else:
+        documents = [one for one in state.known.as_read(documents) if not state.own.holds(text_of(one))]
+        state.known.part(documents, state.seen)
+    passages, out = _met(state, documents, span.source, origins)
     if span.sources:
         _record_composite(span, passages, out, ended_ns)
     else:
         _report_retrieval(span, passages, ended_ns)
-        _add_to_pool(state, out)
+        _add_to_pool(span, out)
     _deliver(span, out, ended_ns)
 
 
@@ -67,14 +89,21 @@ def record_chain_output(
     chosen = _given_out(span, inputs, outputs, documents)
     if span.given:
         _follow_order(span)
-    if chosen is None or _is_said_by_model(span, chosen):
+    if chosen is None:
         return
     is_beside = span.has_model and not is_documents_only(outputs)
     if is_beside and _is_answered(state, outputs):
         return  # documents beside an answer are what was cited, not what went into the prompt
     given = span.given or documents_in(inputs) or results_met(inputs, state.seen)
     base = _seen(state, given) if given else {}
-    passages, out = _met(state, chosen, None if base or span.found else span.source)
+    kept, origins = _with_origins(span, chosen, base)
+    if chosen and not kept:
+        return  # the model's own words
+    if not (base or span.found):
+        state.known.part(state.known.as_read(kept), {})
+    passages, out = _met(state, kept, None if base or span.found else span.source, origins)
+    if isinstance(span, OpenToolCall) and span.call_id:
+        state.found_by_call[span.call_id] = list(out)
     is_added = _is_added_to(base, out, state.pool) or _is_found_anew(span, outputs, base, out)
     if is_added and not span.found:
         rest = {key: hit for key, hit in out.items() if key not in base}
@@ -83,7 +112,11 @@ def record_chain_output(
         choice = Choice(span, out, _candidates(span, out, base), ended_ns)
         is_last = span.parent is None and is_documents_only(outputs)
         is_after = is_beside or _is_answered(state, inputs)
-        if not is_after and _is_fused(choice, inputs):
+        if _is_rest_known(choice, base):
+            return
+        if not is_after and _is_joined_inside(choice):
+            _keep_order(choice)
+        elif not is_after and _is_fused(choice, inputs):
             _fuse(choice)
         else:
             _record_choice(choice, is_sure=is_last or not (is_after or _is_shown_before(choice)))
@@ -109,12 +142,52 @@ def _given_out(
 ) -> list[Document] | None:
     """Return the documents that a step gave out; note its texts that stand in place of documents."""
     if span.kind == "tool":
-        return tool_documents(span, outputs, chosen)
+        found = tool_documents(span, outputs, chosen)
+        if found is None and span.found and isinstance(span, OpenToolCall) and span.call_id:
+            span.state.found_by_call[span.call_id] = list(span.found)
+        if found is None and span.found and not span.has_model:
+            return _written_parts(span, getattr(outputs, "content", outputs))
+        return found
+    if span.within is None:
+        note_rows(span, outputs)
     if chosen is None and isinstance(outputs, list):
-        chosen = results_met(outputs, span.state.seen)
+        texts = [hit[0].text for hit in ({**span.found} or span.state.pool).values()]
+        chosen = results_met(outputs, span.state.seen, texts)
+    if chosen is None and (span.given or span.found) and not span.has_model:
+        texts = [text for _, text in contexts_in(outputs, span.name, inputs)]
+        chosen = _written_parts(span, outputs if isinstance(outputs, str) else texts[0] if texts else None)
     if chosen is None and not span.state.pool:
         record_contexts(span, inputs, outputs)
     return chosen
+
+
+def _written_parts(span: OpenSpan, written: object) -> list[Document] | None:
+    """Return the documents of a step that writes sentences of some into its text; None where it cut none.
+
+    A document of which the text shows the beginning is found in the prompt by that.
+    """
+    if not isinstance(written, str):
+        return None
+    given = list(span.given or map(_document_of, span.found.values()))
+    texts = [text_of(document) for document in given]
+    passages = [Passage(id=str(place), text=text, rank=1) for place, text in enumerate(texts)]
+    whole = {passage.text for passage in found_in(written, passages)}  # in any notation
+    left = {text for text in texts if text not in whole and text[:SHORTEST_CUT_CHARS] not in written}
+    if not left:
+        return None
+    held = Counter(part for text in texts for part in {*_SENTENCE_ENDS.split(text)})  # an ending that many have
+    made: list[Document] = []
+    for document, text in zip(given, texts, strict=True):
+        sentences = _SENTENCE_ENDS.split(text) if text in left else ()
+        parts = [
+            one.strip() for one in sentences if held[one] == 1 and _is_sentence(one) and one.strip() in written
+        ]
+        made.append(document.model_copy(update={"page_content": "\n".join(parts)}) if parts else document)
+    return made if made != given else None
+
+
+def _is_sentence(part: str) -> bool:
+    return len(part.strip()) >= _SHORTEST_SENTENCE_CHARS and len(part.split(None, 2)) > 2
 
 
 def _record_found(
@@ -129,7 +202,7 @@ def _record_found(
     _record_waiting(span.state)
     span.query = span.query or question_in(inputs)
     _report_retrieval(span, passages, ended_ns)
-    _add_to_pool(span.state, found)
+    _add_to_pool(span, found)
     _deliver(span, out, ended_ns)
 
 
@@ -148,6 +221,11 @@ def record_tool_messages(span: OpenSpan, prompt: Sequence[object]) -> None:
         return  # a question in plain text: no tool message follows it, and it holds no document
     for tool, documents in tools_in_prompt(span, prompt):
         record_chain_output(tool, None, documents, documents, tool.started_ns)
+    state = span.state
+    calls = [getattr(message, "tool_call_id", None) for message in prompt]
+    parts = [found for call in calls if (found := state.found_by_call.get(call or ""))]
+    if len(parts) > 1:
+        state.shown = list(dict.fromkeys(key for found in parts for key in found))
 
 
 @guarded
@@ -167,7 +245,10 @@ def withdraw_failed(span: OpenSpan) -> None:
 def record_marked(span: OpenSpan, documents: Iterable[Document]) -> None:
     """Take documents that the application itself says it chose; what is inferred later leaves them."""
     state = span.state
-    _, out = _met(state, documents, None)
+    for above in (span, *span.enclosing()):
+        above.is_marked = True
+    kept, origins = _with_origins(span, documents, {}, has_own=True)
+    _, out = _met(state, kept, None, origins)
     for rank, (key, hit) in enumerate(out.items(), start=1):
         out[key] = (replace(hit[0], rank=rank, score=_rescored(state, key, hit)), hit[1])
     state.run.add_selected(_passages(out))
@@ -187,7 +268,8 @@ def record_compressed(
     state = span.state
     _record_waiting(state)
     base = _seen(state, given)
-    _, out = _met(state, documents, None)
+    kept, origins = _with_origins(span, documents, base)
+    _, out = _met(state, kept, None, origins)
     if all(key in base for key in out):
         _report_choice(span, out, base, started_ns, ended_ns, "explicit", span.key or span.within_key, model, top_n)
     else:
@@ -221,6 +303,11 @@ def settle(root: OpenSpan) -> None:
     state = root.state
     if not state.pool and state.given:
         _restore(state, state.given)
+    settle_rows(state)
+    if state.shown and not state.is_fused:
+        _order_as_shown(root)
+    elif state.tasks and not state.is_pool_ordered:
+        _order_by_tasks(state)
     if state.is_narrowed and root.kind != "retriever" and list(root.found) != state.last_chosen:
         found = root.found or (state.pool if state.last_chosen else {})  # none: what was chosen was taken back
         state.run.selected(_passages(_kept(state, found)), selection_source=state.selection_source)
@@ -228,6 +315,31 @@ def settle(root: OpenSpan) -> None:
         state.run.set_candidates(_passages(state.pool))
     if state.known.renamed:
         _rename(state)
+
+
+def _order_as_shown(root: OpenSpan) -> None:
+    """Put the results of several searches into the order in which a state or the messages hold them."""
+    state = root.state
+    searches = [list(one.hits) for one in state.delivered if not one.is_choice and not one.is_inner]
+    order = by_first_shown(searches, state.shown)
+    if order != list(state.pool) and set(order) == state.pool.keys():
+        state.pool = {key: state.pool[key] for key in order}
+        state.is_pool_ordered = True
+    places = {key: place for place, key in enumerate(state.shown)}
+    if list(root.found) != state.last_chosen and root.found.keys() <= places.keys():
+        root.found = dict(sorted(root.found.items(), key=lambda item: places[item[0]]))
+
+
+def _order_by_tasks(state: RunState) -> None:
+    """Put what a graph's tasks found side by side into the order of the tasks, where no prompt shows all of it."""
+    order = sorted(state.pool, key=lambda key: state.tasks.get(key, ()))
+    passages = _passages(state.pool)
+    if order == list(state.pool) or any(
+        len(found_in(prompt, passages)) == len(passages) for prompt in state.run.prompts
+    ):
+        return
+    state.pool = {key: state.pool[key] for key in order}
+    state.is_pool_ordered = True
 
 
 def _rename(state: RunState) -> None:
@@ -265,16 +377,92 @@ def _kept(state: RunState, found: dict[str, Hit]) -> dict[str, Hit]:
     return {key: hit for key, hit in found.items() if last[key] in shown} or found
 
 
-def _met(state: RunState, documents: Iterable[Document], source: str | None) -> tuple[ReadPassages, dict[str, Hit]]:
+def _with_origins(
+    span: OpenSpan, documents: Iterable[Document], base: dict[str, Hit], *, has_own: bool = False
+) -> tuple[list[Document], dict[int, list[str]]]:
+    """Return a step's documents less a model's own words, and for its new texts the passages that they are made of.
+
+    An extract, a part, a widened or a summarised passage keeps the id and the rank of its passage, also where the
+    step left the id and the metadata out. `base` is what the step was given.
+    """
+    state = span.state
+    read = list(state.known.as_read(_parted(state, documents)))
+    new = [place for place, document in enumerate(read) if not state.known.is_known(document)]
+    if not new:
+        return read, {}
+    near = {**base, **span.found}
+    hits = near or state.pool
+    keys = list(hits)
+    finder = Origins([Origin(passage.text, facts) for passage, facts in hits.values()])
+    inner = state.replies[span.replies_before :] if span.has_model else []
+    own: set[int] = set()
+    found: dict[int, list[str]] = {}
+    for place in new:
+        text = text_of(read[place])
+        is_written = state.own.holds(text) or any(text.strip() in said for said in inner)
+        noted = getattr(read[place], "metadata", None)
+        facts = noted if isinstance(noted, dict) else {}
+        places = finder.of(text, facts, is_written=is_written, is_given=bool(near)) if hits else []
+        if len(places) > 1 and finder.is_join(text, places):
+            state.joins[text] = [_document_of(hits[keys[at]]) for at in places]
+        elif places:
+            found[place] = [keys[at] for at in places]
+            state.known.take_as(text, hits[keys[places[0]]][0].id, keys[places[0]])
+        elif is_written and not has_own:
+            own.add(place)
+    kept: list[Document] = []
+    origins: dict[int, list[str]] = {}
+    for place, document in enumerate(read):
+        if place in found:
+            origins[len(kept)] = found[place]
+        if place not in own:
+            kept += state.joins.get(text_of(document), [document]) if state.joins else [document]
+    return kept, origins
+
+
+def _parted(state: RunState, documents: Iterable[Document]) -> Sequence[Document]:
+    """Return documents, and in place of a text that joins passages these passages."""
+    some = state.run.reader.first(documents)
+    if not state.joins:
+        return some
+    return [part for document in some for part in state.joins.get(text_of(document), [document])]
+
+
+def _document_of(hit: Hit) -> Document:
+    passage, facts = hit
+    return Document(page_content=passage.text, metadata=dict(facts))
+
+
+def _met(
+    state: RunState, documents: Iterable[Document], source: str | None, origins: dict[int, list[str]] | None = None
+) -> tuple[ReadPassages, dict[str, Hit]]:
     """Return documents as passages, and by key as they are now; each is remembered as it was first."""
     documents = state.known.as_read(state.run.reader.first(documents))
-    again = _met_again(state, documents) if state.seen else None
+    again = _met_again(state, documents) if state.seen and not origins else None
     if again is not None:
         return again
     hits = read_documents(documents, state.known, state.run.reader, source)
-    out = hits.by_key()
+    passages, out = hits.passages, hits.by_key()
+    if origins:
+        out = _under_origins(state, hits, origins)
+        passages = ranked([passage for passage, _ in out.values()])
     state.seen = {**out, **state.seen} if state.seen else out.copy()
-    return hits.passages, out
+    return passages, out
+
+
+def _under_origins(state: RunState, hits: Hits, origins: dict[int, list[str]]) -> dict[str, Hit]:
+    """Return documents by the keys of the passages that they were made of; parts of one passage stand together."""
+    out: dict[str, Hit] = {}
+    for place, (key, passage, facts) in enumerate(zip(hits.keys, hits.passages, hits.facts, strict=True)):
+        names = origins.get(place, [key])
+        for name in names:
+            own = passage if name == key else replace(passage, id=state.seen[name][0].id)
+            before = out.get(name)
+            if before is None:
+                out[name] = (own, facts)
+            elif place in origins and own.text not in before[0].text:
+                out[name] = (replace(before[0], text=f"{before[0].text}\n\n{own.text}"), before[1])
+    return out
 
 
 def _met_again(state: RunState, documents: Sequence[Document]) -> tuple[ReadPassages, dict[str, Hit]] | None:
@@ -299,7 +487,7 @@ def _met_again(state: RunState, documents: Sequence[Document]) -> tuple[ReadPass
 
 def _seen(state: RunState, documents: Sequence[Document]) -> dict[str, Hit]:
     """Return documents as they were when first met in this run."""
-    documents = state.run.reader.first(documents)
+    documents = _parted(state, documents)
     keys = state.known.keys(documents)
     if not state.seen.keys() >= set(keys):
         _met(state, documents, None)
@@ -324,8 +512,12 @@ def _report_retrieval(span: OpenSpan, passages: ReadPassages, ended_ns: int, *, 
     )
 
 
-def _add_to_pool(state: RunState, out: dict[str, Hit]) -> None:
+def _add_to_pool(span: OpenSpan, out: dict[str, Hit]) -> None:
     """Add what a search found to the pool; a passage that another search found before stays as it was there."""
+    state = span.state
+    if span.task:
+        for key in out:
+            state.tasks.setdefault(key, span.task)
     state.pool.update({key: hit for key, hit in out.items() if key not in state.pool} if state.pool else out)
 
 
@@ -338,6 +530,12 @@ def _order_pool(state: RunState, base: Iterable[str], out: dict[str, Hit]) -> No
 def _record_composite(span: OpenSpan, passages: ReadPassages, out: dict[str, Hit], ended_ns: int) -> None:
     inner = span.found
     is_same = list(inner) == list(out)
+    if is_same and span.sources == 1 and _is_rewritten(out, inner):
+        _note_choice(span.state, out, "retriever")
+        span.state.run.selected(_passages(out), selection_source="retriever")
+        span.is_narrowed = True
+        _report_retrieval(span, ranked([span.state.seen[key][0] for key in out]), ended_ns)
+        return
     if is_same or (span.sources > 1 and _covers(out, inner)):
         _report_retrieval(span, passages, ended_ns, is_fused=not span.is_narrowed)
         if not is_same and not span.is_narrowed:
@@ -400,7 +598,7 @@ def _fuse(choice: Choice) -> None:
         score = first.score if passage.score is None else passage.score
         state.seen[key] = out[key] = (replace(first, rank=rank, score=score), facts)
     _order_pool(state, base, out)
-    state.is_pool_ordered = True
+    state.is_pool_ordered = state.is_fused = True
     state.delivered.append(Delivered(out, len(state.run.prompts), is_choice=False))
     for above in (span, *span.enclosing()):
         above.found = {**{key: hit for key, hit in above.found.items() if key not in base}, **out}
@@ -410,12 +608,25 @@ def _fuse(choice: Choice) -> None:
 def _follow_order(span: OpenSpan) -> None:
     """Put the pool into the order in which a step is given it: parallel searches end in any order."""
     state = span.state
-    if len(state.delivered) < 2 or state.is_narrowed or state.is_pool_ordered:
+    if len(state.delivered) < 2 or state.is_fused:
         return
-    keys = dict.fromkeys(state.known.keys(span.given or ()))
-    if keys.keys() == state.pool.keys() and list(keys) != list(state.pool) and _is_joined(keys, state):
+    keys = dict.fromkeys(state.known.keys(_parted(state, span.given or ())))
+    if state.is_narrowed:
+        is_joined = state.root is not None and keys.keys() == state.root.found.keys() and _is_joined(keys, state)
+        if is_joined and not any(one.is_choice and one.hits.keys() >= keys.keys() for one in state.delivered):
+            state.shown = list(keys)
+    elif keys.keys() == state.pool.keys() and list(keys) != list(state.pool) and _is_joined(keys, state):
         state.pool = {key: state.pool[key] for key in keys}
         state.is_pool_ordered = True
+
+
+def _is_rest_known(choice: Choice, given: dict[str, Hit]) -> bool:
+    """Tell whether a step that searched gave out what was new: it left out what its state holds already."""
+    span, out, base, _ = choice
+    rest = span.found.keys() - out.keys()
+    if not rest or base is not span.found or not rest <= given.keys():
+        return False
+    return [key for key in span.found if key in out] == list(out) or _is_joined(out, span.state)
 
 
 def _candidates(span: OpenSpan, out: dict[str, Hit], given: dict[str, Hit]) -> dict[str, Hit]:
@@ -439,7 +650,8 @@ def _is_answered(state: RunState, value: object) -> bool:
     """Tell whether what a chain was given or gave out holds what the model said last, or a part of it."""
     if not state.last_text:
         return False
-    said, answer = state.last_text.strip(), (answer_in(fields_of(value)) or "").strip()
+    said = state.last_text.strip()
+    answer = answer_text(answer_in(fields_of(value)) or "", is_json=state.is_json_asked).strip()
     is_part = min(len(said), len(answer)) >= SHORTEST_PART_CHARS and (answer in said or said in answer)
     return said == answer or is_part
 
@@ -561,8 +773,17 @@ def _keep_order(choice: Choice) -> None:
     span, out, base, ended_ns = choice
     if span.is_narrowed:
         _deliver_choice(span, {key: base[key] for key in out}, base, ended_ns)
-    else:
-        _fuse(choice)
+        return
+    state = span.state
+    before = {key for one in state.delivered[: span.results_before] for key in one.hits}
+    new = {key: hit for key, hit in out.items() if key not in before}
+    state.pool = {**{key: hit for key, hit in state.pool.items() if key not in new}, **new}
+    state.is_pool_ordered = True
+    state.delivered.append(Delivered(out, len(state.run.prompts), is_choice=False, is_inner=True))
+    for above in (span, *span.enclosing()):
+        here = {key: hit for key, hit in out.items() if above is span or key not in before}
+        above.found = {**{key: hit for key, hit in above.found.items() if key not in here}, **here}
+        above.found_ns = ended_ns
 
 
 def _deliver_choice(span: OpenSpan, out: dict[str, Hit], base: dict[str, Hit], ended_ns: int) -> None:
@@ -629,17 +850,11 @@ def _is_scored_anew(state: RunState, out: dict[str, Hit], base: dict[str, Hit]) 
 
 def _deliver(span: OpenSpan, out: dict[str, Hit], ended_ns: int) -> None:
     """Tell the spans above what a retriever delivered, up to the composite around it."""
-    span.state.delivered.append(Delivered(out, len(span.state.run.prompts), span.is_narrowed))
+    is_inner = span.within is not None
+    span.state.delivered.append(Delivered(out, len(span.state.run.prompts), span.is_narrowed, is_inner))
     for above in span.enclosing():
         above.found.update(out)
         above.sources += 1
         above.found_ns = ended_ns
         above.is_narrowed = above.is_narrowed or span.is_narrowed
         above.chosen = None
-
-
-def _is_said_by_model(span: OpenSpan, documents: Sequence[Document]) -> bool:
-    """Tell whether a list of results holds what the model said last: replies are no passages."""
-    said = span.state.last_text.strip()
-    results = (document for document in documents if isinstance(document, SearchResult))
-    return span.has_model and bool(said) and any(document.page_content.strip() in said for document in results)

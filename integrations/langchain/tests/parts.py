@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.language_models import FakeListChatModel
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
+from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import StrOutputParser
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from tests.kept import ANSWER
 
@@ -27,6 +32,33 @@ class Faq(BaseRetriever):
             )
             for i in range(self.size)
         ]
+
+
+class Scripted(BaseChatModel):
+    """Says one reply after the other, the last again and again: a text, a message, or an exception to raise."""
+
+    replies: list[Any]
+    said: int = 0
+
+    @property
+    def _llm_type(self):
+        return "scripted"
+
+    def bind_tools(self, tools, **kwargs):
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools])
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        reply = self.replies[min(self.said, len(self.replies) - 1)]
+        self.said += 1
+        if isinstance(reply, BaseException):
+            raise reply
+        message = AIMessage(reply) if isinstance(reply, str) else reply.model_copy(update={"id": None})
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+def calls(tool, number="c1", **arguments):
+    """A model's reply that calls a tool."""
+    return AIMessage("", tool_calls=[{"name": tool, "args": arguments, "id": number}])
 
 
 class Broken(BaseRetriever):

@@ -74,7 +74,7 @@ WITHOUT_TEXT = {
     "uploaded file": ({"type": "file", "file": {"file_id": "f1"}}, "[file]\n"),
     "broken base64": ({"type": "file", "mime_type": "text/plain", "base64": "a"}, "[file]\n"),
     "empty search": ({"type": "file_search_call", "results": None}, "[file_search_call]"),
-    "image": ({"type": "image_url", "image_url": "https://a.example"}, "[image_url]"),
+    "image": ({"type": "image_url", "image_url": {"file_id": "f1"}}, "[image_url]"),
 }
 
 

@@ -10,7 +10,7 @@ from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 from langchain_core.prompt_values import ChatPromptValue
 
 from ragtrace.capture import PassageReader, is_equal
-from ragtrace.model import Message, Usage
+from ragtrace.model import Call, Message, Usage
 from ragtrace_langchain.documents import (
     KnownDocuments,
     documents_in,
@@ -98,7 +98,7 @@ def test_answer_of_a_loop_ends():
 
 
 def test_turns():
-    assert turn_of(ToolMessage("42", tool_call_id="1")) == Message(role="tool", content="42")
+    assert turn_of(ToolMessage("42", tool_call_id="1")) == Message(role="tool", content="42", call_id="1")
     assert turn_of(SystemMessage("a")).role == "system"
     assert turn_of(AIMessageChunk("a")).role == "assistant"
     assert turn_of(5) is None
@@ -234,4 +234,19 @@ def test_tool_calls_are_in_the_output_and_not_in_the_answer():
     message = AIMessage("Let me see.", tool_calls=[{"name": "search", "args": {"q": "lab"}, "id": "1"}])
     reply = reply_of(LLMResult(generations=[[ChatGeneration(message=message)]]))
     assert reply.text == "Let me see."
-    assert reply.outputs[0].content == 'Let me see.\nsearch({"q": "lab"})'
+    (said,) = reply.outputs
+    assert (said.content, said.calls) == ("Let me see.", (Call(name="search", arguments='{"q": "lab"}', id="1"),))
+    assert said.shown == 'Let me see.\nsearch({"q": "lab"})'
+
+
+def test_parameters_and_server_of_a_call_are_read_from_what_langchain_tells():
+    facts = model_facts(
+        {"kwargs": {"openai_api_base": "https://me:secret@llm.example.com/v1"}},
+        {"ls_temperature": 0.7, "ls_max_tokens": 64, "ls_stop": ["END"]},
+        {"temperature": 0.2, "n": 2, "model": "m"},
+        "ChatOpenAI",
+    )
+    assert facts.request == {
+        "temperature": 0.2, "max_tokens": 64, "choice_count": 2, "stop_sequences": ("END",)
+    }  # fmt: skip
+    assert facts.server == ("llm.example.com", 443)

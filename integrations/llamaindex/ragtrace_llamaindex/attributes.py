@@ -32,6 +32,21 @@ def first_of(owner: object, names: tuple[str, ...]) -> object:
     return None
 
 
+def settings_of(owner: object, names: tuple[str, ...]) -> dict[str, object]:
+    """Return those of these attributes that an object or its class has.
+
+    Example:
+        >>> class Model:
+        ...     temperature = 0.1
+        >>> settings_of(Model(), ("temperature", "top_p"))
+        {'temperature': 0.1}
+    """
+    own = getattr(owner, "__dict__", None) or {}
+    kind: type = type(owner)
+    on_class = {name: getattr(owner, name, None) for name in _names_on(kind, names)}
+    return {**on_class, **{name: own[name] for name in names if name in own}}
+
+
 @lru_cache(maxsize=MAX_KNOWN)
 def _names_on(kind: type, names: tuple[str, ...]) -> frozenset[str]:
     private = getattr(kind, "__private_attributes__", None)

@@ -23,11 +23,16 @@ _TAIL_BYTES = 48  # of a piece's letters, to find the passage that it is a part 
 
 def note_pieces(state: RunState, run: IntegrationRun, out: NodeColumns, found: Mapping[str, Passage]) -> None:
     """Note which passage each numbered piece is a part of, and what its number means in the answer."""
-    if not found or not out.texts or not isinstance(out.texts[0], str) or not _NUMBER.match(out.texts[0]):
+    if not found or not are_numbered(out):
         return
     pieces = dict(_pieces(state, out, list(found.values())))
     state.pieces.update(pieces)
     run.label_passages({label: passage.id for label, (passage, _) in pieces.items()})
+
+
+def are_numbered(out: NodeColumns) -> bool:
+    """Tell whether nodes are the pieces of a citation engine, which stand behind their numbers."""
+    return bool(out.texts) and isinstance(out.texts[0], str) and _NUMBER.match(out.texts[0]) is not None
 
 
 def _pieces(

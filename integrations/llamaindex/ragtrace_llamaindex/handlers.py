@@ -113,6 +113,9 @@ def _on_rerank(event: ReRankStartEvent) -> None:
 
 @guarded
 def _on_predict(event: LLMPredictStartEvent) -> None:
+    noted = event.template.metadata
+    if "prompt_name" in noted:
+        tracer.prompted(event.span_id, noted["prompt_name"], noted.get("prompt_version"))
     told = event.template_args
     if told and "chat_history" in told:
         tracer.condensed(event.span_id, told["chat_history"])

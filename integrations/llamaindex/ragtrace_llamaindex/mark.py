@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from llama_index.core.instrumentation.span import active_span_id
@@ -78,9 +77,7 @@ def _mark_selected(nodes: Sequence[NodeWithScore]) -> None:
     span = _current_span()
     run = span.state.run if span is not None else None
     if span is not None and run is not None:
-        parts = run.reader.first(nodes)
-        is_plain = any(isinstance(part, str | Mapping) for part in parts)
-        span.state.record(record_marked, span, run, found_of(parts) if is_plain else NodeColumns(parts))
+        span.state.record(record_marked, span, run, found_of(run.reader.first(nodes)))
 
 
 def _current_span() -> OpenSpan | None:

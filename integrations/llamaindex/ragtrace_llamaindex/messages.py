@@ -11,13 +11,25 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, Completi
 from llama_index.core.base.response.schema import PydanticResponse, Response
 from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
+from llama_index.core.workflow import StartEvent
+from msgspec.structs import replace
 
-from ragtrace.capture import before_question, provider_in, provider_named, read_usage, shown, spoken
-from ragtrace.model import Message
+from ragtrace.capture import (
+    ANSWER_FIELDS,
+    answer_field,
+    before_question,
+    provider_in,
+    provider_named,
+    read_usage,
+    shown,
+    spoken,
+)
+from ragtrace.model import Call, Message
 from ragtrace_llamaindex.attributes import argument, first_of
+from ragtrace_llamaindex.nodes import picture_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from inspect import BoundArguments
 
     from ragtrace.model import Usage
@@ -27,7 +39,27 @@ QUESTION_KEYS = ("query", "question", "message", "user_msg", "input", "query_str
 _QUERY_ARGUMENTS = ("str_or_query_bundle", *QUESTION_KEYS, "messages")
 _HISTORY_ARGUMENTS = ("chat_history", "history", "messages")
 _TURN = re.compile(r"^(" + "|".join(role.value for role in MessageRole) + "): ", re.MULTILINE)
+_REQUEST_KEYS = (
+    "query",
+    "question",
+    "user_msg",
+    "query_str",
+    "message",
+    "messages",
+)  # in an application's own object
+_SPEAKERS = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant", "chatbot": "assistant"}
+_UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")  # of scripts that set no blanks between words
+_FEWEST_UNSPACED = 5
 _DEPTH = 4
+_MOST_PARTS = 64  # of an input, to look for texts in
+_ANSWER_NAMES = frozenset({"answer", "final_answer", "response", "reply", "result", "output"})
+_CALL = re.compile(r"^Action: *\S[^\n]*\n+Action Input:|<execute>", re.MULTILINE)
+_OBSERVATIONS = ("Observation:", "The code execution results are:", "Result of executing the code given:")
+_ASKED = re.compile(
+    r"^[ \t]*(?:(?:user )?(?:question|query|q|user|human)|(?:(?:nutzer|kunden|benutzer)?frage|anfrage)(?: des \w+)?"
+    r"|demande|requête|pregunta|consulta|domanda|pergunta|vraag|質問|問い|問題|问题)[ \t]*[:：][ \t]*(\S.*)$",  # noqa: RUF001
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 def query_text(query: object) -> str:
@@ -55,24 +87,50 @@ def question_in(arguments: Mapping[str, object], depth: int = 0) -> str:
         'Where?'
     """
     for name in _QUERY_ARGUMENTS:
-        if name in arguments and (found := _question(arguments[name])):
+        if name in arguments and (found := _question(arguments[name], depth)):
             return found
     if depth > _DEPTH:
         return ""
+    if "user_msg" in arguments and (found := _question(arguments.get("chat_history"))):
+        return found  # an agent that is given turns only
     inner = arguments.get("kwargs")
     if isinstance(inner, dict) and (found := question_in(inner, depth + 1)):
         return found
     event = arguments.get("start_event")
-    return "" if event is None else question_in(fields_of(event), depth + 1)
+    if event is not None:
+        return question_in(fields_of(event), depth + 1)
+    return next((asked for part in _own_parts(arguments) if (asked := _question_of_own(part, depth))), "")
 
 
-def _question(value: object) -> str:
+def _question(value: object, depth: int = 0) -> str:
     if isinstance(value, list | tuple):
         asked = [turn.content for turn in turns_in(value) if turn.role == "user"]
         return asked[-1] if asked else ""
     if isinstance(value, ChatMessage):
-        return message_text(value)
-    return query_text(value)
+        return turn_of(value).shown
+    return query_text(value) or _question_of_own(value, depth)
+
+
+def _own_parts(arguments: Mapping[str, object]) -> Iterator[object]:
+    """Yield the arguments in which an application may hold a request of its own."""
+    return (value for name, value in list(arguments.items())[:_MOST_PARTS] if name not in {"self", "kwargs", "ctx"})
+
+
+def _question_of_own(value: object, depth: int) -> str:
+    """Return the question in a mapping or an object of the application's own, such as a chat page's request."""
+    held = _fields_of_own(value) if depth <= _DEPTH else {}
+    parts = (held[name] for name in _REQUEST_KEYS if name in held)
+    return next((asked for part in parts if (asked := _question(part, depth + 1))), "")
+
+
+def _fields_of_own(value: object) -> Mapping[str, object]:
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, type) or _is_framework_s(value):
+        return {}
+    if isinstance(value, BaseModel):
+        return fields_of(value)
+    return {one.name: getattr(value, one.name, None) for one in fields(value)} if is_dataclass(value) else {}
 
 
 def fields_of(event: object) -> dict[str, object]:
@@ -88,6 +146,110 @@ def fields_of(event: object) -> dict[str, object]:
     return {**declared, **free} if isinstance(free, dict) else declared
 
 
+def question_in_state(state: Mapping[str, object]) -> str:
+    """Return the question that a workflow's stored state holds; a prompt that a step rendered is none.
+
+    An agent keeps it under ``user_msg_str``, and in its memory. Other workflows keep it under a name of a question,
+    or as the last message of a person in a list.
+
+    Example:
+        >>> question_in_state({"prompt": "Use this: ...", "messages": [ChatMessage("Where?", role="user")]})
+        'Where?'
+    """
+    kept = {name: value for name, value in state.items() if name != "prompt"}
+    known = query_text(state.get("user_msg_str")) or question_in(kept)
+    lists = (_kept_turns(value) for value in state.values())
+    return known or next((asked for turns in lists if (asked := _question(turns))), "")
+
+
+def _kept_turns(value: object) -> list[object]:
+    """Return the messages that a value of a state holds; of a memory those that it keeps in this process."""
+    store = getattr(getattr(value, "chat_store", None), "store", None)
+    if isinstance(store, dict):
+        value = store.get(getattr(value, "chat_store_key", None))
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def answers_told(state: Mapping[str, object]) -> Iterator[str]:
+    """Yield what a stored state holds of the answers of earlier turns.
+
+    Example:
+        >>> list(answers_told({"answer": "In Oslo.", "messages": [ChatMessage("In Rome.", role="assistant")]}))
+        ['In Oslo.', 'In Rome.']
+    """
+    for name, value in state.items():
+        if name in _ANSWER_NAMES and isinstance(value, str):
+            yield value.strip()
+        yield from (turn.content.strip() for turn in turns_in(_kept_turns(value)) if turn.role == "assistant")
+
+
+def question_shown(turns: Sequence[Message], *, is_agent: bool = False) -> str:
+    r"""Return the question that a model is shown: behind a heading such as ``Query:``, else a message of one line.
+
+    An agent's last message of a person is the question; what its tools observed is none, though it may come as one.
+
+    Example:
+        >>> question_shown(messages_of("Use this: Oslo.\nQuery: Where?\nAnswer:"))
+        'Where?'
+    """
+    said = [m.content for m in turns if m.role == "user" and not m.content.startswith(_OBSERVATIONS)]
+    last = said[-1].strip() if said else ""
+    if is_agent:
+        return last
+    headed = _ASKED.findall(last)
+    if headed:
+        return str(headed[-1]).strip()
+    return last if len(turns) > 1 and "\n" not in last else ""
+
+
+def texts_in(value: object, depth: int = 0) -> Iterator[str]:
+    """Yield the texts of an input, also of the mappings, lists and objects of the application's own in it.
+
+    Example:
+        >>> list(texts_in({"customer": {"says": "Where?"}, "limit": 3}))
+        ['Where?']
+    """
+    if isinstance(value, str):
+        if value.strip():
+            yield value.strip()
+        return
+    if depth > _DEPTH:
+        return
+    if isinstance(value, list | tuple):
+        parts: Iterable[object] = value[:_MOST_PARTS]
+    elif isinstance(value, dict):
+        parts = list(value.values())[:_MOST_PARTS]
+    elif isinstance(value, StartEvent) or (isinstance(value, BaseModel) and not _is_framework_s(value)):
+        parts = list(fields_of(value).values())
+    elif is_dataclass(value) and not isinstance(value, type) and not _is_framework_s(value):
+        parts = [getattr(value, one.name, None) for one in fields(value)]
+    else:
+        return
+    for part in parts:
+        yield from texts_in(part, depth + 1)
+
+
+def asked_with(asked: str, texts: Sequence[str]) -> str:
+    """Return the text of an input that a step was asked with: it is it, or stands in it as several words.
+
+    Where the input has only one text of several words, a step that is asked otherwise asks for that.
+
+    Example:
+        >>> asked_with("Where is it? (de)", ["de", "Where is it?"])
+        'Where is it?'
+    """
+    same = asked.strip()
+    if same in texts:
+        return same
+    prose = sorted({text for text in texts if _has_several_words(text)}, key=len, reverse=True)
+    inside = next((text for text in prose if text in asked), "")
+    return inside or (prose[0] if len(prose) == 1 else "")
+
+
+def _has_several_words(text: str) -> bool:
+    return len(text.split()) > 1 or len(_UNSPACED.findall(text)) >= _FEWEST_UNSPACED
+
+
 def history_in(arguments: Mapping[str, object]) -> tuple[Message, ...]:
     """Return the turns before the question among a call's arguments, oldest first.
 
@@ -100,7 +262,10 @@ def history_in(arguments: Mapping[str, object]) -> tuple[Message, ...]:
         if turns:
             return before_question(turns) if name == "messages" else spoken(turns)
     event = arguments.get("start_event")
-    return () if event is None else history_in(fields_of(event))
+    if event is not None:
+        return history_in(fields_of(event))
+    held = (_fields_of_own(part).get("messages") for part in _own_parts(arguments))
+    return next((before_question(turns) for part in held if (turns := turns_in(part))), ())
 
 
 def turns_before(turns: Sequence[Message], question: str) -> tuple[Message, ...]:
@@ -130,17 +295,30 @@ def turns_told(text: str) -> tuple[Message, ...]:
 
 
 def turns_in(value: object) -> tuple[Message, ...]:
-    """Return the messages in a value: a message, or a list of them.
+    """Return the messages in a value: a message, or a list of them, also of mappings and the application's objects.
 
     Example:
-        >>> turns_in([ChatMessage("Hi", role="user")])
-        (Message(role='user', content='Hi'),)
+        >>> turns_in([ChatMessage("Hi", role="user")]) == turns_in([{"role": "user", "content": "Hi"}])
+        True
     """
     if isinstance(value, ChatMessage):
         return (turn_of(value),)
     if not isinstance(value, list | tuple):
         return ()
-    return tuple(turn_of(part) for part in value if isinstance(part, ChatMessage))
+    return tuple(turn for part in value if (turn := _turn_in(part)) is not None)
+
+
+def _turn_in(part: object) -> Message | None:
+    if isinstance(part, ChatMessage):
+        return turn_of(part)
+    held = _fields_of_own(part)
+    role, content = held.get("role"), held.get("content")
+    if role is None or content is None:
+        return None
+    if isinstance(content, list | tuple):
+        content = "\n".join(text for one in content if isinstance(text := _field(one, "text"), str))
+    name = str(getattr(role, "value", role)).lower()
+    return Message(role=_SPEAKERS.get(name, name), content=content) if isinstance(content, str) else None
 
 
 def turn_of(message: ChatMessage) -> Message:
@@ -151,42 +329,56 @@ def turn_of(message: ChatMessage) -> Message:
         'assistant'
     """
     role = str(getattr(message.role, "value", message.role))
-    return Message(role="assistant" if role == "chatbot" else role, content=message_text(message))
+    call_id = message.additional_kwargs.get("tool_call_id") if message.additional_kwargs else None
+    return Message(
+        role="assistant" if role == "chatbot" else role,
+        content=message.content or "",
+        calls=tuple(map(_call, _calls_of(message))),
+        call_id=_text(call_id),
+    )
 
 
-def message_text(message: ChatMessage) -> str:
-    """Return a message's text, with its tool calls behind it, one a line.
-
-    Example:
-        >>> message_text(ChatMessage("Hi"))
-        'Hi'
-    """
-    text = message.content or ""
-    calls = _tool_calls(message)
-    return "\n".join([text, *calls] if text else calls) if calls else text
-
-
-def _tool_calls(message: ChatMessage) -> list[str]:
+def _calls_of(message: ChatMessage) -> Sequence[object]:
     blocks = [b for b in getattr(message, "blocks", ()) if getattr(b, "block_type", None) == "tool_call"]
-    shown = [f"{getattr(b, 'tool_name', '')}({getattr(b, 'tool_kwargs', '')})" for b in blocks]
-    if shown or not message.additional_kwargs:
-        return shown
+    if blocks or not message.additional_kwargs:
+        return blocks
     calls = message.additional_kwargs.get("tool_calls")
-    return [_call(call) for call in calls] if isinstance(calls, list | tuple) else []
+    return calls if isinstance(calls, list | tuple) else []
 
 
-def _call(call: object) -> str:
-    name = getattr(call, "tool_name", None)
+def _called_with(message: ChatMessage) -> Iterator[object]:
+    """Yield the arguments of each call of a tool in a message, as a mapping or as JSON."""
+    return map(_given_to, _calls_of(message))
+
+
+def _given_to(call: object) -> object:
+    if _field(call, "tool_name") is not None:
+        return _field(call, "tool_kwargs")
+    function = _field(call, "function") or call
+    given = _field(function, "arguments")
+    return _field(function, "args") if given is None else given
+
+
+def _call(call: object) -> Call:
+    """Return a call of a block of LlamaIndex's, or as a provider's client has it."""
+    name = _field(call, "tool_name")
     if name is not None:
-        return f"{name}({getattr(call, 'tool_kwargs', '')})"
-    function = call.get("function", call) if isinstance(call, dict) else getattr(call, "function", None)
-    fields = function if isinstance(function, dict) else getattr(function, "__dict__", {})
-    arguments = fields.get("arguments", fields.get("args", ""))
-    return f"{fields.get('name', '')}({arguments})"
+        identity = _field(call, "tool_call_id") or _field(call, "tool_id")
+        return Call(name=shown(name), arguments=_arguments(_given_to(call)), id=_text(identity))
+    function = _field(call, "function") or call
+    return Call(
+        name=shown(_field(function, "name")), arguments=_arguments(_given_to(call)), id=_text(_field(call, "id"))
+    )
+
+
+def _arguments(given: object) -> str:
+    return json.dumps(given, ensure_ascii=False, default=shown) if isinstance(given, dict) else shown(given)
 
 
 def answer_in(result: object, depth: int = 0) -> str | None:
     """Return the answer in a call's result, None when there is none to be seen or it is yet to be read.
+
+    Of structured output it is the answer's field, see `answer_field`, and else the whole as JSON.
 
     Example:
         >>> answer_in(Response("In Oslo."))
@@ -201,7 +393,8 @@ def answer_in(result: object, depth: int = 0) -> str | None:
     if isinstance(result, Response | AgentChatResponse):
         return result.response if isinstance(result.response, str) else None
     if isinstance(result, PydanticResponse):
-        return shown(result)
+        answer = answer_field(result.response)
+        return shown(result) if answer is None else answer
     if isinstance(result, ChatMessage):
         return result.content or ""
     if isinstance(result, ChatResponse):
@@ -213,12 +406,12 @@ def answer_in(result: object, depth: int = 0) -> str | None:
 
 def _answer_within(result: object, depth: int) -> str | None:
     if isinstance(result, dict):
-        parts = objects = [result.get(name) for name in ("answer", "response", "result", "output")]
+        parts = objects = [result.get(name) for name in ANSWER_FIELDS]
     elif _is_framework_s(result):
         parts = [getattr(result, name, None) for name in ("response", "result")]
         objects = [getattr(result, "structured_response", None)]
     else:
-        return None
+        return answer_field(result) if _is_object(result) else None
     said = next((text for part in parts if (text := answer_in(part, depth + 1)) is not None), None)
     if said:
         return said
@@ -226,9 +419,11 @@ def _answer_within(result: object, depth: int) -> str | None:
 
 
 def _structured(value: object) -> str | None:
-    """Return an answer that is an application's own object as JSON, None for anything else."""
+    """Return the answer of an application's own object, else its fields as JSON; None for anything else."""
     if isinstance(value, type) or _is_framework_s(value):  # among these are streams
         return None
+    if (isinstance(value, dict) or _is_object(value)) and (answer := answer_field(value)) is not None:
+        return answer
     if isinstance(value, BaseModel):
         return value.model_dump_json()
     if is_dataclass(value):
@@ -236,6 +431,11 @@ def _structured(value: object) -> str | None:
     if not isinstance(value, dict) or not value:
         return None
     return json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
+
+
+def _is_object(value: object) -> bool:
+    """Tell whether a value is an object of an application's own, with declared fields."""
+    return (isinstance(value, BaseModel) or is_dataclass(value)) and not isinstance(value, type)
 
 
 def _is_framework_s(value: object) -> bool:
@@ -297,7 +497,7 @@ def asked_of(bound: BoundArguments) -> object:
 
 
 def messages_of(asked: object) -> tuple[Message, ...]:
-    """Return a prompt or messages as messages.
+    """Return a prompt or messages as messages; a picture stands there by its key.
 
     Example:
         >>> messages_of("Where?")
@@ -305,7 +505,18 @@ def messages_of(asked: object) -> tuple[Message, ...]:
     """
     if isinstance(asked, str):
         return (Message(role="user", content=asked),)
-    return turns_in(asked if isinstance(asked, list | tuple) else _listed(asked))
+    messages = asked if isinstance(asked, list | tuple) else _listed(asked)
+    turns = ((turn_of(one), _pictures_in(one)) for one in messages if isinstance(one, ChatMessage))
+    return tuple(
+        replace(turn, content="\n".join(filter(None, (pictures, turn.content)))) if pictures else turn
+        for turn, pictures in turns
+    )
+
+
+def _pictures_in(message: ChatMessage) -> str:
+    """Return the keys of the pictures in a message, a line each."""
+    blocks = [block for block in getattr(message, "blocks", ()) if getattr(block, "block_type", None) == "image"]
+    return "\n".join(f"[image {key}]" for block in blocks if (key := picture_in(block)) is not None)
 
 
 def _listed(asked: object) -> Sequence[object]:
@@ -331,6 +542,7 @@ class ReplyFacts(NamedTuple):
 
     raw: object
     additional_kwargs: object
+    calls: tuple[object, ...] = ()  # what it gave to the tools that it called
 
 
 def facts_of(response: object) -> ReplyFacts:
@@ -338,10 +550,24 @@ def facts_of(response: object) -> ReplyFacts:
 
     Example:
         >>> facts_of(CompletionResponse(text="In Oslo.", raw={"id": "r-7"}))
-        ReplyFacts(raw={'id': 'r-7'}, additional_kwargs={})
+        ReplyFacts(raw={'id': 'r-7'}, additional_kwargs={}, calls=())
     """
     raw, more = getattr(response, "raw", None), getattr(response, "additional_kwargs", None)
-    return ReplyFacts(raw.copy() if isinstance(raw, dict) else raw, more.copy() if isinstance(more, dict) else more)
+    return ReplyFacts(
+        raw.copy() if isinstance(raw, dict) else raw,
+        more.copy() if isinstance(more, dict) else more,
+        tuple(_called_with(response.message)) if isinstance(response, ChatResponse) else (),
+    )
+
+
+def is_call(text: str) -> bool:
+    r"""Tell whether an agent's reply calls a tool in its text, as ReAct and CodeAct agents do.
+
+    Example:
+        >>> is_call("Thought: I need a tool.\nAction: search\nAction Input: {}"), is_call("In Oslo.")
+        (True, False)
+    """
+    return _CALL.search(text) is not None
 
 
 def usage_in(response: object) -> Usage | None:

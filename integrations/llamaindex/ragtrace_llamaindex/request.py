@@ -28,6 +28,7 @@ def request(
     user: str | None = None,
     corpus: str | None = None,
     corpus_version: str | None = None,
+    prompt: str | None = None,
     reference: str | None = None,
     labels: Mapping[str, object] | None = None,
     k: int | None = None,
@@ -45,6 +46,7 @@ def request(
         user: end user's id.
         corpus: name of the index searched.
         corpus_version: its version.
+        prompt: name of the prompt template, with its version behind a colon.
         reference: the reference answer.
         labels: ``{passage id: grade 1 to 5}``, or that under ``grades`` beside universe, scale and version.
         k: cut-off of @K metrics; default the number of contexts delivered.
@@ -64,6 +66,7 @@ def request(
                 "user": user,
                 "corpus": corpus,
                 "corpus_version": corpus_version,
+                "prompt": prompt,
                 "reference": reference,
                 "labels": labels,
                 "k": k,

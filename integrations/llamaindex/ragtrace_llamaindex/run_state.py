@@ -7,18 +7,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import ragtrace
-from ragtrace.capture import Defaults, current_run, describe
+from ragtrace.capture import NO_SERVER, Defaults, OwnWords, Server, current_run, describe
 from ragtrace_llamaindex.request import said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ragtrace.capture import IntegrationRun
+    from ragtrace.capture import IntegrationRun, Rows
     from ragtrace.capture.passages import ReadPassages
     from ragtrace.capture.types import Operation
     from ragtrace.model import Message, Passage, Usage
     from ragtrace_llamaindex.nodes import NodeColumns
     from ragtrace_llamaindex.span_kinds import Kind
+    from ragtrace_llamaindex.workflow_state import Saved
 
 
 MAX_IDS = 16_384  # of spans that have ended, of one tree
@@ -36,6 +37,8 @@ class RunState:
     root: OpenSpan | None = None
     arguments: Mapping[str, object] | None = None  # of a root without a run
     interrupt: object = None  # the last input that a workflow asked a person for
+    journals: list[object] = field(default_factory=list)  # what the runtime keeps of the workflows in the run
+    saved: Saved | None = None  # what the workflow's context held when the run began
     error: BaseException | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)  # a stream's finaliser may run inside it
     ids: list[str] = field(default_factory=list)  # of ended spans too, since tasks may outlive them
@@ -44,6 +47,9 @@ class RunState:
     raw: dict[object, object] = field(default_factory=dict)  # text of each node by id, as first seen
     seen: dict[str, Passage] = field(default_factory=dict)
     pieces: dict[str, tuple[Passage, str]] = field(default_factory=dict)  # passage and text by citation number
+    chunks: dict[str, list[str]] = field(default_factory=dict)  # texts that searches found under one id
+    renamed: dict[tuple[str, str], str] = field(default_factory=dict)  # ids of chunks by the old id and the text
+    parts: dict[str, list[str]] = field(default_factory=dict)  # texts of passages that a step gave out in several
     stands_for: dict[str, dict[str, Passage]] = field(default_factory=dict)  # passages behind an engine's answer
     explicit: ReadPassages | None = None  # the selection that the application marked
     is_narrowed: bool = False
@@ -54,14 +60,29 @@ class RunState:
     is_waiting: bool = False  # the root has returned and its answer is being read
     is_partial: bool = False
     is_searched: bool = False
-    has_query: bool = False
+    is_resumed: bool = False  # the root is a workflow that goes on from a saved context
+    is_agent: bool = False
+    is_retried: bool = False  # an engine shows its model the answer that was given up
+    has_query: bool = False  # else `question` is what a search was asked, and stands in
     question: str = ""
+    texts: tuple[str, ...] = ()  # of the input that names its question in its own way
+    told: frozenset[str] = frozenset()  # answers of earlier turns that the context holds
     examples: tuple[Message, ...] = ()  # turns that a chat engine puts before its memory
     is_told: bool = False  # the history is known
     keeps_turns: bool = False  # the root is a chat engine or an agent
     last: ReadPassages | None = None  # the list delivered or chosen last, in any scope
     answer: str | None = None
-    last_text: str = ""
+    given_out: tuple[str, ...] = ()  # texts of a result that names its answer in its own way
+    last_reply: str = ""  # what the last model said, thoughts included
+    last_text: str = ""  # the answer in it
+    is_json_asked: bool = False  # of the last model
+    is_broken: bool = False  # the last model's stream broke, and `last_text` is the answer so far
+    said: list[str] = field(default_factory=list)  # by models and tools of this run
+    own: OwnWords = field(default_factory=OwnWords)  # what the run's models said
+    rows: dict[str, Rows] = field(default_factory=dict)  # of databases, by the first form of their text
+    offered: dict[str, NodeColumns | list[object] | str] = field(
+        default_factory=dict
+    )  # passages that steps gave out, by name
     refused_text: str | None = None  # what the last model said, where its provider declined
     last_model: str | None = None
     usage: Usage | None = None
@@ -99,6 +120,7 @@ class OpenSpan:
     is_handle: bool = False  # a workflow's run that spans the call that starts it, in early versions
     is_check: bool = False  # an evaluator's: it searched texts that the run has
     is_outer: bool = False  # a retriever inside failed, so the own result is the pool
+    is_json_asked: bool = False  # structured output or JSON mode, here or above
     name: str = ""
     query: str = ""
     source: str | None = None
@@ -119,6 +141,7 @@ class OpenSpan:
         if parent is not None:
             self.within = parent if parent.kind == "retriever" else parent.within
             self.tool = parent if isinstance(parent, ToolSpan) else parent.tool
+            self.is_json_asked = parent.is_json_asked
 
     @property
     def within_key(self) -> str | None:
@@ -157,7 +180,7 @@ class ToolSpan(OpenSpan):
     arguments: str = ""
     description: str | None = None
     has_found: bool = False  # a search ran inside, so the output text stands for known passages
-    has_model: bool = False
+    replies: list[str] = field(default_factory=list)  # of models inside
 
 
 @dataclass(slots=True, eq=False)
@@ -175,11 +198,18 @@ class Stream:
     @property
     def text(self) -> str:
         """The pieces read so far as one text."""
-        pieces = self.pieces
-        if self.feeds is not None:
-            answer, start = self.feeds
-            pieces = answer.pieces[start:]
-        return "".join(piece for piece in pieces if type(piece) is str)
+        return "".join(piece for piece in self._read() if type(piece) is str)
+
+    @property
+    def chunks(self) -> int:
+        """Number of pieces read so far."""
+        return len(self._read())
+
+    def _read(self) -> list[object]:
+        if self.feeds is None:
+            return self.pieces
+        answer, start = self.feeds
+        return answer.pieces[start:]
 
 
 @dataclass(slots=True, eq=False)
@@ -190,7 +220,10 @@ class ModelSpan(OpenSpan):
     operation: Operation = "chat"
     provider: str | None = None
     is_in_process: bool = False
+    request: Mapping[str, object] = field(default_factory=dict)
+    server: Server = NO_SERVER
     first_chunk_ns: int = 0
+    chunks: int | None = None
     lazy_key: tuple[int, int] | None = None
     read_through: Stream | None = None
     stream: Stream | None = None

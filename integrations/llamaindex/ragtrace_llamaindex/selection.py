@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from math import isfinite
 from operator import attrgetter, eq, is_, ne
@@ -10,11 +11,14 @@ from typing import TYPE_CHECKING
 from llama_index.core.schema import BaseNode, NodeWithScore
 from msgspec.structs import replace
 
-from ragtrace.capture import are_joined, guarded, is_equal
+from ragtrace.capture import are_joined, by_first_shown, guarded, is_equal, shown
 from ragtrace.capture.attribution import PassageFinder, answered_prompt, found_in, prompt_set
+from ragtrace.capture.chunks import chunks_of, is_form_of
 from ragtrace.capture.passages import ReadPassages, ranked
-from ragtrace_llamaindex.citation_pieces import note_pieces, record_used_pieces
+from ragtrace.model import chunk_id
+from ragtrace_llamaindex.citation_pieces import are_numbered, note_pieces, record_used_pieces
 from ragtrace_llamaindex.nodes import NodeColumns
+from ragtrace_llamaindex.run_state import ToolSpan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
     from ragtrace_llamaindex.run_state import OpenSpan, RunState
 
 _PASSAGE_TEXT = attrgetter("text")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_SHORTEST_PART_CHARS = 16
 
 
 @guarded
@@ -36,10 +42,13 @@ def record_retrieved(
 ) -> None:
     """Take what a retriever returned: a leaf's pool, or what a composite made of its inner ones."""
     state = span.state
+    if span.sources:
+        _know_again(state, column, span.found)
     if span.within is None and _are_copies(state, column):
         scope = span.scope()
         scope.is_check = scope.parent is not None
         return
+    _tell_apart(state, run, column, is_found=not (span.sources or span.answers))
     passages = _behind_answers(span, run, column) if span.answers else _first_met(state, run, column, span.source)
     _note_search(span)
     if span.within is None:  # a model that spoke before wrote the query
@@ -62,7 +71,9 @@ def record_postprocessed(
 ) -> None:
     """Take what a postprocessor returned: fewer nodes, another order or other scores are a choice."""
     state = span.state
-    out.known_again(given)
+    _tell_apart(state, run, given, is_found=not state.raw)
+    _tell_apart(state, run, out)
+    out.known_again(given, state.own.holds)
     if state.stands_for and any(name in state.stands_for for name in given.ids):
         _choose_answers(span, run, given, out, ended_ns)
         return
@@ -72,6 +83,7 @@ def record_postprocessed(
     if is_rewritten:
         chosen = out.passages(run.reader)
         _note_text(state, out, chosen)
+        state.parts.update(out.parts)
         run.selected(chosen, selection_source="framework")
     elif out.ids == given.ids and is_equal(out.scores, given.scores):
         return
@@ -97,10 +109,19 @@ def record_synthesized(span: OpenSpan, run: IntegrationRun, out: NodeColumns) ->
     An asynchronous postprocessor of an application's own, or a few lines of an engine's, leave no span.
     """
     scope = span.scope()
+    _tell_apart(span.state, run, out, is_found=not span.state.raw)
+    if not are_numbered(out):
+        _know_again(span.state, out, scope.found)
     _report_unknown(span, run, out)
     _record_unseen_choice(span, scope, run, out)
     note_pieces(span.state, run, out, scope.found)
     scope.synthesized = len(scope.lists)
+
+
+def _know_again(state: RunState, column: NodeColumns, found: Mapping[str, Passage]) -> None:
+    if found and not found.keys() >= set(column.ids):
+        column.known_again(NodeColumns.of(found.values()), state.own.holds)
+        state.parts.update(column.parts)
 
 
 def _record_unseen_choice(span: OpenSpan, scope: OpenSpan, run: IntegrationRun, out: NodeColumns) -> None:
@@ -147,6 +168,7 @@ def record_found(
     if span.within is not None or span.kind == "retriever":  # what the retriever returns will tell
         return
     if isinstance(found, NodeColumns):
+        _tell_apart(state, run, found, is_found=True)
         passages = _first_met(state, run, found, source)
     else:
         passages = run.reader.read(found, source)
@@ -173,6 +195,9 @@ def record_inner_answer(span: OpenSpan, answer: str | None, ended_ns: int) -> No
 def record_marked(span: OpenSpan, run: IntegrationRun, nodes: NodeColumns | list[object]) -> None:
     """Take a selection that the application itself names; several add up."""
     state = span.state
+    _note_search(span)  # the text of a tool around it is these passages
+    if isinstance(nodes, NodeColumns):
+        _tell_apart(state, run, nodes)
     if not isinstance(nodes, NodeColumns):
         chosen = run.reader.read(nodes)
     elif all(map(eq, map(state.raw.get, nodes.ids), nodes.texts)):
@@ -203,6 +228,45 @@ def settle(root: OpenSpan, run: IntegrationRun, answer: str) -> None:
         elif last is not None and run.used_passages is None:
             run.used(ranked(prompt_set(run.prompts, run.steps, answer, PassageFinder(last))))
         record_used_pieces(state, run)
+        _record_used_parts(state, run, answer)
+        if run.selection is None and not state.is_joined:
+            _order_as_shown(run, answer)
+    run.rename(state.renamed)
+
+
+def _tell_apart(state: RunState, run: IntegrationRun, column: NodeColumns, *, is_found: bool = False) -> None:
+    """Give nodes of one id an id each, where a search found different texts under it.
+
+    The first one met takes its new id when the run ends: what was reported before has the old one.
+    """
+    if is_found and (len(set(column.ids)) < len(column.ids) or any(map(ne, *_known_and_now(state, column)))):
+        firsts: dict[str, str] = {}
+        for name, text in zip(column.ids, map(shown, column.texts), strict=True):
+            before = state.raw.get(name)
+            first = firsts.setdefault(name, text)
+            if text != first or (before is not None and not is_form_of(shown(before), text)):
+                state.chunks.setdefault(name, [first if before is None else shown(before)])
+                if text not in state.chunks[name]:
+                    state.chunks[name].append(text)
+    for name in state.chunks.keys() & set(column.ids):
+        chunks = state.chunks[name]
+        places = [place for place, one in enumerate(column.ids) if one == name]
+        texts = [shown(column.texts[place]) for place in places]
+        for place, text, chunk in zip(places, texts, chunks_of(texts, chunks), strict=True):
+            if chunk is None:
+                continue
+            own = chunk_id(name, run.reader.make(chunk, 1).text)
+            if chunk == chunks[0]:
+                state.renamed[name, run.reader.make(text, 1).text] = own
+            else:
+                column.ids[place] = own
+    for name in state.chunks:
+        first = run.reader.make(state.chunks[name][0], 1).text
+        state.renamed[name, first] = chunk_id(name, first)
+
+
+def _known_and_now(state: RunState, column: NodeColumns) -> tuple[list[object], list[object]]:
+    return [state.raw.get(name, text) for name, text in zip(column.ids, column.texts, strict=True)], column.texts
 
 
 def _last_attempt(state: RunState, run: IntegrationRun, answer: str) -> ReadPassages | None:
@@ -213,8 +277,70 @@ def _last_attempt(state: RunState, run: IntegrationRun, answer: str) -> ReadPass
     last, delivered = state.last, _delivered(run)
     if last is None or len(last) >= len(delivered) or not run.prompts:
         return None
-    prompt = answered_prompt(run.prompts, run.steps, answer)
-    return last if set(_names(found_in(prompt, delivered))) == set(_names(last)) else None
+    wanted = set(_names(last))
+    if set(_names(found_in(answered_prompt(run.prompts, run.steps, answer), delivered))) != wanted:
+        return None
+    if state.is_retried:
+        return last
+    # What an engine answered with is found where its answer stands in the prompt.
+    shown = prompt_set(run.prompts, run.steps, answer, PassageFinder(delivered))
+    return last if set(_names(shown)) == wanted else None
+
+
+def _order_as_shown(run: IntegrationRun, answer: str) -> None:
+    """Put the results of several searches into the order in which the prompt has them: tools end in any order."""
+    searches = run.retrievals()
+    if len(searches) < 2 or any(one.parent_key for one in searches):
+        return
+    pool = {passage.id: passage for passage in run.candidates()}
+    lists = [_names(one.passages) for one in searches]
+    shown = _names(prompt_set(run.prompts, run.steps, answer, PassageFinder(tuple(pool.values()))))
+    order = by_first_shown(lists, shown)
+    if order != list(pool) and len(order) == len(pool) and are_joined(shown, lists):
+        run.set_candidates(ranked([pool[name] for name in order]))
+
+
+def _record_used_parts(state: RunState, run: IntegrationRun, answer: str) -> None:
+    """Report the passages that a prompt shows in parts: sentence by sentence, or as what a step cut out of them.
+
+    A part that several passages have tells of none.
+    """
+    delivered = tuple({passage.id: passage for passage in _delivered(run)}.values())
+    if run.used_passages is not None or not run.prompts or not delivered:
+        return
+    if all(any(one.text in prompt for prompt in run.prompts) for one in delivered):
+        return
+    whole = {one.id for one in prompt_set(run.prompts, run.steps, answer, PassageFinder(delivered))}
+    missing = [passage for passage in delivered if passage.id not in whole]
+    parts = {one.id: state.parts.get(one.id) or _sentences(one.text) for one in missing}
+    pieces = [
+        replace(one, text=part)
+        for one in delivered
+        for part in parts.get(one.id, [one.text])
+        if one.id in whole or _is_telling(part, one, delivered)
+    ]
+    if len({one.id for one in pieces}) == len(whole):
+        return
+    found: dict[str, list[str]] = {}
+    for piece in prompt_set(run.prompts, run.steps, answer, PassageFinder(pieces)):
+        found.setdefault(piece.id, []).append(piece.text)
+    if found.keys() > whole:
+        known = {one.id: one for one in delivered}
+        shown = (
+            known[name] if name in whole else replace(known[name], text="\n\n".join(texts))
+            for name, texts in found.items()
+        )
+        run.used(ranked(tuple(shown)))
+
+
+def _sentences(text: str) -> list[str]:
+    return [part for part in _SENTENCE_END.split(text) if part.strip()]
+
+
+def _is_telling(part: str, passage: Passage, passages: Sequence[Passage]) -> bool:
+    return len(part) >= _SHORTEST_PART_CHARS and not any(
+        part in other.text for other in passages if other.id != passage.id
+    )
 
 
 def _delivered(run: IntegrationRun) -> Sequence[Passage]:
@@ -390,13 +516,14 @@ def _choose(span: OpenSpan, given: Sequence[object], chosen: ReadPassages, ended
 def _forget_reply(span: OpenSpan) -> None:
     """Take no reply for the answer that a model gave before a search: it wrote the query."""
     state = span.state
-    state.last_text, state.is_model_asked = "", False
+    state.last_reply = state.last_text = ""
+    state.is_model_asked = False
     if span.is_top and state.is_joined:
         state.answer = None
 
 
 def _note_search(span: OpenSpan) -> None:
-    tool = span.tool
+    tool = span if isinstance(span, ToolSpan) else span.tool
     while tool is not None:
         tool.has_found = True
         tool = tool.tool

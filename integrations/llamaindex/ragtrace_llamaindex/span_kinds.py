@@ -25,7 +25,7 @@ _METHODS: tuple[tuple[type, Kind, frozenset[str]], ...] = (
     (BaseRetriever, "retriever", frozenset({"retrieve", "aretrieve"})),
     (BaseNodePostprocessor, "rerank", frozenset({"_postprocess_nodes", "_apostprocess_nodes"})),
     (BaseLLM, "model", frozenset({*_CHAT, "complete", "acomplete", "stream_complete", "astream_complete"})),
-    (BaseSynthesizer, "synthesize", frozenset({"synthesize", "asynthesize"})),
+    (BaseSynthesizer, "synthesize", frozenset({"synthesize", "asynthesize", "get_response", "aget_response"})),
     (BaseQueryEngine, "query", frozenset({"query", "aquery"})),
     (BaseChatEngine, "query", frozenset(_CHAT)),
     (BaseTool, "tool", frozenset({"__call__", "call", "acall"})),
@@ -37,7 +37,9 @@ _METHODS: tuple[tuple[type, Kind, frozenset[str]], ...] = (
 )
 # Retrievers whose result is one order over several: never a choice out of what they found.
 _FUSIONS = frozenset({"QueryFusionRetriever", "RouterRetriever", "RecursiveRetriever", "AutoMergingRetriever"})
-_TALKERS = frozenset({"BaseChatEngine", "BaseWorkflowAgent", "AgentWorkflow"})
+_AGENTS = frozenset({"BaseWorkflowAgent", "AgentWorkflow"})
+_RETRIES = frozenset({"RetryQueryEngine", "RetrySourceQueryEngine", "RetryGuidelineQueryEngine"})
+_TALKERS = frozenset({"BaseChatEngine", *_AGENTS})
 
 KINDS: dict[tuple[type, str], Kind] = {}  # of the methods met so far
 
@@ -61,6 +63,19 @@ def kind_of(id_: str, instance: object) -> Kind:
     return found
 
 
+def is_output_form(tool: object) -> bool:
+    """Tell whether a tool is the form of a structured output, which a program has the model fill in.
+
+    Example:
+        >>> from llama_index.core.bridge.pydantic import create_model
+        >>> from llama_index.core.program.function_program import get_function_tool
+        >>> is_output_form(get_function_tool(create_model("Said", answer=(str, ...)))), is_output_form(print)
+        (True, False)
+    """
+    made = getattr(tool, "real_fn", None) or getattr(tool, "fn", None)
+    return getattr(made, "__module__", None) == "llama_index.core.program.function_program"
+
+
 @lru_cache(maxsize=MAX_KNOWN)
 def keeps_turns(owner: type) -> bool:
     """Tell whether objects of a class keep the turns of a conversation themselves: chat engines and agents.
@@ -70,6 +85,28 @@ def keeps_turns(owner: type) -> bool:
         (True, False)
     """
     return is_llama_index_class(owner, _TALKERS)
+
+
+@lru_cache(maxsize=MAX_KNOWN)
+def is_agent(owner: type) -> bool:
+    """Tell whether objects of a class are agents: workflows in which a model calls tools.
+
+    Example:
+        >>> is_agent(BaseChatEngine)
+        False
+    """
+    return is_llama_index_class(owner, _AGENTS)
+
+
+@lru_cache(maxsize=MAX_KNOWN)
+def is_retry(owner: type) -> bool:
+    """Tell whether an engine asks another one again with the answer that it gave up, as a bad example.
+
+    Example:
+        >>> is_retry(BaseQueryEngine)
+        False
+    """
+    return is_llama_index_class(owner, _RETRIES)
 
 
 @lru_cache(maxsize=MAX_KNOWN)

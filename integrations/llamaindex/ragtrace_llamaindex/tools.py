@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING, NamedTuple
 from llama_index.core.schema import BaseNode, NodeWithScore
 from llama_index.core.tools import ToolOutput
 
-from ragtrace.capture import guarded, read_mapping, shown
+from ragtrace.capture import OwnWords, guarded, prompt_text, read_mapping, rows_in, shown
+from ragtrace.capture.attribution import found_in
+from ragtrace.capture.types import Generation
+from ragtrace.model import Passage
 from ragtrace_llamaindex.nodes import NodeColumns
 from ragtrace_llamaindex.selection import found_of, record_found
 
 if TYPE_CHECKING:
-    from ragtrace.capture import Failure, IntegrationRun
-    from ragtrace_llamaindex.run_state import ToolSpan
+    from collections.abc import Iterable, Mapping
 
+    from ragtrace.capture import Failure, IntegrationRun
+    from ragtrace_llamaindex.run_state import OpenSpan, RunState, ToolSpan
+
+_MOST_ROWS = 500  # written out while the application waits
+_MOST_PASSAGES = 2_000
+_SOUGHT_PASSAGES = 64  # in the prompts, to know that one of a list is shown
 _LONGEST_READ_CHARS = 1_000_000  # of a text that may be JSON
 _HANDOFF = "handoff"  # the tool by which one agent passes a question to another
 
@@ -48,6 +56,7 @@ def record_tool_call(
     span: ToolSpan, run: IntegrationRun, result: ToolResult, failure: Failure | None, ended_ns: int
 ) -> None:
     """Write a tool call; its output counts as passages where nothing was searched in it."""
+    span.state.said.append(result.text)
     run.tool_called(
         span.name,
         arguments=span.arguments,
@@ -61,13 +70,87 @@ def record_tool_call(
     )
     if not result.is_searched or span.has_found:
         return
+    own = span.state.own
     if result.found:
-        record_found(span, run, result.found, span.name, ended_ns)
+        found = from_outside(own, result.found, span.arguments)
+        if found:
+            record_found(span, run, found, span.name, ended_ns)
         return
-    said = span.state.last_text if span.has_model else ""
     for text in result.texts or [result.text]:
-        if text and not (said and text.strip() in said):  # else a model inside the tool wrote it
-            run.add_text(text, source=span.name)
+        if any(text.strip() in said for said in span.replies):  # a model inside the tool wrote it
+            continue
+        for part in own.evidence_in(text, span.arguments, span.name, span.replies):
+            run.add_text(part, source=span.name)
+
+
+def from_outside(own: OwnWords, found: NodeColumns | list[object], arguments: str) -> NodeColumns | list[object]:
+    """Return what a tool found, less the passages whose text a model of the run wrote itself."""
+
+    def is_own(text: str) -> bool:
+        return own.holds(text, value_in_json(arguments))
+
+    if isinstance(found, NodeColumns):
+        return found.without(is_own)
+    return [part for part in found if not (isinstance(part, dict) and is_own(read_mapping(part)[0] or ""))]
+
+
+def note_found(state: RunState, fields: Mapping[str, object]) -> None:
+    """Note what a step gave out that may have come from a search of its own: passages, and rows of a database."""
+    for name, part in fields.items():
+        if isinstance(part, str):
+            if part.startswith("[") and len(part) <= _LONGEST_READ_CHARS:  # it is read when the run ends
+                state.offered.setdefault(name, part)
+        elif not isinstance(part, list | tuple | dict) or not 0 < len(part) <= _MOST_PASSAGES:
+            continue
+        elif found := passages_in(part):
+            state.offered.setdefault(name, found_of(found))
+        elif len(part) <= _MOST_ROWS:
+            _note_rows(state, part, name)
+
+
+def _note_rows(state: RunState, part: object, name: str) -> None:
+    for rows in rows_in(part, name):
+        state.rows.setdefault(rows.forms[0], rows)
+
+
+@guarded
+def settle_found(root: OpenSpan, run: IntegrationRun) -> None:
+    """Report what steps gave out as it is shown to a model: passages where nothing was searched, and rows."""
+    state = root.state
+    for name, found in state.offered.items():
+        if isinstance(found, str):
+            _note_rows(state, found, name)
+        elif not (state.seen or run.retrievals()):
+            passages = run.reader.read(found) if isinstance(found, list) else found.passages(run.reader)
+            if run.prompt_contains(passages[:_SOUGHT_PASSAGES]):
+                record_found(root, run, from_outside(state.own, found, ""), name, root.started_ns)
+    for rows in state.rows.values():
+        if state.own.holds(rows.forms[0]) and _is_written(run, rows.forms):
+            continue
+        shown = _shown(run, rows.forms)
+        each = [form for row in rows.rows if (form := _shown(run, row))] if shown is None else [shown]
+        for text in each or (rows.forms[:1] if rows.is_named and state.is_model_asked else ()):
+            run.add_text(text, source=rows.source)
+
+
+def _is_written(run: IntegrationRun, forms: Iterable[str]) -> bool:
+    """Tell whether a model wrote rows before one was shown them; an answer may repeat what it was shown."""
+    sought = [Passage(id=str(place), text=form, rank=1) for place, form in enumerate(forms)]
+    own = OwnWords()
+    for step in run.steps:
+        if not isinstance(step, Generation):
+            continue
+        if found_in(prompt_text(step.inputs), sought):
+            break
+        for said in step.outputs:
+            own.add(said.content)
+            for call in said.calls:
+                own.add(value_in_json(call.arguments))
+    return any(own.holds(form) for form in forms)
+
+
+def _shown(run: IntegrationRun, forms: Iterable[str]) -> str | None:
+    return next((form for form in forms if run.prompt_contains([Passage(id="", text=form, rank=1)])), None)
 
 
 def passages_in(value: object) -> list[object]:
@@ -78,7 +161,7 @@ def passages_in(value: object) -> list[object]:
         ([{'id': 'd1', 'text': 'Oslo.'}], [])
     """
     if isinstance(value, str):
-        value = _read_json(value)
+        value = value_in_json(value)
     parts = list(value) if isinstance(value, list | tuple) else [value]
     return parts if parts and all(_is_passage(part) for part in parts) else []
 
@@ -89,7 +172,13 @@ def _is_passage(part: object) -> bool:
     return isinstance(part, dict) and "role" not in part and bool(read_mapping(part)[0])
 
 
-def _read_json(text: str) -> object:
+def value_in_json(text: str) -> object:
+    """Return the value of a text that is a JSON list or object; None for any other.
+
+    Example:
+        >>> value_in_json('{"a": 1}'), value_in_json("In Oslo.")
+        ({'a': 1}, None)
+    """
     if len(text) > _LONGEST_READ_CHARS or not text.lstrip().startswith(("[", "{")):
         return None
     try:

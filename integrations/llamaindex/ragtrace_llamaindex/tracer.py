@@ -8,7 +8,7 @@ from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING
 
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
-from llama_index.core.workflow import InputRequiredEvent, Workflow
+from llama_index.core.workflow import Event, InputRequiredEvent, Workflow
 
 import ragtrace
 from ragtrace.capture import RecentIds, describe, entered_run, guarded, outcome_of, shown, spoken
@@ -19,11 +19,13 @@ from ragtrace_llamaindex.on_end import (
     answer_of,
     conclude,
     conclude_joined,
+    given_out,
+    is_check,
     report_failed,
     report_model_call,
     report_open,
 )
-from ragtrace_llamaindex.on_start import ON_START, may_record_history, record_history, record_question
+from ragtrace_llamaindex.on_start import ON_START, may_record_history, record_history, record_input
 from ragtrace_llamaindex.request import said
 from ragtrace_llamaindex.run_state import (
     MAX_IDS,
@@ -39,8 +41,10 @@ from ragtrace_llamaindex.selection import record_inner_answer, record_postproces
 from ragtrace_llamaindex.span_kinds import (
     ID_TAIL,
     KINDS,
+    is_agent,
     is_building_class,
     is_fusion,
+    is_output_form,
     is_step_class,
     is_tool_search,
     is_upkeep,
@@ -48,7 +52,8 @@ from ragtrace_llamaindex.span_kinds import (
     kind_of,
 )
 from ragtrace_llamaindex.streams import OpenStreams, reading
-from ragtrace_llamaindex.tools import report_tool_call
+from ragtrace_llamaindex.tools import note_found, report_tool_call
+from ragtrace_llamaindex.workflow_state import awaited_in, is_waiting, journal_of, saved_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,9 +66,11 @@ if TYPE_CHECKING:
 
 MAX_UNSTARTED = 1_024  # outermost spans that are open and without a run so far
 MAX_BURIED = 8_192
+MAX_JOURNALS = 64  # of workflows inside one run
 _STREAMED = {StreamingResponse, AsyncStreamingResponse}
 _SPAN_CLASSES: dict[Kind, type[OpenSpan]] = {"model": ModelSpan, "embedding": ModelSpan, "tool": ToolSpan}
 _ANSWERLESS = {"retriever", "rerank", "embedding", "tool"}
+_LISTS = {list, tuple}
 _CHOOSING = {"retriever", "rerank"}
 _GENERATORS = {GeneratorType, AsyncGeneratorType}
 
@@ -95,6 +102,8 @@ class Tracer:
     def entered(self, id_: str, bound: BoundArguments, instance: object, parent_id: str | None) -> None:
         """Note a span that begins."""
         kind = KINDS.get((type(instance), id_[:-ID_TAIL])) or kind_of(id_, instance)
+        if kind == "tool" and is_output_form(instance):
+            kind = "other"
         if kind in _CHOOSING and is_tool_search():
             self._buried.add(id_)
             return
@@ -108,6 +117,8 @@ class Tracer:
         if entered_run() is not None and read is None:
             parent = self._in_block(parent, kind, instance, parent_id)
         if parent is not None and kind == "other" and not parent.state.is_joined and not parent.state.is_ended:
+            if _is_run_of(instance, id_):
+                _note_workflow(parent.state, instance)
             self._keep(id_, parent)
         elif parent is not None:
             self._entered_below(parent, read, kind, id_, bound, instance)
@@ -168,6 +179,12 @@ class Tracer:
             self._streams.watch_answer(span, result)
         elif isinstance(result, InputRequiredEvent):
             state.interrupt = result
+        elif isinstance(result, Event):  # the workflow goes on
+            state.interrupt = None
+            if span.id != id_ and not state.is_agent:
+                note_found(state, fields_of(result))
+        elif span.id != id_ and type(result) in _LISTS:  # of an application's own function
+            note_found(state, {id_[:-ID_TAIL].rpartition(".")[2]: result})
         if span.id != id_:
             if len(state.ids) > MAX_IDS:
                 self.spans.pop(id_, None)
@@ -178,12 +195,21 @@ class Tracer:
         if span.parent is None:
             self._root_exited(span, result)
         elif state.is_joined and span.is_top and span.kind not in _ANSWERLESS:
-            state.answer = answer_of(result) or state.answer
+            answer = answer_of(result)
+            if answer and not (state.answer and is_check(span, answer)):
+                state.answer = answer
 
     def dropped(self, id_: str, error: BaseException | None) -> None:
         """Take the failure of a span."""
         span = self.spans.get(id_)
         if span is None:
+            return
+        if is_waiting(error) and (
+            span.parent is not None or span.id != id_
+        ):  # it is run again when its event comes
+            span.state.interrupt = span.state.interrupt or error
+            if span.id == id_:
+                _closed(span)
             return
         if span.id != id_:
             if span.is_handle:  # early workflows return None from a run that failed
@@ -196,13 +222,20 @@ class Tracer:
         failure = error if error is not None else RuntimeError("span dropped")
         report_failed(span, failure, time.time_ns())
         if span.parent is None:
-            self._finish(span.state, None, outcome_of(failure), failure)
+            self._finish(span.state, None, _outcome(span.state, outcome_of(failure)), failure)
 
     def cancelled(self, id_: str | None) -> None:
         """Note that a workflow was cancelled: its span then ends like one that returned None."""
         span = self.spans.get(id_)
         if span is not None and span.parent is None and span.id == id_:
             span.state.is_cancelled = True
+
+    def prompted(self, id_: str | None, name: object, version: object) -> None:
+        """Take the name and the version that an application gave its prompt template."""
+        span = self.spans.get(id_)
+        if span is not None and span.state.run is not None and not span.is_inner:
+            told = None if version is None else shown(version)
+            span.state.record(span.state.run.prompted, shown(name), told)
 
     def condensed(self, id_: str | None, history: object) -> None:
         """Take the turns that a chat engine wrote into a prompt that condenses them and the question to one."""
@@ -256,7 +289,11 @@ class Tracer:
             return
         # A workflow, or an application's own function: a run as soon as something in it is worth one.
         state.arguments = bound.arguments
-        root.is_handle = isinstance(instance, Workflow) and "start_event" not in bound.arguments
+        if isinstance(instance, Workflow):
+            root.is_handle = "start_event" not in bound.arguments
+            state.is_agent = is_agent(owner)
+            _note_workflow(state, instance)
+            _note_saved(state, bound)
         self._unstarted[id(state)] = state
         if len(self._unstarted) > MAX_UNSTARTED:
             for oldest in list(self._unstarted.values())[:1]:
@@ -304,8 +341,8 @@ class Tracer:
         describe(run, defaults, request)
         state.run = run
         if state.arguments is not None:
-            record_question(state, state.arguments)
-            state.arguments = None
+            record_input(state, state.arguments)
+            state.arguments = state.saved = None
 
     # ends
 
@@ -319,7 +356,8 @@ class Tracer:
             state.record(record_retrieved, span, state.run, found, ended_ns, is_fusion(owner), chars=found.chars)
         elif span.kind == "rerank":
             if span.given is not None:
-                state.record(record_postprocessed, span, state.run, span.given, NodeColumns(result), ended_ns)
+                out = NodeColumns(result, are_new=True)
+                state.record(record_postprocessed, span, state.run, span.given, out, ended_ns)
         elif isinstance(span, ModelSpan):
             if type(result) in _GENERATORS:
                 self._streams.watch_call(span, result)
@@ -328,7 +366,7 @@ class Tracer:
         elif isinstance(span, ToolSpan):
             report_tool_call(span, result, None, ended_ns)
         elif span.kind == "query" and span.parent is not None:
-            state.record(record_inner_answer, span, answer_of(result), ended_ns)
+            state.record(record_inner_answer, span, answer_of(result, is_inner=True), ended_ns)
 
     def _root_exited(self, root: OpenSpan, result: object) -> None:
         state = root.state
@@ -336,7 +374,11 @@ class Tracer:
             if state.run is None:
                 self._forget(state)
                 return
+        if state.journals and not state.is_searched and not state.is_agent:
+            note_found(state, saved_in(state.journals[0], None).state)
         answer = None if root.kind == "retriever" else answer_of(result)
+        if answer is None and root.kind == "other":
+            state.given_out = given_out(result)
         error, state.error = state.error, None
         if error is not None and result is None and type(error).__name__ != "WorkflowDone":
             self._finish(state, None, outcome_of(error), error)
@@ -345,12 +387,7 @@ class Tracer:
             state.is_waiting = bool(answer is None and state.streams)
         if state.is_waiting:
             return
-        if not state.is_cancelled:
-            self._finish(state, answer, None, None)
-        elif state.interrupt is not None:
-            self._finish(state, answer, "interrupted", None)
-        else:
-            self._finish(state, answer, "cancelled", None)
+        self._finish(state, answer, _outcome(state, "cancelled") if state.is_cancelled else None, None)
 
     def _finish(
         self, state: RunState, answer: str | None, outcome: Outcome | None, error: BaseException | None
@@ -373,7 +410,11 @@ class Tracer:
     @guarded
     def _cut_short(self, state: RunState) -> None:
         """Report what is there when the recorder ends a run, such as one whose stream nobody read."""
-        _concluded(state, None, "partial", None)
+        outcome = _outcome(state, "partial")
+        run = state.run
+        if run is not None and outcome == "interrupted":
+            run.ends_as(outcome)
+        _concluded(state, None, outcome, None)
         self._forget(state, is_late_expected=True)
 
     def _forget(self, state: RunState, *, is_late_expected: bool = False) -> None:
@@ -390,7 +431,8 @@ class Tracer:
             self._streams.forget(state)
             state.ids = []
             state.open.clear()
-            state.root = state.run = state.arguments = state.interrupt = state.error = None
+            state.root = state.run = state.arguments = state.interrupt = state.error = state.saved = None
+            state.journals = []
 
     def _stream_over(self, state: RunState) -> None:
         failure, state.error = state.error, None
@@ -421,7 +463,7 @@ def _report_end(state: RunState, answer: str | None, outcome: Outcome | None, er
     if state.is_joined:
         state.record(conclude_joined, root, run)
     else:
-        asked = fields_of(state.interrupt) if outcome == "interrupted" else None
+        asked = _asked_of_person(state) if outcome == "interrupted" else None
         state.record(conclude, root, run, answer, outcome, run.failure_of(error), asked)
 
 
@@ -438,12 +480,53 @@ def _note_top(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
     """Note what a call right inside the block of a run says of its question and of the turns before it."""
     state = span.state
     owner: type = type(instance)
-    span.is_handle = isinstance(instance, Workflow) and "start_event" not in bound.arguments
+    if isinstance(instance, Workflow):
+        span.is_handle = "start_event" not in bound.arguments
+        _note_workflow(state, instance)
+        _note_saved(state, bound)
     if keeps_turns(owner):
         state.keeps_turns = True
         state.examples = spoken(turns_in(first_of(instance, ("_prefix_messages",))))
     if span.kind == "other":
-        record_question(state, bound.arguments)
+        record_input(state, bound.arguments)
+        state.saved = None
+
+
+def _is_run_of(instance: object, id_: str) -> bool:
+    return isinstance(instance, Workflow) and id_[:-ID_TAIL].endswith(".run")
+
+
+def _note_workflow(state: RunState, workflow: object) -> None:
+    """Keep what tells for whom a workflow of the run waits when it is cancelled."""
+    journal = journal_of(workflow)
+    if journal is not None and len(state.journals) < MAX_JOURNALS:
+        state.journals.append(journal)
+
+
+def _note_saved(state: RunState, bound: BoundArguments) -> None:
+    """Note what a workflow's context holds before its steps change it."""
+    arguments = bound.arguments
+    state.is_resumed = "start_event" in arguments and arguments["start_event"] is None
+    if state.journals:
+        state.saved = saved_in(state.journals[-1], arguments.get("init_state"))
+
+
+def _outcome(state: RunState, outcome: Outcome) -> Outcome:
+    """Return how a run ended that was cut short: one that waited for a person then is interrupted."""
+    is_cut = outcome in {"cancelled", "partial"} and not state.is_waiting
+    return "interrupted" if is_cut and _awaited(state) is not None else outcome
+
+
+def _awaited(state: RunState) -> object:
+    """Return what the run waits for; without a journal the last that a step asked a person."""
+    return awaited_in(state.journals) if state.journals else state.interrupt
+
+
+def _asked_of_person(state: RunState) -> object:
+    awaited = _awaited(state)
+    if is_waiting(awaited) and (add := getattr(awaited, "add", None)) is not None:
+        awaited = getattr(add, "waiter_event", None) or getattr(add, "event_type", None)
+    return fields_of(awaited) if isinstance(awaited, Event) else shown(awaited)
 
 
 def _nothing() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 
+import pytest
+from llama_index.core.agent.workflow import base_agent
 from llama_index.core.base.llms.types import (
     ChatMessage,
     ChatResponse,
@@ -19,8 +22,18 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.tools import function_tool
 
 from tests.kept import ANSWER, ids, kinds
+
+TOOLS_WAIT = pytest.mark.skipif(
+    "WaitingForEvent" not in inspect.getsource(base_agent),
+    reason="agents of this llama-index-core take a tool that waits for one that failed",
+)
+TOOLS_KNOW_THEIR_RUN = pytest.mark.skipif(
+    "copy_context" not in inspect.getsource(function_tool),
+    reason="this llama-index-core calls a function in a thread without its context",
+)
 
 
 def nodes(size=6, prefix="d"):

@@ -9,14 +9,15 @@ import pytest
 from llama_index.core.agent.workflow import AgentOutput
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse
 from llama_index.core.base.response.schema import PydanticResponse, Response, StreamingResponse
-from llama_index.core.bridge.pydantic import BaseModel
+from llama_index.core.bridge.pydantic import BaseModel, Field
 from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import QueryBundle
 from llama_index.core.workflow import StartEvent, StopEvent
 
-from integrations.llamaindex.tests.parts import Llm, ToolCaller
-from ragtrace.model import Message, Usage
+from integrations.llamaindex.tests.parts import Llm, ToolCaller, engine
+from ragtrace.capture import Generation
+from ragtrace.model import Call, Message, Usage
 from ragtrace_llamaindex.messages import (
     answer_in,
     facts_in,
@@ -28,6 +29,7 @@ from ragtrace_llamaindex.messages import (
     turn_of,
     usage_in,
 )
+from tests.kept import step
 
 
 class Place(BaseModel):
@@ -164,4 +166,20 @@ def test_messages_of_odd_prompts():
 def test_a_message_with_a_tool_call():
     call = {"function": {"name": "search", "arguments": '{"q": 1}'}}
     message = ChatMessage("", role="assistant", additional_kwargs={"tool_calls": [call]})
-    assert turn_of(message) == Message(role="assistant", content='search({"q": 1})')
+    said = turn_of(message)
+    assert said == Message(role="assistant", content="", calls=(Call(name="search", arguments='{"q": 1}'),))
+    assert said.shown == 'search({"q": 1})'
+
+
+class Hosted(Llm):
+    temperature: float = 0.2
+    max_tokens: int = 64
+    api_base: str = "https://me:secret@llm.example.com/v1"
+    additional_kwargs: dict = Field(default_factory=lambda: {"seed": 7, "stop": ["END"]})
+
+
+def test_parameters_and_server_of_a_model(keeper):
+    engine(llm=Hosted()).query("Where?")
+    call = step(keeper.only, Generation)
+    assert dict(call.request) == {"temperature": 0.2, "max_tokens": 64, "seed": 7, "stop_sequences": ("END",)}
+    assert (call.server_address, call.server_port) == ("llm.example.com", 443)

@@ -131,17 +131,17 @@ class TestTexts:
         assert (texts(run, "retrieved"), run.record.lossy) == (["Oslo, since 2019."], {})
 
 
-class Shouting(Workflow):
-    """Shows the model the output of its tool in capitals."""
+class Backwards(Workflow):
+    """Shows the model the output of its tool word by word, the last one first."""
 
     @step_of
     async def go(self, ev: StartEvent) -> StopEvent:
         found = await tool(FIRST).acall(query="lab city")
-        return StopEvent(result=(await Llm().acomplete(found.content.upper() + ev.query)).text)
+        return StopEvent(result=(await Llm().acomplete(" ".join(found.content.split()[::-1]) + ev.query)).text)
 
 
 async def test_an_output_that_no_prompt_shows_is_noted(keeper):
-    assert await Shouting().run(query="Where?") == ANSWER
+    assert await Backwards().run(query="Where?") == ANSWER
     await until(lambda: keeper.runs)
     assert (keeper.only.record.pools, keeper.only.record.lossy) == ((), {"context_unread": 1})
 

@@ -173,7 +173,7 @@ async def test_function_agent(keeper, streaming):
     assert (ids(run, "reranked"), run.prompt_ids) == (["d5", "d4"], ("d5", "d4"))
     assert run.record.history == (Message(role="user", content="Hi"), Message(role="assistant", content="Hello"))
     assert next(one for one in run.steps if isinstance(one, Retrieval)).query == "lab?"
-    assert "search(" in next(one for one in run.steps if isinstance(one, Generation)).outputs[0].content
+    assert "search(" in next(one for one in run.steps if isinstance(one, Generation)).outputs[0].shown
 
 
 async def test_an_agent_that_searches_twice(keeper):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.metrics.graded import are_of
+from ragtrace.model import label_id
 
 if TYPE_CHECKING:
     from ragtrace.model import RagRecord
@@ -31,10 +32,11 @@ class LabelIds:
 
     def add(self, record: RagRecord) -> None:
         """Take one run; ignored without passages or without labels of its query."""
-        labels, ids = record.labels, {passage.id for pool in record.pools for passage in pool.passages}
-        if ids and labels is not None and labels.grades and are_of(record, labels):
+        labels, passages = record.labels, [passage for pool in record.pools for passage in pool.passages]
+        if passages and labels is not None and labels.grades and are_of(record, labels):
             self._runs += 1
-            self._is_seen = self._is_seen or not ids.isdisjoint(labels.grades)
+            ids = (label_id(passage, labels.grades) for passage in passages)
+            self._is_seen = self._is_seen or any(name in labels.grades for name in ids)
 
     def warning(self) -> str | None:
         """Return one line where no label of five runs or more names a passage, else None."""

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ragtrace.ingest.spans import ReceivedSpan
-    from ragtrace.model import Message, Outcome, Usage
+    from ragtrace.model import Call, Message, Outcome, Usage
 
 SpanRole = Literal["root", "retrieval", "rerank", "generation", "embedding", "tool", "evaluation", "other"]
 
@@ -65,6 +65,7 @@ class SpanFacts:
         candidates: of a rerank, its input.
         messages: of a generation, its prompt.
         output: of a generation or a root, the answer as text.
+        calls: of a generation, the calls of tools in its reply.
         tool_output: of a tool, its result as text.
         malformed: documents, and lists of documents, that could not be read.
         cut: documents whose text was wanted, and is cut or left out for size.
@@ -80,6 +81,7 @@ class SpanFacts:
     data_source: str | None = None
     messages: tuple[Message, ...] = ()
     output: str | None = None
+    calls: tuple[Call, ...] = ()
     tool_name: str | None = None
     tool_output: str | None = None
     request_model: str | None = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from ragtrace import semconv
 from ragtrace.ingest.dialects.base import SpanFacts
 from ragtrace.ingest.dialects.values import (
@@ -88,7 +90,8 @@ class GenAi:
             top_k=_count(given, semconv.GEN_AI_RETRIEVAL_TOP_K, "gen_ai.request.top_k"),
             data_source=text_in(given.get(semconv.GEN_AI_DATA_SOURCE_ID)),
             messages=prompt,
-            output=reply,
+            output=None if reply is None else reply.content,
+            calls=() if reply is None else reply.calls,
             tool_name=text_in(given.get(semconv.GEN_AI_TOOL_NAME)),
             tool_output=text_in(given.get(semconv.GEN_AI_TOOL_CALL_RESULT)),
             request_model=text_in(given.get(semconv.GEN_AI_REQUEST_MODEL)),
@@ -114,7 +117,7 @@ def _role(given: Mapping[str, object], *, has_documents: bool) -> SpanRole:
     return "generation" if is_call else "other"
 
 
-def _messages(span: ReceivedSpan) -> tuple[tuple[Message, ...], str | None]:
+def _messages(span: ReceivedSpan) -> tuple[tuple[Message, ...], Message | None]:
     """Return the prompt with its system instructions in front, and the reply; None where none was captured."""
     prompt: list[Message] = []
     replies: list[Message] = []
@@ -128,7 +131,7 @@ def _messages(span: ReceivedSpan) -> tuple[tuple[Message, ...], str | None]:
         replies.extend(_assistant(given))
     for event in span.events:
         _take_event(event.name, event.attributes, prompt, replies)
-    return tuple(prompt), replies[-1].content if replies else None
+    return tuple(prompt), replies[-1] if replies else None
 
 
 def _sources(span: ReceivedSpan) -> Iterator[Mapping[str, object]]:
@@ -146,7 +149,7 @@ def _assistant(given: Mapping[str, object]) -> tuple[Message, ...]:
     for name in _REPLIES:
         found = messages_in(given.get(name) or ())
         if found:
-            return tuple(Message(role="assistant", content=one.content) for one in found)
+            return tuple(replace(one, role="assistant") for one in found)
     return ()
 
 

@@ -46,6 +46,8 @@ class Ragtrace:
         given = span.attributes
         facts = merged([genai.DIALECT.facts(span), openinference.DIALECT.facts(span)])
         facts = replace(facts, cut=count_in(given.get(semconv.RETRIEVAL_DOCUMENT_TRUNCATED)) or 0)
+        if given.get(semconv.GEN_AI_OPERATION_NAME) == semconv.OPERATION_AGENT:
+            return replace(facts, role="other")  # of others it may be a run; our own run has a root of its own
         if facts.role == "rerank":
             chosen, malformed = documents_in(given.get(semconv.RERANK_DOCUMENTS))
             documents = facts.documents if facts.documents is not None else chosen

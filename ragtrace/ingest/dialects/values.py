@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.capture import TEXT_KEYS, id_in, number_of, read_mapping, score_in, shown, text_key
 from ragtrace.ingest.dialects.base import SpanDocument
-from ragtrace.model import Message
+from ragtrace.model import Call, Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -298,7 +298,22 @@ def message_in(item: Mapping[str, object]) -> Message | None:
     content = next((inner[key] for key in ("parts", "content", "contents", "blocks") if key in inner), None)
     if content is None and not role:
         return None
-    return Message(role=_ROLES.get(role, role or "user"), content=content_text(loaded_parts(content)))
+    parts = loaded_parts(content)
+    return Message(role=_ROLES.get(role, role or "user"), content=content_text(parts), calls=_calls_in(parts))
+
+
+def _calls_in(parts: object) -> tuple[Call, ...]:
+    """Return the calls of tools among a message's parts, as the conventions write them."""
+    called = (part for part in parts if isinstance(part, dict)) if isinstance(parts, list) else ()
+    return tuple(
+        Call(name=part["name"], arguments=_arguments(part.get("arguments")), id=text_in(part.get("id")))
+        for part in called
+        if part.get("type") == "tool_call" and isinstance(part.get("name"), str)
+    )
+
+
+def _arguments(given: object) -> str:
+    return json.dumps(given, ensure_ascii=False) if isinstance(given, dict | list) else shown(given)
 
 
 def loaded_parts(content: object) -> object:

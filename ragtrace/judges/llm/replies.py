@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError, model_validator
 
+from ragtrace.capture.model_calls import THOUGHT_TAGS, THOUGHTS_BEGIN, THOUGHTS_END
 from ragtrace.errors import JudgeIncomplete, JudgeInvalidOutput
 from ragtrace.judges.base import Support, Verdict
 
@@ -29,18 +30,14 @@ MAX_REPLY_CHARS = 1_000_000
 # Of a reply that is looked through: 40 claims have 40 rows, and a reply of 330,000 takes 20 MB.
 _MOST_BRACES = 1_000
 
-# Tags of thoughts, as R1, Claude, Magistral, gpt-oss, Kimi, Command R, OpenThinker and MedGemma write them.
-_TAG = (
-    r"(?:seed:|ant)?think(?:ing)?|thoughts?|reason(?:ing)?|reflection|analysis|draft|scratch_?pad"
-    r"|inner_(?:monologue|thoughts?)"
-)
+# More is taken for thoughts than in an answer, since nothing but the asked form is a reply.
+_TAG = rf"{THOUGHT_TAGS}|reason|reflection|analysis|draft|scratch_?pad|inner_(?:monologue|thoughts?)"
 _END = (
-    rf"</(?:{_TAG})\s*>|\[/THINK(?:ING)?\]|◁/think▷|<unused95>|<channel\|>"
-    r"|<\|(?:end_of_thought|end_thinking|/think)\|>|<\|end\|>(?!\s*\Z)"  # at the end it is that of Phi's replies
+    rf"</(?:{_TAG})\s*>|{THOUGHTS_END}|<\|/think\|>"
+    r"|<\|end\|>(?!\s*\Z)"  # at the end it is that of Phi's replies
 )
 _BEGIN = (
-    rf"<(?:{_TAG})(?:\s[^<>{{}}]{{0,100}})?>|\[THINK(?:ING)?\]|◁think▷|<unused94>|<\|?channel\|?>\s*(?:analysis|thought)"
-    r"|<\|(?:begin_of_thought|start_thinking|think)\|>"
+    rf"<(?:{_TAG})(?:\s[^<>{{}}]{{0,100}})?>|{THOUGHTS_BEGIN}|<\|?channel\|?>\s*(?:analysis|thought)|<\|think\|>"
 )
 _MARK = re.compile(rf"(?P<end>{_END})|(?P<begin>{_BEGIN})|\{{\s*[\"}}]", re.IGNORECASE)
 _THOUGHTS_END = re.compile(_END, re.IGNORECASE)

@@ -6,6 +6,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.words import stems
+from ragtrace.text import composed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,7 @@ class OverlapEmbedder:
         rows = np.zeros((len(texts), DIMENSIONS), dtype=np.float64)
         for place, text in enumerate(texts):
             row = rows[place]
-            for term in set(stems(text)):
+            for term in set(stems(composed(text))):
                 code = zlib.crc32(term.encode("utf-8", "replace"))
                 row[code % DIMENSIONS] += 1.0 if code & 0x8000_0000 else -1.0
             norm = float(np.sqrt((row * row).sum()))

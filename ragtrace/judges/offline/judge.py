@@ -25,6 +25,7 @@ from ragtrace.judges.offline.reading import (
     LONG_CLAIM_TERMS,
     REVISION,
     code_in,
+    in_one_form,
     read_answer,
     read_contexts,
     refusal_pattern,
@@ -137,6 +138,7 @@ class OverlapJudge(Judge):
 
     async def audit(self, record: RagRecord) -> Audit:
         """Read the answer against the delivered contexts; never fails."""
+        record = in_one_form(record)
         answer = read_answer(record)
         if answer.unscorable:
             return Audit(

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from ragtrace.judges.offline.code import exact_in, known_code
 from ragtrace.judges.offline.contrast import terms_of
 from ragtrace.judges.offline.known import compare, known_in
@@ -17,7 +19,7 @@ from ragtrace.judges.offline.short import is_short_claim
 from ragtrace.judges.offline.tables import table
 from ragtrace.judges.offline.words import is_readable, sentences, stems
 from ragtrace.model.record import CONTEXTS_TRUNCATED
-from ragtrace.text import MAX_RECORD_CHARS
+from ragtrace.text import MAX_RECORD_CHARS, composed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from ragtrace.judges.offline.markup import Apart
     from ragtrace.model import RagRecord
 
-REVISION = "5"  # raised when other attempts, claims or specifics are found
+REVISION = "6"  # raised when other attempts, claims or specifics are found
 MAX_SENTENCES = 200
 LONG_CLAIM_TERMS = 2  # with fewer, a part of a text may be a heading, a number of a list, or agreement
 WHOLE = "whole answers"  # the heading of refusals that need no expression
@@ -68,6 +70,31 @@ class ReadAnswer:
     unscorable: str = ""
     claims: tuple[ReadClaim, ...] = ()
     is_truncated: bool = False
+
+
+def in_one_form(record: RagRecord) -> RagRecord:
+    """Return a record with its texts composed: a store may hold accents apart from their letters, and ligatures.
+
+    Example:
+        >>> from ragtrace.model import RagRecord
+        >>> in_one_form(RagRecord(id="1", answer="Zu\u0308rich")).answer == "Z\u00fcrich"
+        True
+    """
+    texts = [record.query, record.answer, *(passage.text for passage in record.contexts)]
+    texts.extend(turn.content for turn in record.history)
+    if all(map(str.isascii, texts)):
+        return record
+    pools = [
+        structs.replace(pool, passages=tuple(structs.replace(p, text=composed(p.text)) for p in pool.passages))
+        for pool in record.pools[-1:]
+    ]
+    return structs.replace(
+        record,
+        query=composed(record.query),
+        answer=composed(record.answer),
+        history=tuple(structs.replace(turn, content=composed(turn.content)) for turn in record.history),
+        pools=(*record.pools[:-1], *pools),
+    )
 
 
 def read_answer(record: RagRecord) -> ReadAnswer:
@@ -200,7 +227,7 @@ def read_contexts(record: RagRecord) -> tuple[list[list[tuple[str, str]]], Known
         [(part, normalise(part)) for part in sentences(spelled_tables(text) if "|" in text else text)]
         for text in texts
     ]
-    asked = [record.query, *(turn.content for turn in record.history)]
+    asked = [record.query, *(turn.shown for turn in record.history)]
     normalised = [normal for context in contexts for _, normal in context]
     return contexts, known_in(
         [*normalised, *map(normalise, asked)], "\n".join([*texts, *asked]), record.answer, record.query
@@ -209,7 +236,7 @@ def read_contexts(record: RagRecord) -> tuple[list[list[tuple[str, str]]], Known
 
 def code_in(record: RagRecord, contexts: Sequence[Sequence[tuple[str, str]]]) -> KnownCode:
     """Read the code, links and addresses that an answer may take over, from contexts, question and turns."""
-    asked = (record.query, *(turn.content for turn in record.history))
+    asked = (record.query, *(turn.shown for turn in record.history))
     return known_code([*(text for context in contexts for pair in context for text in pair), *asked])
 
 
@@ -225,6 +252,7 @@ class Specifics:
 
 def specifics_in(record: RagRecord) -> Specifics:
     """Read an answer and find its invented specifics."""
+    record = in_one_form(record)
     answer = read_answer(record)
     if not answer.claims:
         return Specifics(answer.is_attempt, answer.unscorable, 0, ())

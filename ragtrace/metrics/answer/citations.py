@@ -90,7 +90,7 @@ async def citations(ctx: EvalContext) -> list[MetricResult]:
     """
     record = ctx.record
     lacking = answer_lacking(record)
-    if lacking is not None and lacking in {"no_answer_expected", "partial_run"}:
+    if lacking is not None and lacking in {"no_answer_expected", "partial_run", "several_answers"}:
         return METRIC.spec.every(lacking)
     if not record.answer_parts:
         return METRIC.spec.every((lacking or "no_citations") if record.is_answer_given else "no_parts")

@@ -20,8 +20,9 @@ async def no_answer(ctx: EvalContext) -> list[MetricResult]:
 
     Higher is better. Code, a link, a number or a table alone is an attempt. A blank answer, LlamaIndex's "Empty
     Response" and a known phrase, in any of 28 languages, are decided without a call. A run that did not end as
-    ``answered`` is ``na partial_run``, one whose answer was lost ``na answer_missing``, and one without an answer,
-    as a line of a file may be, ``na missing_input:answer``.
+    ``answered`` is ``na partial_run``, one whose answer was lost ``na answer_missing``, one whose branches gave
+    several ``na several_answers``, and one without an answer, as a line of a file may be, is
+    ``na missing_input:answer``.
 
     Example:
         >>> import asyncio

@@ -11,7 +11,7 @@ from ragtrace.judges.llm.nuggets import PROMPTS, nuggets_of
 from ragtrace.judges.scales import are_grades
 from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Output
 from ragtrace.metrics.graded import are_of
-from ragtrace.model import JudgeInfo, MetricResult
+from ragtrace.model import JudgeInfo, MetricResult, label_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,7 +117,8 @@ class _Chosen:
 async def _chosen(ctx: EvalContext) -> _Chosen:
     contexts = ctx.contexts()
     grades, scale, source = await _grades(ctx)
-    known = {place: grades[passage.id] for place, passage in contexts if passage.id in grades}
+    names = {place: label_id(passage, grades) for place, passage in contexts}
+    known = {place: grades[name] for place, name in names.items() if name in grades}
     details = {"grades": source if known else "none", "contexts": len(contexts)}
     if not known:
         return _Chosen(places=tuple(place for place, _ in contexts), details=details)

@@ -43,7 +43,7 @@ def query_key(record: RagRecord) -> QueryKey | None:
     query = bare(record.query)
     if not query:
         return None
-    turns = tuple((turn.role, bare(turn.content)) for turn in record.history)
+    turns = tuple((turn.role, bare(turn.shown)) for turn in record.history)
     return QueryKey(record.workflow, turns, query)
 
 

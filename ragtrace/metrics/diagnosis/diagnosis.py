@@ -36,6 +36,7 @@ _LACKING: Mapping[str, Because] = {
     "partial_run": "partial_run",
     "missing_input:answer": "no_answer_given",
     "answer_missing": "answer_missing",
+    "several_answers": "several_answers",
     "contexts_truncated": "contexts_truncated",
     "missing_input:query": "no_query",
     "no_contexts": "no_contexts",
@@ -54,9 +55,9 @@ async def diagnosis(ctx: EvalContext) -> list[MetricResult]:
 
     It reads what other metrics asked for, such as the specifics of `invented_specifics`. Selected alone it asks for
     the audit, and without labels it then knows no grades. ``na``: no_answer_expected, partial_run, answer_missing,
-    missing_input:answer, missing_input:query, contexts_truncated, no_contexts where no stage was seen, and
-    undetermined where the facts do not decide. The verdict is then ``undetermined``, and ``details.because`` says
-    why. ``error``: the facts do not decide because the judge failed. Source: ragtrace.
+    several_answers, missing_input:answer, missing_input:query, contexts_truncated, no_contexts where no stage was
+    seen, and undetermined where the facts do not decide. The verdict is then ``undetermined``, and
+    ``details.because`` says why. ``error``: the facts do not decide because the judge failed. Source: ragtrace.
 
     Example:
         >>> import asyncio
@@ -237,11 +238,11 @@ class _JudgeVerdicts:
     def _used(self, ctx: EvalContext, needed: Needed) -> Known:
         delivered = {trace.id for trace in needed.delivered}
         claims = self._claims(ctx)
-        if not claims or not delivered:
+        if not claims or not delivered or needed.relevance is None:
             return "unknown"
-        contexts = ctx.record.contexts
+        contexts = needed.relevance.ids(ctx.record.contexts)
         supported = [claim for claim in claims if claim.verdict == SUPPORTED]
-        if any(contexts[place].id in delivered for claim in supported for place in claim.sources):
+        if any(contexts[place] in delivered for claim in supported for place in claim.sources):
             return "yes"
         is_told = all(claim.sources for claim in supported) and not _is_measuring(ctx)
         return "no" if is_told else "unknown"

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ragtrace.metrics.graded import candidates
+from ragtrace.model import label_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ragtrace.metrics.diagnosis.table import Known
-    from ragtrace.model import RagRecord
+    from ragtrace.model import Passage, RagRecord
 
 Place = Literal["retrieval", "rerank", "room", "prompt", "delivered"]
 By = Literal["labels", "grades", "shadow"]
@@ -36,6 +37,10 @@ class PassageGrades:
     def is_needed(self, passage: str) -> bool:
         """Return whether a passage is relevant enough to be needed."""
         return self.grades.get(passage, 0) >= self.least
+
+    def ids(self, passages: Sequence[Passage]) -> list[str]:
+        """Return the ids by which the grades know passages: of chunks their own, or their document's."""
+        return [label_id(passage, self.grades) for passage in passages]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +136,7 @@ def followed(record: RagRecord, relevance: PassageGrades | None) -> Needed:
         (passage for passage in relevance.grades if relevance.is_needed(passage)),
         key=lambda passage: (-relevance.grades[passage], stages.pool.get(passage, len(stages.pool) + 1), passage),
     )
-    are_all = relevance.is_whole or all(passage.id in relevance.grades for passage in record.contexts)
+    are_all = relevance.is_whole or all(name in relevance.grades for name in relevance.ids(record.contexts))
     return Needed(relevance=relevance, traces=tuple(map(stages.trace, needed)), are_all_graded=are_all)
 
 
@@ -139,9 +144,9 @@ class _StageRanks:
     """Ranks by passage id in each stage; None for a stage that was not seen."""
 
     def __init__(self, record: RagRecord, relevance: PassageGrades) -> None:
-        seen = {pool.stage: pool.ids for pool in record.pools[1:]}
+        seen = {pool.stage: relevance.ids(pool.passages) for pool in record.pools[1:]}
         self.relevance = relevance
-        self.pool = _ranks([passage.id for passage in candidates(record)])
+        self.pool = _ranks(relevance.ids(candidates(record)))
         self.selection = _ranks(seen["reranked"]) if "reranked" in seen else None
         self.prompt = _ranks(seen["used"]) if "used" in seen else None
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 50_000
 """Scores that are read of one period; the newest of more."""
-_NAMED = ("workflow", "environment", "corpus", "model", "language", "kind")
+_NAMED = ("workflow", "environment", "corpus", "model", "prompt", "language", "kind")
 _LISTS = {"tags": "tag", "sources": "source"}
 _KNOWN = 4_096
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ragtrace import semconv
 from ragtrace.capture import guarded, record_internal_error
 from ragtrace.metrics.evaluate import expected
-from ragtrace.telemetry.metrics.series import score_attributes
+from ragtrace.telemetry.metrics.series import AnsweredBy, score_attributes
 from ragtrace.telemetry.wire import clean_attributes
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class CombinedMeans:
         self._window_s = window_s
         self._clock = clock
         self._lock = threading.Lock()
-        self._series: dict[tuple[SeriesKey, str | None], _CombinedSeries] = {}
+        self._series: dict[tuple[SeriesKey, AnsweredBy], _CombinedSeries] = {}
 
     @guarded
     def observe(self, record: RagRecord, scores: Sequence[Score]) -> None:
@@ -153,9 +153,9 @@ class CombinedMeans:
         return is_weighed and score.result.judge is not None and score.result.judge.model == judge
 
     def _add(self, record: RagRecord, output: Output, first: Score, second: Score | None) -> None:
-        key, model = self._instruments.series(record, first.result)
+        key, by = self._instruments.series(record, first.result)
         with self._lock:
-            series = self._series_of(key, model)
+            series = self._series_of(key, by)
             if series is None:
                 return
             if second is not None and series.attributes is None:
@@ -165,13 +165,13 @@ class CombinedMeans:
             span = (first.key.trace_id, first.key.span_id)
             series.add(self._clock(), span, _run_of(output, first, second))
 
-    def _series_of(self, key: SeriesKey, model: str | None) -> _CombinedSeries | None:
-        found = self._series.get((key, model))
+    def _series_of(self, key: SeriesKey, by: AnsweredBy) -> _CombinedSeries | None:
+        found = self._series.get((key, by))
         if found is None:
             if len(self._series) >= MAX_SERIES:
                 record_internal_error("ragtrace.service.means.series", reason="too many series")
                 return None
-            found = self._series[key, model] = _CombinedSeries()
+            found = self._series[key, by] = _CombinedSeries()
         return found
 
 

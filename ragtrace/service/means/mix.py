@@ -16,7 +16,7 @@ from ragtrace.stats.intervals import Sums
 from ragtrace.stats.mix import MixAdjusted, mix_adjusted
 from ragtrace.stats.question_kinds import MOST_KINDS, NEW, Codebook
 from ragtrace.stores.question_mixes import QuestionMix
-from ragtrace.telemetry.metrics.series import LabelValues, bounded_text, measured, score_attributes
+from ragtrace.telemetry.metrics.series import AnsweredBy, LabelValues, bounded_text, measured, score_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -197,7 +197,7 @@ class MixMonitor:
     def _slots(self, key: SeriesKey) -> _Slots | None:
         found = self._series.get(key)
         if found is None and len(self._series) < _MOST_SERIES:
-            found = self._series[key] = _Slots(score_attributes(key, None))
+            found = self._series[key] = _Slots(score_attributes(key, AnsweredBy()))
         elif found is None:
             record_internal_error("ragtrace.service.means.mix.series", reason="too many series")
         return found

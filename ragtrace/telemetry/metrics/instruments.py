@@ -17,7 +17,14 @@ from ragtrace.model import Scale, Usage
 from ragtrace.model.cluster import cluster_of
 from ragtrace.telemetry.metrics.clusters import ClusterSums, Squares
 from ragtrace.telemetry.metrics.meters import instruments_of
-from ragtrace.telemetry.metrics.series import EVALUATOR, LabelValues, Windows, measured, score_attributes
+from ragtrace.telemetry.metrics.series import (
+    EVALUATOR,
+    AnsweredBy,
+    LabelValues,
+    Windows,
+    measured,
+    score_attributes,
+)
 from ragtrace.telemetry.metrics.shares import Shares
 from ragtrace.telemetry.wire import clean_value, remote_context
 
@@ -32,7 +39,7 @@ if TYPE_CHECKING:
     from ragtrace.telemetry.metrics.meters import Points, Reader
     from ragtrace.telemetry.metrics.series import Attributes
 
-    Source = tuple[str, str | None]  # workflow and model, as points have them
+    Source = tuple[str, str | None, str | None, str | None]  # workflow and `AnsweredBy`
 
 _NS = 1e9
 _NO_USAGE = Usage()
@@ -82,7 +89,7 @@ class Instruments:
         self._sources: set[Source] = set()
         self._searched: set[str] = set()
         self._scales: dict[SeriesKey, Scale] = {}
-        self._created: set[tuple[SeriesKey, str | None]] = set()
+        self._created: set[tuple[SeriesKey, AnsweredBy]] = set()
         self._scored_at: float | None = None
         self._readers: dict[str, Reader] = {
             semconv.INTERNAL_LOSSES: _loss_points,
@@ -100,10 +107,20 @@ class Instruments:
         """Return a workflow's name as points have it; "" stays for an unknown one."""
         return self._labels.bounded("workflow", workflow) if workflow else ""
 
-    def series(self, record: RagRecord, result: MetricResult) -> tuple[SeriesKey, str | None]:
-        """Return the key of a result as points have it, and the model that answered."""
-        model = self._labels.bounded("model", record.model) if record.model else None
-        return measured(result, self._labels, self.workflow(record)), model
+    def series(self, record: RagRecord, result: MetricResult) -> tuple[SeriesKey, AnsweredBy]:
+        """Return the key of a result as points have it, and what answered."""
+        return measured(result, self._labels, self.workflow(record)), self._answered_by(record)
+
+    def _answered_by(self, record: RagRecord) -> AnsweredBy:
+        return self._bounded_by(record.model, record.prompt_name, record.prompt_version)
+
+    def _bounded_by(self, model: str | None, prompt: str | None, version: str | None) -> AnsweredBy:
+        bounded = self._labels.bounded
+        return AnsweredBy(
+            bounded("model", model) if model else None,
+            bounded("prompt", prompt) if prompt else None,
+            bounded("version", version) if version else None,
+        )
 
     # -- captured runs: called in the application's process --
 
@@ -113,7 +130,7 @@ class Instruments:
         These are the durations of the run and of its steps, and the tokens of its model calls.
         """
         record = captured.record
-        self.precreate(record.workflow, record.model or None)
+        self.precreate(record.workflow, record.model or None, record.prompt_name, record.prompt_version)
         workflow = self.workflow(record)
         about: Attributes = {semconv.GEN_AI_WORKFLOW_NAME: workflow}
         searches = [step for step in captured.steps if isinstance(step, Retrieval) and step.failure is None]
@@ -165,10 +182,20 @@ class Instruments:
                 self._record(semconv.CLIENT_TOKEN_USAGE, tokens, about | {semconv.GEN_AI_TOKEN_TYPE: kind})
         if is_embedding:
             return
+        if step.first_chunk_s is not None:
+            self._record(semconv.CLIENT_FIRST_CHUNK, step.first_chunk_s, about)
+            if step.chunks is not None and step.chunks > 1:
+                # One mean a call: a value for each chunk takes 4 us, of hundreds a reply.
+                rest_s = max(seconds - step.first_chunk_s, 0.0)
+                self._record(semconv.CLIENT_OUTPUT_CHUNK, rest_s / (step.chunks - 1), about)
+        # A call without usage counts 0, by convention.
+        sent, written = max(usage.input_tokens or 0, 0), max(usage.output_tokens or 0, 0)
+        self._record(semconv.CLIENT_CALL_INPUT_TOKENS, sent, about | failure)
+        self._record(semconv.CLIENT_CALL_OUTPUT_TOKENS, written, about | failure)
         about[semconv.GEN_AI_TOKEN_MODALITY] = semconv.MODALITY_UNKNOWN
         for name, tokens in (
-            (semconv.CLIENT_INPUT_TOKENS, usage.input_tokens or 0),  # a call without usage counts 0, by convention
-            (semconv.CLIENT_OUTPUT_TOKENS, usage.output_tokens or 0),
+            (semconv.CLIENT_INPUT_TOKENS, sent),
+            (semconv.CLIENT_OUTPUT_TOKENS, written),
             (semconv.CLIENT_CACHE_READ_TOKENS, usage.cache_read_tokens),
             (semconv.CLIENT_CACHE_WRITE_TOKENS, usage.cache_write_tokens),
             (semconv.CLIENT_REASONING_TOKENS, usage.reasoning_tokens),
@@ -176,13 +203,17 @@ class Instruments:
             if tokens is not None:
                 self._add(name, max(tokens, 0), about)
 
-    def precreate(self, workflow: str, model: str | None) -> None:
-        """Create with add(0) the label sets of scores of a workflow and the model that answers in it.
+    def precreate(
+        self, workflow: str, model: str | None, prompt: str | None = None, prompt_version: str | None = None
+    ) -> None:
+        """Create with add(0) the label sets of scores of a workflow, and of the model and prompt that answer in it.
 
         ``increase()`` loses the first increment of a series that was never seen at 0.
         """
-        bounded = self._labels.bounded
-        source = (bounded("workflow", workflow), bounded("model", model) if model else None)
+        source = (
+            self._labels.bounded("workflow", workflow),
+            *self._bounded_by(model, prompt, prompt_version),
+        )
         if source not in self._sources:
             self._sources.add(source)
             for key in list(self._scales):
@@ -193,7 +224,7 @@ class Instruments:
         self._know(measured(result, self._labels), scale)
 
     def known_series(self) -> set[Source]:
-        """Return the (workflow, model) pairs seen so far."""
+        """Return workflows with the model and the prompt that answer in them, as seen so far."""
         return set(self._sources)
 
     def traces(self, decision: str, reason: str | None, count: int = 1) -> None:
@@ -235,7 +266,7 @@ class Instruments:
             missed: what was counted as missing while the trace waited, by output (`waits`).
         """
         workflow = self.workflow(record)
-        model = self._labels.bounded("model", record.model) if record.model else None
+        by = self._answered_by(record)
         context = remote_context(record.trace_id, record.span_id, is_sampled=True) if is_recorded else None
         cluster = cluster_of(record)
         for score in scores:
@@ -257,7 +288,7 @@ class Instruments:
                 continue
             self._scored_at = score.scored_at or time.time()
             value = scale.exported(result.value)
-            attributes = score_attributes(key, model, score.stratum)
+            attributes = score_attributes(key, by, score.stratum)
             if scale.is_unit:
                 value = min(max(value, 0.0), 1.0)
                 self._record(semconv.EVALUATION_SCORE, value, attributes, context or _NO_TRACE)
@@ -267,10 +298,10 @@ class Instruments:
             if is_counted and value < 0.0:  # off its scale: counters cannot fall
                 squares = Squares(w * w, w * w * value, w * w * value * value)
             else:
-                squares = self._clusters.join((key, model), cluster, value, w)
+                squares = self._clusters.join((key, by), cluster, value, w)
                 if is_counted:
                     self._count(attributes, (1.0, w, w * value, *squares), w, is_pass=result.passed)
-            self._windows.add(key, model, scale, value, w, squares, is_pass=result.passed)
+            self._windows.add(key, by, scale, value, w, squares, is_pass=result.passed)
 
     def waits(
         self,
@@ -393,13 +424,13 @@ class Instruments:
             self._create(key, source)
 
     def _create(self, key: SeriesKey, source: Source) -> None:
-        (workflow, model), scale = source, self._scales[key]
+        workflow, by, scale = source[0], AnsweredBy(*source[1:]), self._scales[key]
         key = structs.replace(key, workflow=workflow)
-        if (key, model) in self._created or len(self._created) >= _MOST_PRECREATED:
+        if (key, by) in self._created or len(self._created) >= _MOST_PRECREATED:
             return
-        self._created.add((key, model))  # no lock: adding 0 twice changes nothing
+        self._created.add((key, by))  # no lock: adding 0 twice changes nothing
         self._shares.precreate(key.metric, workflow)
-        attributes = score_attributes(key, model)
+        attributes = score_attributes(key, by)
         if scale.is_unit or scale.low >= 0.0:
             for name in _SUMS:
                 self._add(name, 0.0, attributes)

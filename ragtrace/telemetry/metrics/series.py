@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict, deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import structs
 
@@ -35,6 +35,14 @@ _OTHER_K = -1  # shown as `OTHER`
 _SLOTS = 60
 
 
+class AnsweredBy(NamedTuple):
+    """Model and prompt behind a run's answer as points have them, as far as they are known."""
+
+    model: str | None = None
+    prompt: str | None = None
+    prompt_version: str | None = None
+
+
 class LabelValues:
     """Names of an application as label values; ``other`` beyond 100 values of a label.
 
@@ -49,7 +57,9 @@ class LabelValues:
     def __init__(self) -> None:
         self._known: defaultdict[str, set[str]] = defaultdict(set)
 
-    def bounded(self, label: Literal["workflow", "model", "source", "k", "rating"], name: str) -> str:
+    def bounded(
+        self, label: Literal["workflow", "model", "source", "k", "rating", "prompt", "version"], name: str
+    ) -> str:
         """Return a name as a value of a label."""
         known = self._known[label]
         if name in known:
@@ -84,12 +94,14 @@ def key_attributes(key: SeriesKey) -> dict[str, str | int | None]:
     }
 
 
-def score_attributes(key: SeriesKey, model: str | None, stratum: str = "random") -> Attributes:
-    """Return the point attributes of the scores of a series, by the model of the answers and the stratum."""
+def score_attributes(key: SeriesKey, by: AnsweredBy, stratum: str = "random") -> Attributes:
+    """Return the point attributes of the scores of a series, by what answered and the stratum."""
     return clean_attributes(
         {
             semconv.GEN_AI_WORKFLOW_NAME: key.workflow,
-            semconv.GEN_AI_REQUEST_MODEL: model,
+            semconv.GEN_AI_REQUEST_MODEL: by.model,
+            semconv.GEN_AI_PROMPT_NAME: by.prompt,
+            semconv.GEN_AI_PROMPT_VERSION: by.prompt_version,
             semconv.EVALUATOR: EVALUATOR,
             **key_attributes(key),
             semconv.STRATUM: stratum,
@@ -201,7 +213,7 @@ class Windows:
         >>> from ragtrace.telemetry.metrics.clusters import Squares
         >>> windows = Windows(3_600.0, lambda: 0.0)
         >>> key = SeriesKey("mrr", "rag")
-        >>> windows.add(key, "gpt", Scale(), 0.5, 1.0, Squares(1.0, 0.5, 0.25), is_pass=None)
+        >>> windows.add(key, AnsweredBy("gpt"), Scale(), 0.5, 1.0, Squares(1.0, 0.5, 0.25), is_pass=None)
         >>> [(mean, attributes["gen_ai.workflow.name"]) for mean, attributes in windows.points("mean")]
         [(0.5, 'rag')]
     """
@@ -210,12 +222,12 @@ class Windows:
         self._length_s = length_s
         self._clock = clock
         self._lock = threading.Lock()
-        self._series: dict[tuple[SeriesKey, str | None], tuple[Window, Attributes]] = {}
+        self._series: dict[tuple[SeriesKey, AnsweredBy], tuple[Window, Attributes]] = {}
 
     def add(
         self,
         key: SeriesKey,
-        model: str | None,
+        by: AnsweredBy,
         scale: Scale,
         value: float,
         weight: float,
@@ -223,16 +235,16 @@ class Windows:
         *,
         is_pass: bool | None,
     ) -> None:
-        """Add one score to the window of its series and of the model that answered."""
+        """Add one score to the window of its series and of what answered."""
         with self._lock:
-            found = self._series.get((key, model))
+            found = self._series.get((key, by))
             if found is None:
                 if len(self._series) >= _MOST_WINDOWS:
                     record_internal_error("ragtrace.telemetry.instruments.windows", reason="too many series")
                     return
                 low, high = (0.0, 1.0) if scale.is_unit else (scale.low, scale.high)
                 window = Window(self._length_s, low, high)
-                found = self._series[key, model] = window, score_attributes(key, model)
+                found = self._series[key, by] = window, score_attributes(key, by)
             found[0].add(self._clock(), value, weight, squares, is_pass=is_pass)
 
     def points(self, field: str) -> list[tuple[float, Attributes]]:

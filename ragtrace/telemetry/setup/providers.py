@@ -77,15 +77,16 @@ class Providers:
 
     def tracer(self) -> Tracer:
         """Return the tracer of scope ``ragtrace``."""
-        return self.tracer_provider.get_tracer(semconv.SCOPE, __version__)
+        return self.tracer_provider.get_tracer(semconv.SCOPE, __version__, semconv.SCHEMA_URL)
 
     def meters(self) -> list[Meter]:
         """Return one meter of scope ``ragtrace`` for each meter provider."""
-        return [provider.get_meter(semconv.SCOPE, __version__) for provider in self.meter_providers]
+        names = (semconv.SCOPE, __version__, semconv.SCHEMA_URL)
+        return [provider.get_meter(*names) for provider in self.meter_providers]
 
     def logger(self) -> Logger:
         """Return the logger of scope ``ragtrace``."""
-        return self.logger_provider.get_logger(semconv.SCOPE, __version__)
+        return self.logger_provider.get_logger(semconv.SCOPE, __version__, semconv.SCHEMA_URL)
 
     def flush(self, timeout_s: float) -> bool:
         """Export everything there is; return whether that is known to have worked within `timeout_s`.

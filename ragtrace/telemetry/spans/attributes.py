@@ -1,271 +1,431 @@
-"""Turn a run and its steps into the names, kinds and attributes of their spans."""
+"""The attributes of each span, by the fact that they tell: chosen once for a dialect and a content mode."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opentelemetry.trace import SpanKind
 
 from ragtrace import semconv
-from ragtrace.capture import Rerank, Retrieval, ToolCall
-from ragtrace.model import Usage
-from ragtrace.telemetry.spans.documents import (
-    RESERVED_ATTRIBUTES,
-    documents_json,
-    flattened_documents,
-    reranked_json,
-)
-from ragtrace.telemetry.spans.messages import messages_json
-from ragtrace.telemetry.wire import clean_value, to_json
-from ragtrace.text import cut_bytes, size_bytes
+from ragtrace.capture import Agent, Generation, Rerank, Retrieval, ToolCall
+from ragtrace.model import Message, Usage
+from ragtrace.telemetry.spans.budget import Json, Lists, Text
+from ragtrace.telemetry.spans.documents import Documents, Reranked
+from ragtrace.telemetry.spans.messages import Messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragtrace.capture import FinishedRun, Generation, Step
+    from ragtrace.capture import FinishedRun, Step
     from ragtrace.model import Passage, RagRecord
-    from ragtrace.telemetry.spans.documents import Room
+    from ragtrace.modes import ContentMode, Dialect
 
-StepSpan = tuple[str, object, SpanKind, dict[str, object]]
-"""First word of a span's name, its subject where one is known, its kind, and attributes; None is left out."""
+Read = Callable[[Any], object]
+
+_ROOT_TEXT = 1 / 4  # of the reserve: question, answer, and the question of an interrupted run
+_STEP_TEXT = 1 / 8  # of the reserve: a search text, a tool's arguments and its result
+_ROOT_MESSAGE = 1 / 16  # of what is left: question and answer once more, as messages
+_MESSAGES = 1 / 2  # of what is left: a model's prompt, and its reply
 _NO_USAGE = Usage()
 
 
-@dataclass(slots=True, kw_only=True)
-class StepReader:
-    """Reads the steps of one trace; not thread-safe, one for each run.
+class Fact(NamedTuple):
+    """One fact, and the attributes that tell it.
+
+    Attributes:
+        read: returns the fact of a step or a run; None is left out.
+        always: name in every dialect.
+        genai: name in the dialects ``genai`` and ``both``.
+        openinference: name in the dialects ``openinference`` and ``both``.
+        alone: name in the dialect ``openinference`` only: in ``both`` `genai` has the same text.
+        is_content: whether it is written with content only.
+    """
+
+    read: Read
+    always: str | None = None
+    genai: str | None = None
+    openinference: str | None = None
+    alone: str | None = None
+    is_content: bool = False
+
+
+Attributes = tuple[tuple[str, Read], ...]
+
+
+class StepForm(NamedTuple):
+    """How a kind of step becomes a span.
+
+    Attributes:
+        word: reads the first word of the span's name.
+        subject: reads its subject, where one is known.
+        kind: reads the span's kind.
+        attributes: names, and what reads their values.
+    """
+
+    word: Read
+    subject: Read
+    kind: Callable[[Any], SpanKind]
+    attributes: Attributes
+
+
+class Forms:
+    """The forms of all spans in a dialect and a content mode.
+
+    Attributes:
+        root: names of the root's attributes, and what reads their values of a run.
+        session: name of the conversation's id on the spans below the root.
+
+    Example:
+        >>> from ragtrace.capture import Retrieval
+        >>> step = Retrieval(started_ns=1, ended_ns=2, query="Where?", passages=(), source="faq")
+        >>> form = Forms("genai", "none").of(step)
+        >>> form.word(step), dict(form.attributes)["gen_ai.data_source.id"](step)
+        ('retrieval', 'faq')
+    """
+
+    def __init__(self, dialect: Dialect, content: ContentMode) -> None:
+        choose = partial(_chosen, dialect=dialect, has_content=content == "full")
+        by_field = dialect == "openinference"  # the one JSON document serves every reader of the others
+        has_content = content == "full"
+        self.root = choose((*_ROOT, _answered(has_every_reason=dialect != "genai")))
+        self.session = semconv.GEN_AI_CONVERSATION_ID if dialect != "openinference" else semconv.SESSION_ID
+        self._forms: dict[object, StepForm] = {
+            Retrieval: StepForm(
+                _is(semconv.SPAN_RETRIEVAL),
+                attrgetter("source"),
+                _is(SpanKind.CLIENT),
+                choose((_documents(has_content=has_content, by_field=by_field), *_RETRIEVAL)),
+            ),
+            Rerank: StepForm(
+                _is(semconv.SPAN_RERANK),
+                attrgetter("model"),
+                _is(SpanKind.INTERNAL),
+                choose((_reranked(has_content=has_content, by_field=by_field), *_RERANK)),
+            ),
+            ToolCall: StepForm(
+                _is(semconv.SPAN_EXECUTE_TOOL), attrgetter("name"), _is(SpanKind.INTERNAL), choose(_TOOL_CALL)
+            ),
+            Agent: StepForm(_is(semconv.SPAN_AGENT), attrgetter("name"), _is(SpanKind.INTERNAL), choose(_AGENT)),
+        }
+        model = (attrgetter("operation"), attrgetter("model"), _place)
+        messages = _messages(has_every_reason=dialect != "genai", by_field=by_field)
+        self._generation = StepForm(*model, choose((*_GENERATION, *_CALL, *messages)))
+        self._embedding = StepForm(*model, choose((*_EMBEDDING, *_CALL, *messages)))
+
+    def of(self, step: Step) -> StepForm:
+        """Return the form of a step."""
+        if isinstance(step, Generation):
+            return self._embedding if step.operation == "embeddings" else self._generation
+        return self._forms[type(step)]
+
+
+def _chosen(facts: Sequence[Fact], *, dialect: Dialect, has_content: bool) -> Attributes:
+    found: list[tuple[str, Read]] = []
+    for fact in facts:
+        if fact.is_content and not has_content:
+            continue
+        names = (
+            fact.always,
+            fact.genai if dialect != "openinference" else fact.alone,
+            fact.openinference if dialect != "genai" else None,
+        )
+        found += [(name, fact.read) for name in names if name is not None]
+    return tuple(found)
+
+
+def _is(value: Any) -> Callable[[object], Any]:
+    return lambda _: value
+
+
+def _text(name: str, share: float = _STEP_TEXT) -> Read:
+    read = attrgetter(name)
+    return lambda step: Text(read(step), share)
+
+
+def _tokens(name: str) -> Read:
+    read = attrgetter(name)
+    return lambda step: read(step.usage or _NO_USAGE)
+
+
+def _place(step: Generation) -> SpanKind:
+    return SpanKind.INTERNAL if step.is_in_process else SpanKind.CLIENT
+
+
+def _documents(*, has_content: bool, by_field: bool) -> Fact:
+    return Fact(
+        lambda step: Documents(step.passages, has_content=has_content, by_field=by_field),
+        semconv.GEN_AI_RETRIEVAL_DOCUMENTS,
+    )
+
+
+_RETRIEVAL = (
+    Fact(_is(semconv.OPERATION_RETRIEVAL), semconv.GEN_AI_OPERATION_NAME),
+    Fact(_is(semconv.KIND_RETRIEVER), semconv.OPENINFERENCE_SPAN_KIND),
+    Fact(attrgetter("source"), semconv.GEN_AI_DATA_SOURCE_ID),
+    Fact(attrgetter("top_k"), semconv.GEN_AI_RETRIEVAL_TOP_K),
+    Fact(
+        _text("query"),
+        genai=semconv.GEN_AI_RETRIEVAL_QUERY_TEXT,
+        openinference=semconv.INPUT_VALUE,
+        is_content=True,
+    ),
+)
+
+
+def _reranked(*, has_content: bool, by_field: bool) -> Fact:
+    return Fact(
+        lambda step: Reranked(step.candidates, step.passages, by_field=by_field, has_content=has_content),
+        semconv.RERANK_DOCUMENTS,
+    )
+
+
+_RERANK = (
+    Fact(_is(semconv.OPERATION_RERANK), semconv.GEN_AI_OPERATION_NAME),
+    Fact(_is(semconv.KIND_RERANKER), semconv.OPENINFERENCE_SPAN_KIND),
+    Fact(lambda step: len(step.candidates), semconv.RERANK_CANDIDATE_COUNT),
+    Fact(attrgetter("top_n"), semconv.RERANK_TOP_N, openinference=semconv.RERANKER_TOP_K),
+    Fact(attrgetter("model"), genai=semconv.GEN_AI_REQUEST_MODEL, openinference=semconv.RERANKER_MODEL_NAME),
+)
+
+_TOOL_CALL = (
+    Fact(_is(semconv.OPERATION_EXECUTE_TOOL), semconv.GEN_AI_OPERATION_NAME),
+    Fact(_is(semconv.KIND_TOOL), semconv.OPENINFERENCE_SPAN_KIND),
+    Fact(attrgetter("name"), semconv.GEN_AI_TOOL_NAME, openinference=semconv.TOOL_NAME),
+    Fact(_is(semconv.TOOL_TYPE_FUNCTION), semconv.GEN_AI_TOOL_TYPE),
+    Fact(attrgetter("call_id"), semconv.GEN_AI_TOOL_CALL_ID),
+    Fact(
+        attrgetter("description"),
+        genai=semconv.GEN_AI_TOOL_DESCRIPTION,
+        openinference=semconv.TOOL_DESCRIPTION,
+    ),
+    Fact(
+        _text("arguments"),
+        genai=semconv.GEN_AI_TOOL_CALL_ARGUMENTS,
+        openinference=semconv.INPUT_VALUE,
+        is_content=True,
+    ),
+    Fact(
+        _text("result"),
+        genai=semconv.GEN_AI_TOOL_CALL_RESULT,
+        openinference=semconv.OUTPUT_VALUE,
+        is_content=True,
+    ),
+)
+
+_AGENT = (
+    Fact(_is(semconv.OPERATION_AGENT), semconv.GEN_AI_OPERATION_NAME),
+    Fact(_is(semconv.KIND_AGENT), semconv.OPENINFERENCE_SPAN_KIND),
+    Fact(lambda step: step.name or None, semconv.GEN_AI_AGENT_NAME, openinference=semconv.AGENT_NAME),
+    Fact(attrgetter("description"), genai=semconv.GEN_AI_AGENT_DESCRIPTION),
+)
+
+# Of every call of a model.
+_CALL = (
+    Fact(attrgetter("operation"), semconv.GEN_AI_OPERATION_NAME),
+    Fact(lambda step: step.provider or semconv.PROVIDER_UNKNOWN, genai=semconv.GEN_AI_PROVIDER_NAME),
+    Fact(attrgetter("response_model"), genai=semconv.GEN_AI_RESPONSE_MODEL),
+    Fact(attrgetter("response_id"), genai=semconv.GEN_AI_RESPONSE_ID),
+    Fact(lambda step: step.finish_reasons or None, genai=semconv.GEN_AI_RESPONSE_FINISH_REASONS),
+    Fact(attrgetter("first_chunk_s"), genai=semconv.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK),
+    # Unset means that the request did not stream.
+    Fact(
+        lambda step: True if step.first_chunk_s is not None or step.request.get("stream") else None,
+        genai=semconv.GEN_AI_REQUEST_STREAM,
+    ),
+    Fact(attrgetter("server_address"), semconv.SERVER_ADDRESS),
+    Fact(attrgetter("server_port"), semconv.SERVER_PORT),
+    Fact(
+        _tokens("input_tokens"),
+        genai=semconv.GEN_AI_USAGE_INPUT_TOKENS,
+        openinference=semconv.LLM_TOKEN_COUNT_PROMPT,
+    ),
+    Fact(
+        _tokens("output_tokens"),
+        genai=semconv.GEN_AI_USAGE_OUTPUT_TOKENS,
+        openinference=semconv.LLM_TOKEN_COUNT_COMPLETION,
+    ),
+    Fact(
+        _tokens("cache_read_tokens"),
+        genai=semconv.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
+        openinference=semconv.LLM_TOKEN_COUNT_CACHE_READ,
+    ),
+    Fact(
+        _tokens("cache_write_tokens"),
+        genai=semconv.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS,
+        openinference=semconv.LLM_TOKEN_COUNT_CACHE_WRITE,
+    ),
+    Fact(
+        _tokens("reasoning_tokens"),
+        genai=semconv.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS,
+        openinference=semconv.LLM_TOKEN_COUNT_REASONING,
+    ),
+)
+
+_PARAMETERS = {
+    "temperature": semconv.GEN_AI_REQUEST_TEMPERATURE,
+    "top_p": semconv.GEN_AI_REQUEST_TOP_P,
+    "top_k": semconv.GEN_AI_REQUEST_TOP_K,
+    "max_tokens": semconv.GEN_AI_REQUEST_MAX_TOKENS,
+    "seed": semconv.GEN_AI_REQUEST_SEED,
+    "frequency_penalty": semconv.GEN_AI_REQUEST_FREQUENCY_PENALTY,
+    "presence_penalty": semconv.GEN_AI_REQUEST_PRESENCE_PENALTY,
+    "stop_sequences": semconv.GEN_AI_REQUEST_STOP_SEQUENCES,
+}
+
+
+def _parameter(name: str) -> Read:
+    return lambda step: step.request.get(name)
+
+
+def _choices(step: Generation) -> object:
+    """Return how many replies were asked for; the conventions leave out one."""
+    count = step.request.get("choice_count")
+    return None if count == 1 else count
+
+
+_GENERATION = (
+    *(Fact(_parameter(parameter), genai=name) for parameter, name in _PARAMETERS.items()),
+    Fact(_choices, genai=semconv.GEN_AI_REQUEST_CHOICE_COUNT),
+    Fact(lambda step: Json(dict(step.request)) if step.request else None, alone=semconv.LLM_INVOCATION_PARAMETERS),
+    Fact(_is(semconv.KIND_LLM), semconv.OPENINFERENCE_SPAN_KIND),
+    Fact(attrgetter("model"), genai=semconv.GEN_AI_REQUEST_MODEL, openinference=semconv.LLM_MODEL_NAME),
+    Fact(attrgetter("provider"), openinference=semconv.LLM_PROVIDER),
+)
+
+_EMBEDDING = (
+    Fact(_is(semconv.KIND_EMBEDDING), semconv.OPENINFERENCE_SPAN_KIND),
+    Fact(attrgetter("model"), genai=semconv.GEN_AI_REQUEST_MODEL, openinference=semconv.EMBEDDING_MODEL_NAME),
+)
+
+
+def _messages(*, has_every_reason: bool, by_field: bool) -> tuple[Fact, ...]:
+    """Return the prompt and the reply of a call.
 
     Args:
-        room: bytes that the trace may still put on the wire.
-        has_content: whether texts are written.
-        is_genai: whether keys of OpenTelemetry GenAI are written.
-        is_openinference: whether keys of OpenInference are written.
+        has_every_reason: each output has a finish reason, "" where none is known; else those are left out.
+        by_field: each field of a message is an attribute, where the span has room for them.
     """
+    said, replied = (semconv.LLM_INPUT_MESSAGES, semconv.LLM_OUTPUT_MESSAGES) if by_field else ("", "")
 
-    room: Room
-    has_content: bool
-    is_genai: bool
-    is_openinference: bool
-
-    def read(self, step: Step) -> StepSpan:
-        """Return name, subject, kind and attributes of a step's span."""
-        if isinstance(step, Retrieval):
-            return self._retrieval(step)
-        if isinstance(step, Rerank):
-            return self._rerank(step)
-        if isinstance(step, ToolCall):
-            return self._tool_call(step)
-        return self._generation(step)
-
-    def _retrieval(self, step: Retrieval) -> StepSpan:
-        query = self._text(step.query)
-        # In dialect both the one JSON attribute serves every reader that we know, and each text is sent once.
-        flattened = {} if self.is_genai else self._flattened(step.passages, semconv.RETRIEVAL_DOCUMENTS)
-        documents, truncated = documents_json(step.passages, self.room, has_content=self.has_content)
-        if flattened:
-            truncated += _cut_texts(step.passages, flattened, self.room.limit_chars)
-        attributes: dict[str, object] = {
-            semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_RETRIEVAL,
-            semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_RETRIEVER,
-            semconv.GEN_AI_DATA_SOURCE_ID: step.source,
-            semconv.GEN_AI_RETRIEVAL_TOP_K: step.top_k,
-            semconv.GEN_AI_RETRIEVAL_DOCUMENTS: documents,
-            semconv.RETRIEVAL_DOCUMENT_COUNT: len(step.passages),
-            semconv.RETRIEVAL_DOCUMENT_CAPTURED: len(step.passages),
-            semconv.RETRIEVAL_DOCUMENT_TRUNCATED: truncated,
-        }
-        if self.is_genai:
-            attributes[semconv.GEN_AI_RETRIEVAL_QUERY_TEXT] = query
-        if self.is_openinference:
-            attributes[semconv.INPUT_VALUE] = query
-        # Flattened documents stand first: were the span too full for all, the SDK would drop these.
-        return semconv.SPAN_RETRIEVAL, step.source, SpanKind.CLIENT, flattened | attributes
-
-    def _rerank(self, step: Rerank) -> StepSpan:
-        attributes: dict[str, object] = {
-            semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_RERANK,
-            semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_RERANKER,
-            semconv.RERANK_CANDIDATE_COUNT: len(step.candidates),
-            semconv.RERANK_TOP_N: step.top_n,
-            semconv.RERANK_DOCUMENTS: reranked_json(step.candidates, step.passages, self.room),
-        }
-        if self.is_genai:
-            attributes[semconv.GEN_AI_REQUEST_MODEL] = step.model
-        if self.is_openinference:
-            attributes[semconv.RERANKER_MODEL_NAME] = step.model
-            attributes[semconv.RERANKER_TOP_K] = step.top_n
-        if not self.is_genai:
-            chosen = self._flattened(step.passages, semconv.RERANKER_OUTPUT_DOCUMENTS)
-            given = self._flattened(
-                step.candidates, semconv.RERANKER_INPUT_DOCUMENTS, taken=len(chosen), has_content=False
-            )
-            attributes = given | chosen | attributes
-        return semconv.SPAN_RERANK, step.model, SpanKind.INTERNAL, attributes
-
-    def _flattened(
-        self, passages: Sequence[Passage], prefix: str, *, taken: int = 0, has_content: bool = True
-    ) -> dict[str, object]:
-        return flattened_documents(
-            passages,
-            prefix,
-            self.room,
-            limit=self.room.limit_attributes - RESERVED_ATTRIBUTES - taken,
-            has_content=has_content and self.has_content,
-            may_repeat=prefix == semconv.RERANKER_OUTPUT_DOCUMENTS,
-        )
-
-    def _tool_call(self, step: ToolCall) -> StepSpan:
-        arguments, result = self._text(step.arguments), self._text(step.result)
-        attributes: dict[str, object] = {
-            semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_EXECUTE_TOOL,
-            semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_TOOL,
-            semconv.GEN_AI_TOOL_NAME: step.name,
-            semconv.GEN_AI_TOOL_TYPE: semconv.TOOL_TYPE_FUNCTION,
-            semconv.GEN_AI_TOOL_CALL_ID: step.call_id,
-        }
-        if self.is_genai:
-            attributes[semconv.GEN_AI_TOOL_DESCRIPTION] = step.description
-            attributes[semconv.GEN_AI_TOOL_CALL_ARGUMENTS] = arguments
-            attributes[semconv.GEN_AI_TOOL_CALL_RESULT] = result
-        if self.is_openinference:
-            attributes[semconv.TOOL_NAME] = step.name
-            attributes[semconv.TOOL_DESCRIPTION] = step.description
-            attributes[semconv.INPUT_VALUE] = arguments
-            attributes[semconv.OUTPUT_VALUE] = result
-        return semconv.SPAN_EXECUTE_TOOL, step.name, SpanKind.INTERNAL, attributes
-
-    def _generation(self, step: Generation) -> StepSpan:
-        is_embedding = step.operation == "embeddings"
-        usage = step.usage or _NO_USAGE
-        attributes: dict[str, object] = {
-            semconv.GEN_AI_OPERATION_NAME: step.operation,
-            semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_EMBEDDING if is_embedding else semconv.KIND_LLM,
-        }
-        if self.is_genai:
-            attributes |= {
-                semconv.GEN_AI_PROVIDER_NAME: step.provider or semconv.PROVIDER_UNKNOWN,
-                semconv.GEN_AI_REQUEST_MODEL: step.model,
-                semconv.GEN_AI_RESPONSE_MODEL: step.response_model,
-                semconv.GEN_AI_RESPONSE_ID: step.response_id,
-                semconv.GEN_AI_RESPONSE_FINISH_REASONS: step.finish_reasons or None,
-                semconv.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK: step.first_chunk_s,
-                # Unset means that the request did not stream.
-                semconv.GEN_AI_REQUEST_STREAM: True if step.first_chunk_s is not None else None,
-                semconv.GEN_AI_USAGE_INPUT_TOKENS: usage.input_tokens,
-                semconv.GEN_AI_USAGE_OUTPUT_TOKENS: usage.output_tokens,
-                semconv.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: usage.cache_read_tokens,
-                semconv.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS: usage.cache_write_tokens,
-                semconv.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS: usage.reasoning_tokens,
-            }
-        if self.is_openinference:
-            attributes |= {
-                semconv.EMBEDDING_MODEL_NAME if is_embedding else semconv.LLM_MODEL_NAME: step.model,
-                semconv.LLM_PROVIDER: None if is_embedding else step.provider,
-                semconv.LLM_TOKEN_COUNT_PROMPT: usage.input_tokens,
-                semconv.LLM_TOKEN_COUNT_COMPLETION: usage.output_tokens,
-                semconv.LLM_TOKEN_COUNT_CACHE_READ: usage.cache_read_tokens,
-                semconv.LLM_TOKEN_COUNT_CACHE_WRITE: usage.cache_write_tokens,
-                semconv.LLM_TOKEN_COUNT_REASONING: usage.reasoning_tokens,
-            }
-        if self.has_content:
-            attributes |= self._messages(step)
-        kind = SpanKind.INTERNAL if step.is_in_process else SpanKind.CLIENT
-        return step.operation, step.model, kind, attributes
-
-    def _messages(self, step: Generation) -> dict[str, object]:
-        """Return prompt and reply in one dialect: each text is on the wire once."""
-        keys = (semconv.GEN_AI_INPUT_MESSAGES, semconv.GEN_AI_OUTPUT_MESSAGES)
-        if not self.is_genai:
-            keys = (semconv.INPUT_VALUE, semconv.OUTPUT_VALUE)
-        # A finish reason for each output, "" where none is known; dialect genai leaves those out.
-        unknown = [""] * len(step.outputs) if self.is_openinference else []
+    def outputs(step: Generation) -> Messages:
+        unknown = [""] * len(step.outputs) if has_every_reason else []
         reasons = [*step.finish_reasons, *unknown][: len(step.outputs)]
-        said = messages_json(step.inputs, self.room)
-        reply = messages_json(step.outputs, self.room, finish_reasons=reasons)
-        return dict(zip(keys, (said, reply), strict=True))
+        return Messages(step.outputs, _MESSAGES, finish_reasons=reasons, by_field=replied)
 
-    def _text(self, text: str) -> str | None:
-        if not self.has_content:
-            return None
-        kept = clean_value(cut_bytes(text, self.room.text_bytes // 8))
-        copies = 2 if self.is_genai and self.is_openinference else 1
-        self.room.text_bytes -= copies * size_bytes(kept)
-        return kept
-
-
-def _cut_texts(passages: Sequence[Passage], flattened: dict[str, object], limit_chars: int | None) -> int:
-    """Return how many of the flattened texts were cut when they were captured, or will be by the SDK."""
-    key = f"{semconv.RETRIEVAL_DOCUMENTS}.%d.{semconv.DOCUMENT_CONTENT}"
-    kept = [passage for place, passage in enumerate(passages) if key % place in flattened]
-    return sum(p.truncated > 0 or (limit_chars is not None and len(p.text) > limit_chars) for p in kept)
+    return (
+        Fact(
+            lambda step: Messages(step.inputs, _MESSAGES, by_field=said),
+            genai=semconv.GEN_AI_INPUT_MESSAGES,
+            alone=semconv.INPUT_VALUE,
+            is_content=True,
+        ),
+        Fact(outputs, genai=semconv.GEN_AI_OUTPUT_MESSAGES, alone=semconv.OUTPUT_VALUE, is_content=True),
+    )
 
 
-def root_attributes(captured: FinishedRun, room: Room, *, has_content: bool, dialect: str) -> dict[str, object]:
-    """Return the attributes of a run's root span; None values are to be left out.
-
-    Question and answer take at most a quarter of the room for texts each.
-    """
-    record = captured.record
-    prompt_ids = captured.prompt_ids
-    is_openinference = dialect != "genai"
-    attributes: dict[str, object] = {
-        semconv.GEN_AI_WORKFLOW_NAME: record.workflow,
-        semconv.USER_ID: record.user,
-        semconv.RUN_OUTCOME: record.outcome,
-        semconv.RUN_REFUSED: record.is_refused or None,
-        semconv.RUN_LOSSY: to_json(dict(record.lossy)) if record.lossy else None,
-        semconv.SELECTION_SOURCE: record.selection_source,
-        semconv.K: record.k or len(record.contexts) or None,
-        semconv.CORPUS_NAME: record.corpus,
-        semconv.CORPUS_VERSION: record.corpus_version,
-        semconv.PROMPT_IDS: None if prompt_ids is None else to_json(prompt_ids),
-        **_ranked(record),
-        semconv.RUN_TAGS: record.tags or None,
-        semconv.TAGS: (record.tags or None) if is_openinference else None,
-        **{f"{semconv.RUN_METADATA_PREFIX}{name}": value for name, value in record.metadata.items()},
-        semconv.METADATA: to_json(dict(record.metadata)) if is_openinference and record.metadata else None,
-        semconv.GEN_AI_CONVERSATION_ID: record.session if dialect != "openinference" else None,
-        semconv.SESSION_ID: record.session if is_openinference else None,
-    }
-    if has_content:
-        texts = {semconv.INPUT_VALUE: record.query, semconv.OUTPUT_VALUE: record.answer}
-        if record.interrupt is not None:
-            texts[semconv.RUN_INTERRUPT] = record.interrupt
-        share = room.text_bytes // 4
-        for name, text in texts.items():
-            attributes[name] = kept = clean_value(cut_bytes(text, share))
-            room.text_bytes -= size_bytes(kept)
-    return attributes
+def _of_record(name: str) -> Read:
+    return attrgetter(f"record.{name}")
 
 
-def _ranked(record: RagRecord) -> dict[str, object]:
-    """Return pool and selection by id, score and rank; nothing for a stage that was not seen.
+def _interrupt(run: FinishedRun) -> Text | None:
+    asked = run.record.interrupt
+    return None if asked is None else Text(asked, _ROOT_TEXT)
 
-    Each list is one JSON text: as arrays the lists of 50 candidates cost 0.3 ms of CPU a run in the SDK and its
-    OTLP encoder, of 1.3 ms in all; as texts 0.04 ms (docs/decisions/0004). Scores are left out when one is
-    missing: a made-up score never stands in this list.
-    """
-    stages = {pool.stage: pool.passages for pool in record.pools}
-    if not stages:
-        return {}
-    pool = stages.get("retrieved")
-    selected = stages.get("reranked", record.contexts)
-    lists: dict[str, Sequence[object] | None] = {
-        semconv.SELECTED_IDS: [p.id for p in selected],
-        semconv.SELECTED_SCORES: _scores(selected),
-    }
+
+_ROOT = (
+    Fact(_of_record("workflow"), semconv.GEN_AI_WORKFLOW_NAME),
+    Fact(_of_record("user"), semconv.USER_ID),
+    Fact(_of_record("prompt_name"), semconv.GEN_AI_PROMPT_NAME),
+    Fact(_of_record("prompt_version"), semconv.GEN_AI_PROMPT_VERSION),
+    Fact(_of_record("outcome"), semconv.RUN_OUTCOME),
+    Fact(lambda run: run.record.is_refused or None, semconv.RUN_REFUSED),
+    Fact(lambda run: Json(dict(run.record.lossy)) if run.record.lossy else None, semconv.RUN_LOSSY),
+    Fact(_of_record("selection_source"), semconv.SELECTION_SOURCE),
+    Fact(lambda run: run.record.k or len(run.record.contexts) or None, semconv.K),
+    Fact(_of_record("corpus"), semconv.CORPUS_NAME),
+    Fact(_of_record("corpus_version"), semconv.CORPUS_VERSION),
+    Fact(
+        lambda run: None if run.prompt_ids is None else Lists({semconv.PROMPT_IDS: run.prompt_ids}),
+        semconv.PROMPT_IDS,
+    ),
+    Fact(lambda run: _pool(run.record), semconv.POOL_IDS),
+    Fact(lambda run: _selection(run.record), semconv.SELECTED_IDS),
+    Fact(lambda run: run.record.tags or None, semconv.RUN_TAGS, openinference=semconv.TAGS),
+    Fact(
+        lambda run: Json(dict(run.record.metadata)) if run.record.metadata else None,
+        openinference=semconv.METADATA,
+    ),
+    Fact(_of_record("session"), genai=semconv.GEN_AI_CONVERSATION_ID, openinference=semconv.SESSION_ID),
+    Fact(_text("record.query", _ROOT_TEXT), semconv.INPUT_VALUE, is_content=True),
+    Fact(_text("record.answer", _ROOT_TEXT), semconv.OUTPUT_VALUE, is_content=True),
+    Fact(_interrupt, semconv.RUN_INTERRUPT, is_content=True),
+    Fact(lambda run: _said("user", run.record.query), genai=semconv.GEN_AI_INPUT_MESSAGES, is_content=True),
+)
+
+
+def _answered(*, has_every_reason: bool) -> Fact:
+    """Return the answer as the output of the workflow, with a finish reason where outputs have one."""
+    reasons = ("",) if has_every_reason else ()
+    return Fact(
+        lambda run: _said("assistant", run.record.answer, reasons),
+        genai=semconv.GEN_AI_OUTPUT_MESSAGES,
+        is_content=True,
+    )
+
+
+def _said(role: str, text: str, reasons: Sequence[str] = ()) -> Messages | None:
+    return Messages([Message(role=role, content=text)], _ROOT_MESSAGE, finish_reasons=reasons) if text else None
+
+
+# Each list is one JSON document: as arrays the lists of 50 candidates cost 0.3 ms of CPU a run in the SDK and its
+# OTLP encoder, of 1.3 ms in all; as texts 0.04 ms (docs/decisions/0004).
+
+
+def _pool(record: RagRecord) -> Lists | None:
+    """Return the candidates; None where no search was seen."""
+    pool = _retrieved(record)
+    if pool is None:
+        return None
+    return _lists({semconv.POOL_IDS: [p.id for p in pool], semconv.POOL_SCORES: _scores(pool)})
+
+
+def _selection(record: RagRecord) -> Lists | None:
+    """Return the selection with its ranks in the pool; None where neither search nor selection was seen."""
+    if not record.pools:
+        return None
+    pool, selected = _retrieved(record), _selected(record)
+    ranks: list[int] | None = None
     if pool is not None:
         # From the last to the first, so that the first place of a doubled id stays.
         places = dict(zip([p.id for p in reversed(pool)], range(len(pool), 0, -1), strict=True))
-        lists[semconv.POOL_IDS] = [p.id for p in pool]
-        lists[semconv.POOL_SCORES] = _scores(pool)
-        lists[semconv.SELECTED_RANKS] = [places.get(p.id, 0) for p in selected]
-    return {name: to_json(rows) for name, rows in lists.items() if rows is not None}
+        ranks = [places.get(p.id, 0) for p in selected]
+    return _lists(
+        {
+            semconv.SELECTED_IDS: [p.id for p in selected],
+            semconv.SELECTED_SCORES: _scores(selected),
+            semconv.SELECTED_RANKS: ranks,
+        }
+    )
+
+
+def _retrieved(record: RagRecord) -> Sequence[Passage] | None:
+    return next((pool.passages for pool in reversed(record.pools) if pool.stage == "retrieved"), None)
+
+
+def _selected(record: RagRecord) -> Sequence[Passage]:
+    return next((pool.passages for pool in reversed(record.pools) if pool.stage == "reranked"), record.contexts)
+
+
+def _lists(lists: dict[str, Sequence[object] | None]) -> Lists:
+    return Lists({name: rows for name, rows in lists.items() if rows is not None})
 
 
 def _scores(passages: Sequence[Passage]) -> list[float | None] | None:
+    """Return the scores; None where one is missing: a made-up score never stands in this list."""
     scores = [p.score for p in passages]
     is_whole = set(map(type, scores)) == {float} and all(map(math.isfinite, scores))  # type: ignore[arg-type]
     return scores if is_whole else None

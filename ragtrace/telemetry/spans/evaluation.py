@@ -15,14 +15,8 @@ from ragtrace import semconv
 from ragtrace._version import __version__
 from ragtrace.model.diagnosis import verdict_of
 from ragtrace.telemetry.setup.receipts import ScoreEvent
-from ragtrace.telemetry.wire import (
-    clean_attributes,
-    clean_value,
-    remote_context,
-    span_context,
-    to_json,
-    within,
-)
+from ragtrace.telemetry.spans.budget import Budget, Limit, Value
+from ragtrace.telemetry.wire import clean_attributes, clean_value, remote_context, span_context, to_json
 from ragtrace.text import cut_bytes, size_bytes
 
 if TYPE_CHECKING:
@@ -41,7 +35,7 @@ MAX_SCORE_ATTRIBUTES = 80  # 100 a span, less what is not a score
 _NS = 1e9
 _NO_MARKS: Mapping[ScoreKey, tuple[int, int, int]] = MappingProxyType({})
 _MOST_KEY_CHARS = 256
-_DETAILS_SHARE = 2  # details take at most half of the span's byte budget
+_DETAILS_SHARE = 0.5  # of the span's bytes
 _EVENTS_SHARE = 4  # explanations on its events take a quarter of as much beside
 
 
@@ -73,7 +67,6 @@ class EvaluationWriter:
         self._has_content = content == "full"
         self._is_linked = attach == "link"
         self._span_bytes = max_span_bytes
-        self._details_bytes = max_span_bytes // _DETAILS_SHARE
 
     def write(
         self,
@@ -180,6 +173,8 @@ class EvaluationWriter:
             semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_EVALUATOR,
             semconv.GEN_AI_WORKFLOW_NAME: record.workflow,
             semconv.EVALUATION_REQUEST_MODEL: record.model,
+            semconv.GEN_AI_PROMPT_NAME: record.prompt_name,
+            semconv.GEN_AI_PROMPT_VERSION: record.prompt_version,
             semconv.GEN_AI_DATA_SOURCE_ID: source or next((p.source for p in record.contexts if p.source), None),
             semconv.GEN_AI_CONVERSATION_ID: record.session,
             semconv.EVALUATION_EVALUATOR: "ragtrace",
@@ -188,15 +183,13 @@ class EvaluationWriter:
             **job,
             semconv.EVALUATION_INPUT_DIGEST: input_digest(record),
             **score_attributes(one_a_key(scores)),
-            semconv.EVALUATION_DETAILS: details_json(
-                one_a_key(scores), self._details_bytes, has_content=self._has_content
-            ),
+            semconv.EVALUATION_DETAILS: _Details(one_a_key(scores), has_content=self._has_content),
         }
         span = self._tracer.start_span(
             f"{semconv.SPAN_EVALUATION} {clean_value(record.workflow)}",
             context=context,
             kind=SpanKind.INTERNAL,
-            attributes=within(attributes, self._span_bytes),
+            attributes=Budget(self._span_bytes).fit(attributes),
             links=[Link(found) for found in links],
             start_time=time_ns,
         )
@@ -342,6 +335,18 @@ def _totals(results: Sequence[MetricResult]) -> dict[str, object]:
         semconv.EVALUATION_K: cuts.pop() if len(cuts) == 1 else None,
         semconv.EVALUATION_LLM_CALLS: sum(result.llm_calls for result in results),
     }
+
+
+class _Details(Value):
+    def __init__(self, scores: Sequence[Score], *, has_content: bool) -> None:
+        self.scores, self.has_content = scores, has_content
+
+    def most(self, left: int, reserve: int) -> int:  # noqa: ARG002
+        return int(left * _DETAILS_SHARE)
+
+    def write(self, name: str, limit: Limit) -> dict[str, AnyValue]:
+        room = min(limit.texts, limit.whole - len(name))
+        return {name: details_json(self.scores, room, has_content=self.has_content)}
 
 
 def details_json(scores: Sequence[Score], budget_bytes: int, *, has_content: bool) -> str:

@@ -10,21 +10,21 @@ from opentelemetry.context import Context, get_current
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode
 
 from ragtrace import semconv
-from ragtrace.capture import Generation, Rerank, Retrieval
-from ragtrace.telemetry.spans.attributes import StepReader, root_attributes
-from ragtrace.telemetry.spans.documents import DEFAULT_ATTRIBUTES, MAX_ATTRIBUTES, Room
-from ragtrace.telemetry.wire import clean_value, within
+from ragtrace.capture import Agent, Generation, Rerank, Retrieval
+from ragtrace.telemetry.spans.attributes import Forms
+from ragtrace.telemetry.spans.budget import DEFAULT_ATTRIBUTES, MAX_ATTRIBUTES, Budget
+from ragtrace.telemetry.wire import clean_attributes, clean_value
 from ragtrace.text import cut_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opentelemetry.trace import Span, Tracer
+    from opentelemetry.util.types import AnyValue
 
     from ragtrace.capture import Failure, FinishedRun, Step
     from ragtrace.modes import ContentMode, Dialect
 
-_DOCUMENT_SHARE = 0.75  # of the byte budget; the rest is for questions, answers and messages
 _NO_ERROR = frozenset({"CancelledError", "Cancelled", "GeneratorExit", "KeyboardInterrupt"})
 _OPENING_BYTES = 256  # of the attributes that a root is opened with, and that are not written again
 _MOST_MESSAGE_BYTES = 1_024
@@ -81,7 +81,7 @@ class SpanWriter:
         content: ``none`` writes ids, scores, ranks, counts and hashes; ``full`` writes texts too.
         dialect: OpenTelemetry GenAI keys, OpenInference keys, or both.
         max_span_bytes: budget of each span's attributes, and of all texts of one trace's spans together. Ids,
-            scores and ranks stay as long as they fit it themselves: see `ragtrace.telemetry.wire.within`.
+            scores and ranks stay as long as they fit it themselves: see `ragtrace.telemetry.spans.budget`.
 
     Example:
         >>> from opentelemetry.trace import NoOpTracer
@@ -104,6 +104,7 @@ class SpanWriter:
         self.dialect = dialect
         self.max_span_bytes = max_span_bytes
         self._has_content = content == "full"
+        self._forms = Forms(dialect, content)
 
     def open_root(self, workflow: str, started_ns: int) -> Root:
         """Start the root of a run at a Unix time in ns, as a child of the span that is current now.
@@ -154,69 +155,78 @@ class SpanWriter:
                 root.response_id = step.response_id
         if not root.is_recording:
             return
-        room = self._room(root.span)
-        attributes = root_attributes(captured, room, has_content=self._has_content, dialect=self.dialect)
+        record = captured.record
+        attributes = {name: read(captured) for name, read in self._forms.root}
+        attributes |= {f"{semconv.RUN_METADATA_PREFIX}{name}": value for name, value in record.metadata.items()}
         attributes[semconv.SAMPLING_DECISION] = decision
         attributes[semconv.SAMPLING_REASON] = reason
         attributes[semconv.SAMPLING_PROBABILITY] = probability
-        root.linked = self._write_steps(root, captured, room)
-        record = captured.record
         # A run that was cut short, cancelled or interrupted is not an error.
         if record.outcome == "error":
             attributes[semconv.ERROR_TYPE] = captured.failure.kind if captured.failure else "_OTHER"
-            self._fail(root.span, captured.failure)
+        budget = self._budget(root.span)
+        fitted = budget.fit(attributes, taken=_OPENING_BYTES)  # first, so that question and answer have room
+        root.linked = self._write_steps(root, captured, budget)
+        if record.outcome == "error":
+            self._fail(root.span, captured.failure, captured.ended_ns)
         if record.workflow != root.workflow:
             root.span.update_name(f"{semconv.SPAN_WORKFLOW} {clean_value(record.workflow)}")
-        root.span.set_attributes(within(attributes, self.max_span_bytes - _OPENING_BYTES, room.limit_chars))
+        root.span.set_attributes(fitted)
 
-    def _room(self, span: Span) -> Room:
-        documents = int(self.max_span_bytes * _DOCUMENT_SHARE)
+    def _budget(self, span: Span) -> Budget:
         # Private, but the only place where a provider built in code keeps the limit; absent = no limit.
         limits = getattr(span, "_limits", None)
         attributes = getattr(limits, "max_span_attributes", DEFAULT_ATTRIBUTES)
-        return Room(
-            document_bytes=documents,
-            text_bytes=self.max_span_bytes - documents,
-            limit_chars=getattr(limits, "max_span_attribute_length", None),
+        return Budget(
+            self.max_span_bytes,
+            limit_attribute=getattr(limits, "max_span_attribute_length", None),
             limit_attributes=MAX_ATTRIBUTES if attributes is None else attributes,
         )
 
-    def _write_steps(self, root: Root, captured: FinishedRun, room: Room) -> tuple[SpanContext, ...]:
-        reader = StepReader(
-            room=room,
-            has_content=self._has_content,
-            is_genai=self.dialect != "openinference",
-            is_openinference=self.dialect != "genai",
-        )
+    def _write_steps(self, root: Root, captured: FinishedRun, budget: Budget) -> tuple[SpanContext, ...]:
         # In the order in which they ended, so that a leaf retriever and not its composite carries the texts.
-        read = [reader.read(step) for step in captured.steps]
+        fitted = [self._fitted(step, captured.record.session, budget) for step in captured.steps]
         contexts: dict[str, Context] = {}
         linked = []
         for place in parents_first(captured.steps):
-            step, (name, subject, kind, attributes) = captured.steps[place], read[place]
-            failure = step.failure if step.failure and step.failure.kind not in _NO_ERROR else None
-            if failure is not None:
-                attributes[semconv.ERROR_TYPE] = failure.kind
+            step = captured.steps[place]
+            form, failure = self._forms.of(step), _failure_of(step)
+            word, subject = form.word(step), form.subject(step)
             span = self.tracer.start_span(
-                f"{name} {clean_value(subject)}" if subject else name,
+                f"{word} {clean_value(subject)}" if subject else str(word),
                 context=contexts.get(step.parent_key or "", root.context),
-                kind=kind,
-                attributes=within(attributes, self.max_span_bytes, room.limit_chars),
+                kind=form.kind(step),
+                attributes=fitted[place],
                 start_time=step.started_ns,
             )
             if step.key and step.key not in contexts:
                 contexts[step.key] = trace.set_span_in_context(span, Context())
             if failure is not None:
-                self._fail(span, failure)
+                self._fail(span, failure, step.ended_ns)
             span.end(step.ended_ns)
-            if not isinstance(step, Rerank):
+            if not isinstance(step, Rerank | Agent):
                 linked.append(span.get_span_context())
         return tuple(linked[:_MOST_LINKS])
 
-    def _fail(self, span: Span, failure: Failure | None) -> None:
+    def _fitted(self, step: Step, session: str | None, budget: Budget) -> dict[str, AnyValue]:
+        attributes = {name: read(step) for name, read in self._forms.of(step).attributes}
+        attributes[self._forms.session] = session
+        if (failure := _failure_of(step)) is not None:
+            attributes[semconv.ERROR_TYPE] = failure.kind
+        return budget.fit(attributes)
+
+    def _fail(self, span: Span, failure: Failure | None, ended_ns: int) -> None:
+        """Set the status and add the exception's event, which has no stack trace: its lines may quote any text."""
         message = failure.message if failure and self._has_content else None
         text = cut_bytes(clean_value(message), _MOST_MESSAGE_BYTES) if message else None
         span.set_status(Status(StatusCode.ERROR, text))
+        if failure is not None:
+            told = {semconv.EXCEPTION_TYPE: failure.kind, semconv.EXCEPTION_MESSAGE: text}
+            span.add_event(semconv.EVENT_EXCEPTION, clean_attributes(told), ended_ns)
+
+
+def _failure_of(step: Step) -> Failure | None:
+    return step.failure if step.failure is not None and step.failure.kind not in _NO_ERROR else None
 
 
 def parents_first(steps: Sequence[Step]) -> list[int]:

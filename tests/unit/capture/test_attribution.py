@@ -80,6 +80,10 @@ CASES = {
         [(ASKS + asked(0, 1), REFUSAL), (ASKS + asked(2, 3), ANSWER)], {}, [2, 3],
     ),
     "a sentence taken out of a passage": ([*TAKEN, (f"Use: {TEXTS[3]}", ANSWER)], {"delivered": LONG[:3]}, [0]),
+    "an answer with links in place of marks": (
+        [(asked(0, 1), LEAVE), (asked(2), LAPTOPS), (f"Write:\n{LEAVE}\n{LAPTOPS}", "Parents have two weeks [1], and laptops three years [2, 3].")],
+        {"answer": "Parents have two weeks https://a.example, and laptops three years [b](https://b.example)."}, [0, 1, 2],
+    ),
     "no reply that leads to the answer": (
         [(TEXTS[0], "s1"), (TEXTS[1], "s2"), ("Title", "T")], {"answer": "Something else altogether."}, [0, 1],
     ),
@@ -143,3 +147,77 @@ def test_a_passage_shown_in_two_parts() -> None:
     assert [p.text for p in run_of(*calls, delivered=(whole,)).record.pool("used")] == [whole]
     cut = run_of(calls[0], calls[2], delivered=(whole,)).record.pool("used")
     assert [(p.text, p.truncated) for p in cut] == [("b" * 50, 101)]
+
+
+LIBRARY = (
+    "Books may be kept for 28 days.\nA long loan of 12 weeks exists for students of Oslo.",
+    "A library card is free for residents, yes, also for those of Oslo.",
+    "Group rooms hold 4 to 8 people and are booked online until 2012 or later.",
+    "The caf\u00e9 P\u00e4rlan serves soup from 11 to 14, and no meat.",
+)
+# How the next prompt holds the answer of a sub-question.
+HOLDING = {
+    "a field": "Facts: {}. Answer in Swedish.",
+    "a field, and more": "Known: {}, as the handbook says. Answer in Swedish.",
+    "a line": "Sub question: How long?\nResponse: {}\nNow answer.",
+    "a line of its own": "Facts:\n{}\nNow answer.",
+    "an item": "Facts:\n- {}\n- nothing else\nNow answer.",
+    "json": '{{"how long": "{}"}}\nNow answer.',
+    "bold": "The handbook says **{}**. Now answer.",
+    "a cell": "| how long | {} |\nNow answer.",
+    "folded": "FACTS: {}. ANSWER IN SWEDISH.",
+}
+
+
+@pytest.mark.parametrize("holding", HOLDING)
+@pytest.mark.parametrize("said", ["28 days.", "28 days", "12", "12.", "12 weeks", "students", "Oslo"])
+def test_a_short_answer_of_a_sub_question(said, holding) -> None:
+    """It is taken out of a passage, so that its own prompt holds it too."""
+    last = HOLDING[holding].format(said.upper() if holding == "folded" else said)
+    calls = [("How long? From:\n" + "\n".join(LIBRARY[:2]), said), (last, "Det \u00e4r s\u00e5.")]
+    assert shown(*calls, answer="Det \u00e4r s\u00e5.", delivered=LIBRARY) == ["p0", "p1"]
+
+
+@pytest.mark.parametrize("said", ["28 days.", "12", "Oslo"])
+def test_two_sub_questions_with_the_same_short_answer(said) -> None:
+    calls = [
+        (f"From: {LIBRARY[0]}", said),
+        (f"From: {LIBRARY[1]} {said} said somebody.", "8"),
+        (f"By: {LIBRARY[0]}", said),
+    ]
+    last = f"1: {said}\n2: {said}\nNow answer.\n{LIBRARY[2]}"
+    assert shown(*calls, (last, "Ja."), answer="Ja.", delivered=LIBRARY) == ["p0", "p2"]
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        ("Is this relevant? Say yes or no.", "yes"),
+        ("Is this relevant? Say Yes or No.", "Yes."),
+        ("Is this relevant? Say YES or NO.", "no"),
+        ("Rate from 1 to 5, where 4 is good.", "4"),
+        ("Which city does the user ask for, in: Where is the soup of Oslo?", "Oslo"),
+        ("Classify: rooms, soup or books.", "soup"),
+    ],
+)
+@pytest.mark.parametrize("last", ["Grade: {}.\n", "- {}\n", '"{}"\n', "{}\n"])
+def test_a_grade_leads_nowhere_though_a_passage_says_it(ask, said, last) -> None:
+    calls = [(f"{ask}\n{LIBRARY[n]}", said if n else "nothing") for n in (0, 1, 3)]
+    assert shown(*calls, (last.format(said) + LIBRARY[2], "Ja."), answer="Ja.", delivered=LIBRARY) == ["p2"]
+
+
+@pytest.mark.parametrize("said", ["4", "8", "12"])
+def test_a_number_that_only_a_passage_of_the_next_prompt_says(said) -> None:
+    lines = ("Rooms:\n4\n8\n12", *LIBRARY[:2])
+    calls = [("Rate it: " + LIBRARY[n], said) for n in (0,)]
+    assert shown(*calls, ("Use:\n" + lines[0], "Ja."), answer="Ja.", delivered=lines) == ["p0"]
+
+
+@pytest.mark.parametrize("said", ["\u516b\u6642", "\u516b\u6642\u3002"])
+def test_a_short_answer_without_blanks(said) -> None:
+    text = "\u6d77\u8fba\u306e\u30db\u30c6\u30eb\uff1a\u671d\u98df\u306f\u516b\u6642\u304b\u3089\u3067\u3059\u3002"
+    calls = [
+        (f"\u8cc7\u6599\uff1a{text}", said),
+        (f"\u4e8b\u5b9f\uff1a{said}\u3002\u82f1\u8a9e\u3067\u3002", "At eight."),
+    ]
+    assert shown(*calls, answer="At eight.", delivered=[text, LIBRARY[0]]) == ["p0"]

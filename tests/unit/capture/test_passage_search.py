@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragtrace.capture import Recorder, found_in
-from ragtrace.model import Passage
+from ragtrace.model import Passage, chunk_id
 from tests.kept import Keeper
 
 HEADER = "Source: Employee handbook of the company, edition 2026, chapter 4, page 17.\n"
@@ -98,4 +98,5 @@ def test_a_passage_that_was_delivered_twice_is_there_once():
 
 
 def test_other_texts_of_one_id_are_told_apart():
-    assert used(passages(BODIES, ["a", "a", "b", "b"]), ["\n".join(BODIES[1:])]) == ["a", "b", "b"]
+    found = used(passages(BODIES, ["a", "a", "b", "b"]), ["\n".join(BODIES[1:])])
+    assert found == [chunk_id(name, text) for name, text in zip("abb", BODIES[1:], strict=True)]

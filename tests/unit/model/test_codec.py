@@ -16,6 +16,7 @@ from ragtrace.model import (
     SCHEMA,
     SCHEMA_ID,
     AnswerPart,
+    Call,
     Feedback,
     JudgeInfo,
     Labels,
@@ -323,3 +324,16 @@ def test_the_schema_describes_the_names_of_other_tools() -> None:
     shown = SCHEMA["properties"]
     for alias in ("user_input", "response", "retrieved_contexts", "input", "actual_output", "retrieval_context"):
         assert shown[alias]["description"].startswith("Read as '")
+
+
+def test_calls_of_turns_come_back_and_old_lines_have_none():
+    calls = (Call(name="search", arguments='{"q": "lab"}', id="c-1"), Call(name="ping"))
+    turns = (
+        Message(role="assistant", content="", calls=calls),
+        Message(role="tool", content="In Oslo.", call_id="c-1"),
+    )
+    line = record_to_json(RagRecord(id="1", history=turns))
+    assert line["history"][0]["calls"][1] == {"name": "ping"}
+    assert record_from_json(line, fallback_id="2").history == turns
+    old = {"history": [{"role": "user", "content": "Hi"}]}
+    assert record_from_json(old, fallback_id="2").history == (Message(role="user", content="Hi"),)

@@ -11,7 +11,7 @@ import pytest
 from ragtrace import semconv
 from ragtrace.capture import Recorder
 from ragtrace.model import JudgeInfo, Message, Usage
-from ragtrace.telemetry import EvaluationWriter, SpanWriter, within
+from ragtrace.telemetry import Budget, EvaluationWriter, SpanWriter
 from tests.unit.telemetry.runs import Taken, score
 
 SCRIPTS = ["plain ", "Привет ", "仓库", "📦", '"\\', "\x00\x1b"]
@@ -126,4 +126,4 @@ def test_what_a_provider_replies_of_itself_is_bounded(spans):
 
 def test_attributes_within_the_budget_stay_as_they_are():
     attributes = {"user.id": "仓" * 100, "ragtrace.run.tags": ("a", "b"), "ragtrace.k": 3}
-    assert within(attributes, 360) == attributes
+    assert Budget(360).fit(attributes) == attributes

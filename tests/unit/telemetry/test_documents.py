@@ -13,18 +13,11 @@ from hypothesis import strategies as st
 
 from ragtrace import semconv
 from ragtrace.model import Message, Passage
-from ragtrace.telemetry import (
-    Room,
-    clean_value,
-    documents_json,
-    messages_json,
-    reranked_json,
-    to_json,
-    within,
-)
+from ragtrace.telemetry import Budget, Documents, Limit, Messages, Reranked, clean_value, to_json
 from ragtrace.text import cut_bytes, size_bytes
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()), max_size=200)  # lone surrogates and NUL too
+DOCUMENTS = semconv.GEN_AI_RETRIEVAL_DOCUMENTS
 SCORES = st.none() | st.floats(allow_nan=True, allow_infinity=True)
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT | st.builds(object),
@@ -48,6 +41,10 @@ def pools(draw):
     ]
 
 
+def written(pool, limit, *, has_content):
+    return Documents(pool, has_content=has_content).write(DOCUMENTS, limit)[DOCUMENTS]
+
+
 def clean(text):
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
@@ -55,9 +52,7 @@ def clean(text):
 @settings(max_examples=200, deadline=None)
 @given(pools(), st.integers(0, 20_000), st.booleans())
 def test_any_budget_keeps_ids_scores_and_ranks_and_drops_texts_from_the_lowest_rank_up(pool, budget, has_content):
-    room = Room(document_bytes=budget, text_bytes=0)
-    found, _ = documents_json(pool, room, has_content=has_content)
-    assert room.document_bytes == max(budget - len(found.encode("utf-8")), 0)
+    found = written(pool, Limit(texts=budget), has_content=has_content)
     items = json.loads(found)
     assert [(item["id"], item["rank"]) for item in items] == [(clean(p.id), p.rank) for p in pool]
     for item, passage in zip(items, pool, strict=True):
@@ -69,40 +64,39 @@ def test_any_budget_keeps_ids_scores_and_ranks_and_drops_texts_from_the_lowest_r
     texts = [p.text for p in pool]
     firsts = [have_text[place] for place, text in enumerate(texts) if text and text not in texts[:place]]
     assert firsts == sorted(firsts, reverse=True)
-    wide = Room(document_bytes=1_000_000, text_bytes=0)
-    rows = [row for _ in range(2) for row in json.loads(documents_json(pool, wide, has_content=True)[0])]
+    wide = Budget(1_000_000)
+    twice = [wide.fit({DOCUMENTS: Documents(pool, has_content=True)}) for _ in range(2)]
+    rows = [row for one in twice for row in json.loads(one[DOCUMENTS])]
     assert sum("content" in row for row in rows) == len({text for text in texts if text}), "each text goes once"
 
 
 @settings(max_examples=100, deadline=None)
 @given(pools(), st.integers(2, 600))
 def test_a_limit_of_the_sdk_keeps_the_json_whole(pool, limit):
-    room = Room(document_bytes=100_000, text_bytes=0, limit_chars=limit)
-    written = {
-        semconv.GEN_AI_RETRIEVAL_DOCUMENTS: documents_json(pool, room, has_content=True)[0],
-        semconv.RETRIEVAL_DOCUMENT_CAPTURED: len(pool),
-        semconv.RERANK_DOCUMENTS: reranked_json(pool, pool, room),
+    values = {
+        DOCUMENTS: Documents(pool, has_content=True),
+        semconv.RERANK_DOCUMENTS: Reranked(pool, pool),
     }
-    found = within(written, 1_000_000, limit)
-    rows = {
-        name: json.loads(found[name]) for name in (semconv.GEN_AI_RETRIEVAL_DOCUMENTS, semconv.RERANK_DOCUMENTS)
-    }
+    found = Budget(1_000_000, limit_attribute=limit).fit(values)
+    rows = {name: json.loads(found[name]) for name in values}
     assert all(len(found[name]) <= limit for name in rows)
-    assert all(rows[name] == json.loads(written[name])[: len(rows[name])] for name in rows)
-    assert len(rows[semconv.GEN_AI_RETRIEVAL_DOCUMENTS]) == found[semconv.RETRIEVAL_DOCUMENT_CAPTURED]
+    for name, value in values.items():
+        whole = json.loads(value.write(name, Limit(texts=0))[name])
+        ids = [(row["id"], row["rank"]) for row in whole]
+        assert [(row["id"], row["rank"]) for row in rows[name]] == ids[: len(rows[name])]
+    assert len(rows[DOCUMENTS]) == found[semconv.RETRIEVAL_DOCUMENT_CAPTURED]
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(ANY_TEXT, max_size=6), st.integers(0, 3_000))
 def test_messages_fit_and_stay_valid(texts, budget):
-    room = Room(document_bytes=0, text_bytes=budget)
-    text = messages_json([Message(role="user", content=t) for t in texts], room)
-    if text is None:
-        assert room.text_bytes == budget
-        return
-    assert len(json.loads(text)) == len(texts)
+    room = Budget(1_000_000)
+    room.left = budget
+    found = room.fit({"said": Messages([Message(role="user", content=t) for t in texts], 0.5)})
+    text = found.get("said", "")
+    assert not text or len(json.loads(text)) == len(texts)
     assert size_bytes(text) <= budget // 2
-    assert room.text_bytes == budget - size_bytes(text)
+    assert room.left == budget - size_bytes(text)
 
 
 @settings(max_examples=200, deadline=None)
@@ -123,7 +117,7 @@ def test_any_value_becomes_valid_json(value):
         ((1, 0.5), "[1,0.5]"),
         ({3: "a", None: "b"}, '{"3":"a","null":"b"}'),
         (np.float64(0.5), "0.5"),
-        (datetime(2026, 1, 2, tzinfo=UTC), '"2026-01-02 00:00:00+00:00"'),
+        (datetime(2026, 1, 2, tzinfo=UTC), '"2026-01-02T00:00:00+00:00"'),
     ],
     ids=repr,
 )
@@ -157,14 +151,14 @@ def test_cut_bytes_fits_and_says_so(text, budget):
 
 def test_escapes_that_blow_a_text_up_are_counted():
     pool = [Passage(id="a", text="\x00" * 1_000, rank=1), Passage(id="b", text="short", rank=2)]
-    found, truncated = documents_json(pool, Room(document_bytes=2_000, text_bytes=0), has_content=True)
-    assert "content" not in found
-    assert truncated == 2
+    found = Documents(pool, has_content=True).write(DOCUMENTS, Limit(texts=2_000))
+    assert "content" not in found[DOCUMENTS]
+    assert found[semconv.RETRIEVAL_DOCUMENT_TRUNCATED] == 2
 
 
 @given(pools(), st.data())
 def test_a_choice_knows_its_places(pool, data):
     chosen = data.draw(st.lists(st.sampled_from(pool), max_size=4)) if pool else []
-    written = json.loads(reranked_json(pool, chosen, Room(document_bytes=100_000, text_bytes=0)))
+    rows = json.loads(Reranked(pool, chosen).write("it", Limit())["it"])
     ids = [p.id for p in pool]
-    assert [row["previous_rank"] for row in written] == [ids.index(p.id) + 1 for p in chosen]
+    assert [row["previous_rank"] for row in rows] == [ids.index(p.id) + 1 for p in chosen]

@@ -12,10 +12,13 @@ from ragtrace.capture import Recorder
 from ragtrace.model import Message, Usage
 from ragtrace.telemetry import EvaluationWriter, SpanWriter
 from tests.unit.telemetry.runs import POOL, Taken, score
+from tests.unit.telemetry.test_spans import REQUEST
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "telemetry.md").read_text()
 ROWS = set(re.findall(r"^\| `([^`]+)` \|", PAGE, re.MULTILINE))
-VALUES = re.compile(r"SPAN_(?!CUT)|OPERATION_|KIND_|TOOL_TYPE_|SCOPE$|EVENT_|.*(_UNKNOWN|_PREFIX|_SUFFIX)$")
+VALUES = re.compile(
+    r"SPAN_(?!CUT)|OPERATION_|KIND_|TOOL_TYPE_|SCOPE$|SCHEMA_URL$|EVENT_|.*(_UNKNOWN|_PREFIX|_SUFFIX)$"
+)
 METADATA = f"{semconv.RUN_METADATA_PREFIX}<name>"
 SCORE = f"{semconv.SCORE_PREFIX}<metric>"
 NAMES = {
@@ -52,7 +55,7 @@ def test_each_span_carries_names_of_its_own_section_alone(spans):
     writer = SpanWriter(spans.tracer, content="full")
     taken = Taken(writer)
     run = Recorder(taken, span_metadata=["tenant"]).start(query="Q?", workflow="w", session="s", user="u", k=3)
-    run.set_attributes(corpus="faq", corpus_version="3")
+    run.set_attributes(corpus="faq", corpus_version="3", prompt="support", prompt_version="7")
     run.add_tags(["vip"])
     run.add_metadata({"tenant": "acme"})
     run.retrieved(POOL, source="faq", top_k=50)
@@ -63,9 +66,10 @@ def test_each_span_carries_names_of_its_own_section_alone(spans):
     for operation in ("chat", "text_completion", "embeddings"):
         run.generated(
             operation=operation, model="m", provider="p", response_model="m-1", response_id="r", usage=usage,
-            first_chunk_s=0.25, finish_reasons=["stop"], inputs=[Message(role="user", content="Q?")],
+            request=REQUEST, server_address="llm.example.com", server_port=443, first_chunk_s=0.25, finish_reasons=["stop"], inputs=[Message(role="user", content="Q?")],
             outputs=[Message(role="assistant", content="A.")],
         )  # fmt: skip
+    run.agent_called("researcher", description="Searches.")
     run.interrupted("Really?")
     run.finish("error")
     ((root, captured),) = taken.runs
@@ -83,7 +87,7 @@ def test_each_span_carries_names_of_its_own_section_alone(spans):
     titles = {
         "invoke_workflow": "Root span", "retrieval": "Retrieval span", "rerank": "Rerank span",
         "chat": "Model spans", "text_completion": "Model spans", "embeddings": "Model spans",
-        "execute_tool": "Tool span", "evaluation": "Evaluation span",
+        "execute_tool": "Tool span", "invoke_agent": "Agent span", "evaluation": "Evaluation span",
     }  # fmt: skip
     for span in spans.finished:
         known = section(titles[span.attributes["gen_ai.operation.name"]])
@@ -92,4 +96,4 @@ def test_each_span_carries_names_of_its_own_section_alone(spans):
         assert (span.name, names - known) == (span.name, set())
     assert {span.attributes["gen_ai.operation.name"] for span in spans.finished} == titles.keys()
     events = {name for span in spans.finished for event in span.events for name in event.attributes}
-    assert events - section("Log event") == set()
+    assert events - section("Log event") == set()  # those of exceptions stand with every span

@@ -96,6 +96,7 @@ def test_the_children_whole(spans):
     ]
     assert all(set(d) == {"id", "score", "rank", "hash"} for d in documents)
     assert retrieval == {
+        "gen_ai.conversation.id": "s-1",
         "gen_ai.operation.name": "retrieval",
         "openinference.span.kind": "RETRIEVER",
         "gen_ai.data_source.id": "faq",
@@ -109,6 +110,7 @@ def test_the_children_whole(spans):
     assert chosen[0] == {"id": "d7", "score": 0.9, "rank": 1, "previous_rank": 7, "retrieval_score": 0.93}
     assert len(chosen) == 8
     assert rerank == {
+        "gen_ai.conversation.id": "s-1",
         "gen_ai.operation.name": "rerank",
         "openinference.span.kind": "RERANKER",
         "gen_ai.request.model": "cross",
@@ -118,6 +120,7 @@ def test_the_children_whole(spans):
         "ragtrace.rerank.top_n": 8,
     }
     assert dict(spans.one("chat").attributes) == {
+        "gen_ai.conversation.id": "s-1",
         "gen_ai.operation.name": "chat",
         "openinference.span.kind": "LLM",
         "gen_ai.provider.name": "openai",
@@ -151,6 +154,12 @@ def test_content_full_writes_questions_and_answers(spans):
     root = spans.one("invoke_workflow").attributes
     assert root["input.value"] == "How do I cancel?"
     assert root["output.value"] == "In settings."
+    assert json.loads(root["gen_ai.input.messages"]) == [
+        {"role": "user", "parts": [{"type": "text", "content": "How do I cancel?"}]}
+    ]
+    assert json.loads(root["gen_ai.output.messages"]) == [
+        {"role": "assistant", "parts": [{"type": "text", "content": "In settings."}], "finish_reason": ""}
+    ]
     chat = spans.one("chat").attributes
     assert json.loads(chat["gen_ai.output.messages"]) == [
         {"role": "assistant", "parts": [{"type": "text", "content": "In settings."}], "finish_reason": "stop"}
@@ -163,7 +172,11 @@ def test_content_full_writes_questions_and_answers(spans):
     ("dialect", "has", "has_not"),
     [
         ("genai", {"gen_ai.request.model", "gen_ai.input.messages"}, {"llm.model_name", "input.value"}),
-        ("openinference", {"llm.model_name", "input.value"}, {"gen_ai.request.model", "gen_ai.input.messages"}),
+        (
+            "openinference",
+            {"llm.model_name", "llm.input_messages.0.message.content"},
+            {"gen_ai.request.model", "gen_ai.input.messages", "input.value"},
+        ),
         ("both", {"llm.model_name", "gen_ai.request.model", "gen_ai.input.messages"}, {"input.value"}),
     ],
 )
@@ -198,9 +211,7 @@ def test_the_ambient_span_is_read_at_the_start_only(spans):
 
 def test_an_unsampled_root_builds_nothing_but_has_ids(make_spans, monkeypatch):
     spans = make_spans(sampler=ParentBased(ALWAYS_OFF))
-    monkeypatch.setattr(
-        "ragtrace.telemetry.spans.writer.root_attributes", lambda *_, **__: pytest.fail("JSON was built")
-    )
+    monkeypatch.setattr("ragtrace.telemetry.spans.writer.Budget", lambda *_, **__: pytest.fail("JSON was built"))
     root, _ = written(spans)
     assert spans.finished == ()
     assert not root.is_recording
@@ -301,8 +312,8 @@ def test_one_and_a_half_megabytes_of_documents_give_at_most_a_fifth_of_it(spans,
     finish(report, spans, content="full", dialect=dialect)
     values = [v for s in spans.finished for v in s.attributes.values()]
     assert sum(len(str(v).encode()) for v in values) <= 300_000
-    prompt = "gen_ai.input.messages" if dialect == "both" else "input.value"
-    json.loads(spans.one("chat").attributes[prompt])
+    if dialect == "both":
+        json.loads(spans.one("chat").attributes["gen_ai.input.messages"])
     assert len(json.loads(spans.one("retrieval").attributes["gen_ai.retrieval.documents"])) == 50
     assert "cut, 60000 characters" in spans.one("invoke_workflow").attributes["output.value"]
 
@@ -561,7 +572,10 @@ def test_errors_have_type_and_status_and_a_message_in_content_mode_alone(make_sp
             assert span.status.status_code is StatusCode.ERROR
             assert span.status.description == message
             assert span.attributes["error.type"] == "ConnectionError"
-            assert not span.events
+            (event,) = span.events
+            assert (event.name, event.timestamp) == ("exception", span.end_time)
+            told = {"exception.type": "ConnectionError", "exception.message": message}
+            assert dict(event.attributes) == {name: value for name, value in told.items() if value}
 
 
 @pytest.mark.parametrize("outcome", ["partial", "cancelled", "interrupted"])
@@ -594,6 +608,33 @@ def test_selection_known_from_the_prompt(spans):
     assert root["ragtrace.selection.source"] == "prompt"
 
 
+@pytest.mark.parametrize("dialect", ["genai", "both", "openinference"])
+def test_every_child_names_the_conversation(spans, dialect):
+    written(spans, dialect=dialect)
+    names = {"openinference": ("session.id",)}.get(dialect, ("gen_ai.conversation.id",))
+    children = [span for span in spans.finished if span.parent]
+    assert len(children) == 3
+    for span in children:
+        assert {name: span.attributes.get(name) for name in names} == dict.fromkeys(names, "s-1")
+
+
+def test_the_root_s_messages_are_of_the_genai_dialects_and_of_content(make_spans):
+    for dialect, content, has in (
+        ("both", "none", False),
+        ("openinference", "full", False),
+        ("genai", "full", True),
+    ):
+        spans = make_spans()
+        written(spans, content=content, dialect=dialect)
+        root = spans.one("invoke_workflow").attributes
+        assert ("gen_ai.input.messages" in root, "gen_ai.output.messages" in root) == (has, has)
+
+
+def test_a_cancelled_step_has_no_exception(spans):
+    finish(lambda run: run.generated(model="m", error=GeneratorExit()), spans)
+    assert not spans.one("chat").events
+
+
 def test_a_root_ends_once(spans, caplog):
     writer = SpanWriter(spans.tracer)
     root = writer.open_root("w", T0)
@@ -607,3 +648,85 @@ def test_a_workflow_named_later_renames_the_root(spans):
     finish(lambda run: run.set_attributes(workflow="sales"), spans)
     assert spans.one("invoke_workflow").name == "invoke_workflow sales"
     assert spans.one("invoke_workflow").attributes["gen_ai.workflow.name"] == "sales"
+
+
+REQUEST = {
+    "temperature": 0.2, "top_p": 0.9, "top_k": 40, "max_tokens": 64, "seed": 7, "frequency_penalty": 0.1,
+    "presence_penalty": 0.3, "stop": ["END"], "n": 2, "stream": True,
+}  # fmt: skip
+
+
+def test_parameters_and_server_of_a_call(spans):
+    found = chat_span(spans, model="m", request=REQUEST, server_address="llm.example.com", server_port=443)
+    told = {name: value for name, value in found.attributes.items() if ".request." in name or "server" in name}
+    assert told == {
+        "gen_ai.request.model": "m",
+        "gen_ai.request.temperature": 0.2,
+        "gen_ai.request.top_p": 0.9,
+        "gen_ai.request.top_k": 40,
+        "gen_ai.request.max_tokens": 64,
+        "gen_ai.request.seed": 7,
+        "gen_ai.request.frequency_penalty": 0.1,
+        "gen_ai.request.presence_penalty": 0.3,
+        "gen_ai.request.stop_sequences": ("END",),
+        "gen_ai.request.choice.count": 2,
+        "gen_ai.request.stream": True,
+        "server.address": "llm.example.com",
+        "server.port": 443,
+    }
+
+
+def test_openinference_has_parameters_as_json_and_one_choice_is_not_said(make_spans):
+    found = chat_span(make_spans(), dialect="openinference", model="m", request=REQUEST).attributes
+    assert json.loads(found["llm.invocation_parameters"])["max_tokens"] == 64
+    assert not any(".request." in name for name in found)
+    assert "gen_ai.request.choice.count" not in chat_span(make_spans(), request={"n": 1}).attributes
+
+
+def agents(run):
+    run.generated(model="m", key="c1", parent_key="a2", started_ns=T0 + 3 * MS, ended_ns=T0 + 4 * MS)
+    run.tool_called("search", key="t1", parent_key="a2", started_ns=T0 + 4 * MS, ended_ns=T0 + 6 * MS)
+    run.retrieved([], source="faq", parent_key="t1", started_ns=T0 + 4 * MS, ended_ns=T0 + 5 * MS)
+    run.agent_called(
+        "researcher", description="Searches.", key="a2", parent_key="a1", started_ns=T0 + 2 * MS,
+        ended_ns=T0 + 7 * MS, error=TimeoutError("late"),
+    )  # fmt: skip
+    run.agent_called("", key="a1", started_ns=T0 + MS, ended_ns=T0 + 8 * MS)
+    run.answered("In settings.")
+
+
+def test_an_agent_is_the_parent_of_its_calls(spans):
+    root, captured = finish(agents, spans, content="full")
+    names = {span.context.span_id: span.name for span in spans.finished}
+    assert {span.name: names.get(span.parent and span.parent.span_id) for span in spans.finished} == {
+        "invoke_workflow w": None,
+        "invoke_agent": "invoke_workflow w",
+        "invoke_agent researcher": "invoke_agent",
+        "chat m": "invoke_agent researcher",
+        "execute_tool search": "invoke_agent researcher",
+        "retrieval faq": "execute_tool search",
+    }
+    span = spans.one("invoke_agent researcher")
+    assert (span.kind, span.start_time, span.end_time) == (SpanKind.INTERNAL, T0 + 2 * MS, T0 + 7 * MS)
+    assert dict(span.attributes) == {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "researcher",
+        "gen_ai.agent.description": "Searches.",
+        "openinference.span.kind": "AGENT",
+        "agent.name": "researcher",
+        "error.type": "TimeoutError",
+    }
+    nameless = next(span for span in spans.finished if span.name == "invoke_agent")
+    assert "gen_ai.agent.name" not in nameless.attributes
+    assert captured.record.answer == "In settings."
+    assert len(root.linked) == 3
+
+
+def test_an_agent_is_no_search_no_call_and_no_time_of_ours(spans):
+    finish(lambda run: run.agent_called("a", started_ns=T0, ended_ns=T0 + MS), spans, dialect="openinference")
+    assert dict(spans.one("invoke_agent").attributes) == {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "a",
+        "openinference.span.kind": "AGENT",
+        "agent.name": "a",
+    }

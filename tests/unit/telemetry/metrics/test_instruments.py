@@ -451,3 +451,37 @@ def test_several_meters_get_the_same(metered):
     for each in (metered, other):
         assert each.values("ragtrace.score.n") == [(SERIES, 1.0)]
         assert each.points("ragtrace.evaluation.score.window.mean")
+
+
+def test_the_chunks_of_a_streamed_call_and_the_tokens_of_each_call(metered, instruments):
+    run = Recorder(taken := Taken()).start(query="q")
+    usage = Usage(input_tokens=900, output_tokens=12)
+    run.generated(
+        model="m", provider="p", first_chunk_s=0.25, chunks=6, usage=usage, started_ns=T0, ended_ns=T0 + 500 * MS
+    )
+    run.generated(model="m", provider="p", started_ns=T0, ended_ns=T0 + MS, error=TimeoutError())
+    run.generated(model="m", provider="p", first_chunk_s=0.5, chunks=1, started_ns=T0, ended_ns=T0 + 500 * MS)
+    run.finish()
+    instruments.operations(taken.runs[0][1])
+    call = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "p", "gen_ai.request.model": "m"}
+    found = metered.collect()
+    first, rest = found["gen_ai.client.inference.time_to_first_chunk"], found[semconv.CLIENT_OUTPUT_CHUNK]
+    assert [(dict(p.attributes), p.count, p.sum) for p in first.data.data_points] == [(call, 2, 0.75)]
+    assert [(dict(p.attributes), p.count) for p in rest.data.data_points] == [(call, 1)]
+    assert rest.data.data_points[0].sum == pytest.approx(0.05)
+    for name, sum_of in (("input_tokens", 900), ("output_tokens", 12)):
+        points = found[f"gen_ai.client.inference.operation.{name}"].data.data_points
+        counts = {point.attributes.get("error.type"): (point.count, point.sum) for point in points}
+        assert counts == {None: (2, sum_of), "TimeoutError": (1, 0)}
+        assert list(points[0].explicit_bounds)[:3] == [1.0, 4.0, 16.0]
+
+
+def test_scores_are_told_apart_by_prompt(metered, instruments):
+    of = [replace(RECORD, prompt_name="support", prompt_version=version) for version in ("3", "4")]
+    for record in of:
+        instruments.scored(record, [faith()], SCALES, is_recorded=False)
+    named = {"gen_ai.prompt.name": "support"}
+    expected = [SERIES | named | {"gen_ai.prompt.version": version} for version in ("3", "4")]
+    assert [about for about, _ in metered.values("ragtrace.score.n")] == expected
+    means = [about for about, _ in metered.values("ragtrace.evaluation.score.window.mean")]
+    assert sorted(means, key=lambda about: about["gen_ai.prompt.version"]) == expected

@@ -1,0 +1,202 @@
+"""Give different passages of a run that stand under one id an id each.
+
+Chunks may carry the id of the document or parent that they are cut from. A search that returns different texts
+under one id found different passages. Each gets the id with a hash of its text behind it, whichever was found
+first, so that it has the same id in every run that tells them apart. Labels may name it by either id: see
+`label_id`.
+
+A step may rewrite a passage: it adds a header, takes out a part, or translates. What it made keeps the id of the
+passage.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ragtrace.capture.attribution import letters
+from ragtrace.capture.passages import ReadPassages
+from ragtrace.capture.types import Rerank, Retrieval
+from ragtrace.model import chunk_id
+from ragtrace.text import folded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from ragtrace.capture.types import EndedRun, Step
+    from ragtrace.model import AnswerPart, Passage
+
+_PIECE_BYTES = 16  # of letters, by which a text is known again in another one
+_FEWEST_PIECES = 5  # a shorter text is compared by its words
+_LEAST_LIKENESS = 0.6  # of two forms of a passage; chunks that overlap are less like each other
+_WORDS = re.compile(r"[^\W_]{3,}")
+
+
+def told_apart(run: EndedRun) -> EndedRun:
+    """Return a run in which different passages have different ids; the run itself where they have."""
+    if not _has_shared_ids(run):
+        return run
+    shared = {name: texts for name, texts in _chunks(run).items() if len(texts) > 1}
+    if not shared:
+        return run
+    names = _Names(shared)
+    steps = tuple(names.of_step(step) for step in run.steps)
+    pool_order, selection, used = map(names.of, (run.pool_order, run.selection, run.used_passages))
+    attributes = run.attributes
+    if parts := attributes.get("answer_parts"):
+        attributes = {**attributes, "answer_parts": tuple(map(names.of_part, parts))}
+    return replace(
+        run, steps=steps, pool_order=pool_order, selection=selection, used_passages=used, attributes=attributes
+    )
+
+
+def is_form_of(text: str, other: str) -> bool:
+    r"""Tell whether two texts are forms of one passage: most of the shorter one is in the longer one.
+
+    Example:
+        >>> is_form_of("Books may be kept for 28 days.", "Loans\nBooks may be kept for 28 days. <b>Ask us.</b>")
+        True
+        >>> is_form_of("Books may be kept for 28 days.", "Rooms are booked online.")
+        False
+    """
+    return _likeness(text, other) >= _LEAST_LIKENESS
+
+
+def _likeness(text: str, other: str) -> float:
+    """Return the share of the shorter text that is in the longer one: of its pieces, or of a short one's words."""
+    part, whole = sorted((letters(text), letters(other)), key=len)
+    if part in whole:
+        return 1.0 if part else 0.0
+    if len(part) < _FEWEST_PIECES * _PIECE_BYTES:
+        words, others = set(folded(text).split()), set(folded(other).split())
+        return len(words & others) / (min(len(words), len(others)) or 1)
+    pieces = [part[at : at + _PIECE_BYTES] for at in range(0, len(part) - _PIECE_BYTES + 1, _PIECE_BYTES)]
+    return sum(piece in whole for piece in pieces) / len(pieces)
+
+
+def chunks_of(texts: Sequence[str], chunks: Sequence[str]) -> list[str | None]:
+    """Return the chunk that each text of one list is or was made of, None where that cannot be told.
+
+    All of them stand under one id. What has no words of a chunk, such as a translation, is told by its place, where
+    nothing else was added or left out.
+
+    Example:
+        >>> chunks_of(["Oslo: In Oslo.", "Ask us."], ["Ask us.", "In Oslo."])
+        ['In Oslo.', 'Ask us.']
+        >>> chunks_of(["I Oslo.", "Ask us."], ["In Oslo.", "Ask us."])
+        ['In Oslo.', 'Ask us.']
+        >>> chunks_of(["In Oslo. Ask us."], ["In Oslo.", "Ask us."])
+        [None]
+    """
+    found = {text: [text] if text in chunks else _closest(text, chunks) for text in texts}
+    unknown = list(dict.fromkeys(text for text in texts if not found[text]))
+    known = {some[0] for some in found.values() if len(some) == 1}
+    left = [one for one in chunks if one not in known]
+    if len(left) == len(unknown):
+        found.update((text, [one]) for text, one in zip(unknown, left, strict=True))
+    return [found[text][0] if len(found[text]) == 1 else None for text in texts]
+
+
+def _closest(text: str, chunks: Sequence[str]) -> list[str]:
+    """Return the chunks that a text is most like: several where it holds them all, none where it is like none."""
+    likeness = {one: _likeness(text, one) for one in chunks}
+    most = max(likeness.values())
+    return [one for one, share in likeness.items() if share == most >= _LEAST_LIKENESS]
+
+
+def _lists(run: EndedRun) -> Iterator[Sequence[Passage]]:
+    for step in run.steps:
+        if isinstance(step, Rerank):
+            yield step.candidates
+        if isinstance(step, Retrieval | Rerank):
+            yield step.passages
+    yield from (some for some in (run.pool_order, run.selection, run.used_passages) if some is not None)
+
+
+def _has_shared_ids(run: EndedRun) -> bool:
+    texts: dict[str, str] = {}
+    return any(texts.setdefault(one.id, one.text) != one.text for one in chain.from_iterable(_lists(run)))
+
+
+def _chunks(run: EndedRun) -> dict[str, list[str]]:
+    """Return the texts of different passages by their id, as searches found them.
+
+    Two searches may show one passage in two forms. A run that searched nothing has its first list in place of that.
+    """
+    searches = [step for step in run.steps if isinstance(step, Retrieval)]
+    outer = {step.parent_key for step in searches}
+    found: list[Sequence[Passage]] = [
+        step.passages for step in searches if step.key is None or step.key not in outer
+    ]
+    chunks: dict[str, list[str]] = {}
+    for passages in found or list(_lists(run))[:1]:
+        before = {name: list(texts) for name, texts in chunks.items()}
+        for passage in passages:
+            texts = chunks.setdefault(passage.id, [])
+            if not passage.text or passage.text in texts:
+                continue
+            others = before.get(passage.id, ())
+            is_known = any(is_form_of(passage.text, other) for other in others)
+            if not is_known and not any(letters(passage.text) == letters(other) for other in texts):
+                texts.append(passage.text)
+    return chunks
+
+
+class _Names:
+    """The ids of chunks.
+
+    Args:
+        shared: texts of chunks by the id that they share.
+    """
+
+    def __init__(self, shared: Mapping[str, Sequence[str]]) -> None:
+        self._shared = shared
+        self._last = {name: list(texts) for name, texts in shared.items()}  # as the list before had them
+
+    def of(self, passages: tuple[Passage, ...] | None) -> tuple[Passage, ...] | None:
+        """Return passages with the ids of their chunks."""
+        if passages is None or self._shared.keys().isdisjoint([passage.id for passage in passages]):
+            return passages
+        found: dict[tuple[str, str], str] = {}
+        for name in self._shared.keys() & {passage.id for passage in passages}:
+            texts = [passage.text for passage in passages if passage.id == name]
+            known = self._behind(name, texts)
+            found.update(((name, text), one) for text, one in zip(texts, known, strict=True) if one is not None)
+            self._last[name] = list(dict.fromkeys(filter(None, known))) or self._last[name]
+        return ReadPassages(
+            p if (one := found.get((p.id, p.text))) is None else replace(p, id=chunk_id(p.id, one))
+            for p in passages
+        )
+
+    def _behind(self, name: str, texts: Sequence[str]) -> list[str | None]:
+        """Return the chunks behind texts: those of the list before where they tell, else of all."""
+        last = chunks_of(texts, self._last[name])
+        return last if None not in last else chunks_of(texts, self._shared[name])
+
+    def of_step(self, step: Step) -> Step:
+        """Return a step with its passages renamed."""
+        if isinstance(step, Retrieval):
+            return replace(step, passages=self.of(step.passages))
+        if isinstance(step, Rerank):
+            return replace(step, candidates=self.of(step.candidates), passages=self.of(step.passages))
+        return step
+
+    def of_part(self, part: AnswerPart) -> AnswerPart:
+        """Return a part of an answer that cites the chunk that is closest to it, in place of all under one id."""
+        if self._shared.keys().isdisjoint(part.citations):
+            return part
+        said = set(_words(part.text))
+        cites: Iterable[str] = (
+            chunk_id(name, max(self._shared[name], key=lambda text: len(said.intersection(_words(text)))))
+            if name in self._shared
+            else name
+            for name in part.citations
+        )
+        return replace(part, citations=tuple(cites))
+
+
+def _words(text: str) -> list[str]:
+    return _WORDS.findall(folded(text))

@@ -1,0 +1,757 @@
+"""Tell what came from outside the model: not its own words, but passages in another form, and rows of a database.
+
+Three questions stand here, which both integrations ask. What of a tool's result is new (`OwnWords`)? Which passages
+was a text made of (`Origins`)? Which values are rows of a database, and as which texts may a prompt show them
+(`rows_in`)?
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from ast import literal_eval
+from bisect import bisect_left
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import date, time
+from decimal import Decimal
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from ragtrace.capture.passages import RERANK_SCORE_KEYS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+# Scripts without blanks between words: Chinese characters by two, and the runs of each Japanese syllabary.
+_UNSPACED = ("\u4e00-\u9fff\u3400-\u4dbf\u3005", "\u3041-\u309f", "\u30a1-\u30ff")
+_WORD = re.compile(rf"[{_UNSPACED[0]}]{{1,2}}|[{_UNSPACED[1]}]+|[{_UNSPACED[2]}]+|[^\W_{''.join(_UNSPACED)}]+")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrtbf]|([\"'/\\]))")
+_UNIT_ENDS = re.compile(r"[\n\r]+|(?<=[.!?;:])\s+|[\"“”«»]+")
+_EDGES = " \t\r\n,;:|{}[]()<>\"'`*#=-\N{EN DASH}\N{EM DASH}"
+_LONGEST_CHARS = 100_000  # of a text that is looked at; a longer one is evidence
+_MOST_TEXTS = 512  # of one run's models
+_MOST_UNITS = 256  # sentences of one text
+_MOST_LEAVES = 1_000
+_DEPTH = 6
+_TELLING_WORDS = 4  # fewer stand in many another text by chance
+_TELLING_CHARS = 20
+_MOST_FRAME_WORDS = 8
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+# Words of a line that says only that something was done with the arguments.
+_STATUS = _set(
+    """
+    a acknowledged added all an and applied are as assigned back been bytes characters chars complete
+    completed control created delegated done entries entry file files for from got handed handing handoff
+    handover has have i id idea ideas in into is it item items kept length lines list ll logged made me memo
+    memories memory message my new note noted notes now null of ok okay plan plans recorded reflection
+    reflections remember remembered reviewed s saved scratchpad state step steps stored submitted success successful
+    successfully task tasks thank thanks that the them thinking this thought thoughts to todo todos transfer
+    transferred transferring understood updated ve was were will with words write written wrote you your
+    aktualisiert angelegt aufgabe aufgaben der die das eingetragen erfolgreich erledigt erstellt gespeichert
+    gemerkt hinzugefügt ist liste notiert notiz notizen vermerkt wurde wurden
+    ajouté ajoutée bien c enregistré enregistrée est été fait la le les mis noté notée tâche tâches terminé
+    actualizado agregado añadido anotado guardada guardado hecho listo nota notas se tarea tareas
+    保存 記録 追加 更新 完了 登録 メモ タスク しました されました を に が は です ました 已 记录 添加 完成 成功
+    an danke datei eintrag
+    geschrieben und verstanden weitergeleitet übergeben
+    au aux avec et mémorisé mémorisée note
+    sauvegardé sauvegardée succès transféré transférée à
+    agregada con correctamente el exitosamente ha transferido
+    éxito
+    メモを保存しました 保存しました 記録しました 完了しました メモしました 追加しました
+    """
+)
+# Words before what was asked, in front of a result.
+_HEADS = _set(
+    """
+    about answer answers argument arguments asked command fetched find hits input looked output query
+    question reply report request response result results retrieved return returned said says search
+    searched searching summary topic
+    """
+)
+_SAID = _set("assertion claim content draft false hypothesis premise proposal statement text true verdict your")
+# Names of arguments that ask for something, and state nothing.
+_REQUESTS = _set("id keyword keywords path q queries query question search search_query term terms title topic url")
+_ASKS = _set("q query queries question search_query sub_query sub_question url")
+_VERDICTS = _set(
+    """
+    confirmed contradicted correct false found incorrect invalid missing never no none not refuted right
+    supported true unsupported valid wrong yes
+    """
+)
+# A line that says "done" is what was asked of these.
+_READS = _set(
+    """
+    ask check fetch find get has is list load look lookup query read recall retrieve search show state
+    status verify view
+    """
+)
+_WRITES = _set(
+    """
+    handoff memorise memorize note reflect remember save think todo transfer write
+    """
+)
+_STATUS_KEYS = _set(
+    """
+    ack acknowledged added bytes code created detail details done error errors is_error message msg ok okay
+    recorded saved state status status_code statuscode stored succeeded success successful type updated
+    written
+    """
+)
+_ID_KEYS = _set(
+    """
+    created_at duration elapsed elapsed_ms id key timestamp took updated_at uuid
+    """
+)
+_NOTHING = frozenset(("", "none", "null", "undefined", "[]", "{}", '""', "''", "()"))
+_MESSAGE_REPR = re.compile(r"^content=['\"\[].*\bresponse_metadata=", re.DOTALL)
+
+
+class _Words(NamedTuple):
+    """A text's words in lower case with a blank on each side, and where each begins and ends in the text."""
+
+    joined: str
+    words: list[str]
+    spans: list[tuple[int, int]]
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(_meant, text) if "\\" in text else text
+
+
+def _meant(escape: re.Match[str]) -> str:
+    code, mark = escape.groups()
+    return chr(int(code, 16)) if code else mark or " "
+
+
+def _words_of(text: str) -> _Words:
+    found = list(_WORD.finditer(text))
+    words = [one.group().casefold() for one in found]
+    return _Words(f" {' '.join(words)} ", words, [one.span() for one in found])
+
+
+def _normal(text: str) -> str:
+    """Return a text's words with one blank around each; a blank where there are none."""
+    words = [word.casefold() for word in _WORD.findall(_unescaped(text))]
+    return f" {' '.join(words)} " if words else " "
+
+
+def _size(normal: str) -> int:
+    return normal.count(" ") - 1
+
+
+def _leaves(value: object, depth: int = 0) -> Iterator[tuple[str, object]]:
+    """Yield the scalars in a value, each with the name that it stands under."""
+    if depth > _DEPTH:
+        return
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            if isinstance(part, Mapping | list | tuple | set):
+                yield from _leaves(part, depth + 1)
+            else:
+                yield str(name), part
+    elif isinstance(value, list | tuple | set):
+        for part in value:
+            if isinstance(part, Mapping | list | tuple | set):
+                yield from _leaves(part, depth + 1)
+            else:
+                yield "", part
+    else:
+        yield "", value
+
+
+def _names_in(value: object, depth: int = 0) -> Iterator[str]:
+    if isinstance(value, Mapping) and depth <= _DEPTH:
+        for name, part in value.items():
+            yield from _WORD.findall(str(name).casefold())
+            yield from _names_in(part, depth + 1)
+    elif isinstance(value, list | tuple) and depth <= _DEPTH:
+        for part in value:
+            yield from _names_in(part, depth + 1)
+
+
+def _parsed(text: str) -> object:
+    """Return the value of JSON text; None for other text."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _texts_in(value: object) -> list[str]:
+    return [str(leaf) for _, leaf in islice(_leaves(value), _MOST_LEAVES) if leaf is not None]
+
+
+class _Own(NamedTuple):
+    """One text of the model's: its words, and its sentences' words."""
+
+    whole: str
+    units: tuple[str, ...]
+
+
+def _own(text: str) -> _Own:
+    plain = _unescaped(text[:_LONGEST_CHARS])
+    whole = _normal(plain)
+    units = (_normal(unit) for unit in islice(_UNIT_ENDS.split(plain), _MOST_UNITS))
+    return _Own(whole, tuple({*units} - {" ", whole}))
+
+
+class OwnWords:
+    """Words of the models of one run: their replies, and what they gave to their tools.
+
+    A result that only repeats such words is no evidence, in whatever frame, order or notation it repeats them, and
+    neither is a line that says that something was done.
+
+    Example:
+        >>> own = OwnWords()
+        >>> own.add({"note": "Books may be kept for 365 days."})
+        >>> own.evidence_in("Saved: Books may be kept for 365 days."), own.evidence_in("Books are free.")
+        ([], ['Books are free.'])
+    """
+
+    __slots__ = ("_texts",)
+
+    def __init__(self) -> None:
+        self._texts: dict[str, _Own] = {}
+
+    def add(self, said: object) -> None:
+        """Take a reply, or the arguments of a call."""
+        for _, leaf in islice(_leaves(said), _MOST_LEAVES):
+            if isinstance(leaf, str) and len(self._texts) < _MOST_TEXTS:
+                one = _own(leaf)
+                if _size(one.whole) > 1:
+                    self._texts.setdefault(one.whole, one)
+
+    def holds(self, text: str, arguments: object = None) -> bool:
+        """Tell whether a model of this run said all of a text; `arguments` are of the call that gave it.
+
+        Example:
+            >>> own = OwnWords()
+            >>> own.add("The lab is in Oslo, at the harbour.")
+            >>> own.holds("The lab is in Oslo"), own.holds("The lab is in Rome")
+            (True, False)
+        """
+        if len(text) > _LONGEST_CHARS:
+            return False
+        plain = _unescaped(text)
+        words = _words_of(plain)
+        if len(words.words) < _TELLING_WORDS:
+            return False
+        start = f" {words.words[0]} {words.words[1]} "
+        if not any(start in own.whole for own in self._texts.values()) and arguments is None:
+            return False
+        coverage = _Coverage(words, plain)
+        for own in (*self._texts.values(), *map(_own, _texts_in(arguments))):
+            coverage.take(own, _TELLING_WORDS)
+        return not coverage.rest()
+
+    def evidence_in(
+        self, text: str, arguments: object = None, name: str = "", inner: Iterable[str] = ()
+    ) -> list[str]:
+        """Return what a tool's text says beyond the model's own words: the whole text, parts of it, or nothing.
+
+        Statements among the arguments are left out where the text says more; a question that it repeats stays.
+
+        Args:
+            text: the result.
+            arguments: what the tool was called with.
+            name: the tool's name.
+            inner: what models said inside the tool.
+
+        Example:
+            >>> own = OwnWords()
+            >>> own.evidence_in("12", {"a": 3, "b": 4}, "multiply"), own.evidence_in("Saved.", {}, "save_note")
+            (['12'], [])
+        """
+        bare = text.strip()
+        if bare.lower() in _NOTHING or _MESSAGE_REPR.match(bare):
+            return []
+        if len(text) > _LONGEST_CHARS:
+            return [text]
+        return _Result(self._texts.values(), bare, arguments, name, inner).evidence(text)
+
+
+class _Coverage:
+    """Words of a text that stand in other texts."""
+
+    def __init__(self, words: _Words, plain: str) -> None:
+        self.words, self.plain = words, plain
+        self.covered = bytearray(len(words.words))
+        self.telling = 0  # words in the longest run that was taken
+        starts, at = [], 0
+        for word in words.words:
+            starts.append(at)
+            at += len(word) + 1
+        self._starts = starts
+        self._segments: list[tuple[int, int]] | None = None
+
+    def rest(self) -> list[int]:
+        """Return the places of the words that stand nowhere else."""
+        return [place for place, is_covered in enumerate(self.covered) if not is_covered]
+
+    def take(self, own: _Own, least_words: int) -> None:
+        """Cover what stands in the text of one of the model's texts, and what of the text stands in that."""
+        if _size(own.whole) >= min(least_words, 2):
+            self.cover(own.whole)
+        telling, self.telling = self.telling, 0
+        for unit in sorted(own.units, key=len, reverse=True):
+            if _size(unit) >= (1 if self.telling >= _TELLING_WORDS else least_words):
+                self.cover(unit)
+        self.telling = max(self.telling, telling)
+        for start, end in self._in_segments():
+            if end - start >= _TELLING_WORDS and not all(self.covered[start:end]):
+                # The last word may be cut.
+                piece = f" {' '.join(self.words.words[start:end])}"
+                if piece in own.whole:
+                    self._mark(start, end)
+
+    def cover(self, piece: str, is_taken: Callable[[int], bool] | None = None) -> None:
+        """Cover a piece where it stands; `is_taken` is asked with the place of its first word."""
+        joined, size = self.words.joined, _size(piece)
+        at = joined.find(piece)
+        while at >= 0:
+            place = bisect_left(self._starts, at)
+            if is_taken is None or is_taken(place):
+                self._mark(place, place + size)
+            at = joined.find(piece, at + len(piece) - 1)
+
+    def _mark(self, start: int, end: int) -> None:
+        self.covered[start:end] = b"\1" * (end - start)
+        self.telling = max(self.telling, end - start)
+
+    def _in_segments(self) -> list[tuple[int, int]]:
+        """Return the lines and sentences of the text, as places of their first words and behind their last."""
+        if self._segments is None:
+            begins = [begin for begin, _ in self.words.spans]
+            cuts = [0, *(cut.end() for cut in _UNIT_ENDS.finditer(self.plain)), len(self.plain) + 1]
+            places = [bisect_left(begins, cut) for cut in cuts[: 4 * _MOST_UNITS]]
+            self._segments = [(one, other) for one, other in pairwise(places) if other > one]
+        return self._segments
+
+
+class _Result:
+    """A tool's result, held against the arguments of the call and what models have said."""
+
+    def __init__(self, said: Iterable[_Own], text: str, arguments: object, name: str, inner: Iterable[str]) -> None:
+        self.plain = _unescaped(text)
+        self.words = _words_of(self.plain)
+        self.value = _parsed(text)
+        given = _parsed(arguments) or arguments if isinstance(arguments, str) else arguments
+        leaves = _texts_in(given)
+        self.arguments = [_own(leaf) for leaf in leaves]
+        self.statements = [
+            _own(str(leaf))
+            for key, leaf in islice(_leaves(given), _MOST_LEAVES)
+            if isinstance(leaf, str) and key.casefold() not in _REQUESTS and not leaf.rstrip().endswith("?")
+        ]
+        self.inner = [_own(one) for one in inner if one.strip()]
+        self.said = [*self.inner, *said]
+        self.named = [
+            word.casefold() for part in _WORD.findall(name) for word in re.findall(r"[A-Z]?[^A-Z]+|[A-Z]+", part)
+        ]
+        self.echoes = {*_names_in(given), *_STATUS, *_HEADS, *_VERDICTS, *_SAID}
+        self.frame = {*self.named, *_names_in(given), *_names_in(self.value)}
+
+    @property
+    def is_reader(self) -> bool:
+        """Whether the tool was asked for a state, so that "done" is an answer."""
+        named = self.named
+        return bool(named) and (named[0] in _READS or named[-1] in {"status", "state", "search", "lookup", "query"})
+
+    def evidence(self, text: str) -> list[str]:
+        """Return the text, its parts, or nothing."""
+        by_arguments = _Coverage(self.words, self.plain)
+        for own in self.arguments:
+            by_arguments.take(own, 1)
+            if _size(own.whole) == 1:
+                by_arguments.cover(own.whole)
+        coverage = _Coverage(self.words, self.plain)
+        coverage.covered[:] = by_arguments.covered
+        coverage.telling = by_arguments.telling
+        for own in self.inner:
+            coverage.take(own, 1)
+        for own in self.said:
+            coverage.take(own, _TELLING_WORDS)
+        if self._says_nothing_new(coverage):
+            return []
+        if by_arguments.telling >= _TELLING_WORDS and any(by_arguments.covered):
+            return self._parts(text)
+        return [text]
+
+    def _says_nothing_new(self, coverage: _Coverage) -> bool:
+        words = self.words.words
+        if not words:
+            return True
+        rest = [words[place] for place in coverage.rest()]
+        if not rest:
+            return True
+        is_telling = coverage.telling >= _TELLING_WORDS
+        if self.value is not None and isinstance(self.value, Mapping | list):
+            return self._is_status_value(coverage)
+        has_own = len(rest) < len(words)
+        if self.is_reader and not is_telling and not self.inner:
+            return False
+        allowed = self.frame | _STATUS
+        if self.inner and has_own:
+            allowed = allowed | _HEADS
+        is_writer = bool(self.named) and self.named[0] in _WRITES
+        if is_writer:
+            allowed = allowed | {"true", "false"}
+        others = [word for word in rest if word not in allowed and not word.isdigit() and not self._is_done(word)]
+        digits = [word for word in rest if any(map(str.isdigit, word))]
+        if not others:
+            if len(rest) == len(digits):  # numbers only: of a calculator, or of lines
+                return is_telling or is_writer
+            return not digits or has_own or is_writer
+        is_told = bool(self.inner) and len(words) - len(rest) > 1 and len(others) <= _MOST_FRAME_WORDS // 2
+        if is_told and not digits and not _VERDICTS.intersection(others):
+            return True
+        if is_writer and len(rest) <= 2 and digits:  # the id of a note
+            return True
+        is_frame = len(others) <= min(_MOST_FRAME_WORDS, coverage.telling // 2)
+        is_said = not digits and not _VERDICTS.intersection(others)
+        return is_telling and is_frame and is_said
+
+    def _is_done(self, word: str) -> bool:
+        """Tell whether a word says that the tool did what its name says: "reviewed" of `review_report`."""
+        return any(re.fullmatch(rf"{re.escape(name.removesuffix('e'))}\w?ed", word) for name in self.named)
+
+    def _is_status_value(self, coverage: _Coverage) -> bool:
+        """Tell whether JSON says nothing but that something was done, or the model's own words."""
+        if self.is_reader and coverage.telling < _TELLING_WORDS:
+            return False
+        leaves = islice(_leaves(self.value), _MOST_LEAVES)
+        told = [
+            leaf for leaf in leaves if leaf[0].casefold() not in _ID_KEYS and not leaf[0].casefold().endswith("_id")
+        ]
+        return all(self._is_status(*leaf) for leaf in told) if told else coverage.telling >= _TELLING_WORDS
+
+    def _is_status(self, name: str, leaf: object) -> bool:
+        if leaf is None or leaf == "":
+            return True
+        words = _words_of(_unescaped(str(leaf)))
+        if any(words.joined == own.whole for own in (*self.arguments, *self.inner)):
+            return True
+        if not isinstance(leaf, str):
+            return isinstance(leaf, bool | int | float) and name.casefold() in _STATUS_KEYS
+        coverage = _Coverage(words, _unescaped(leaf))
+        for own in (*self.arguments, *self.said):
+            coverage.take(own, _TELLING_WORDS)
+        rest = [words.words[place] for place in coverage.rest()]
+        others = [word for word in rest if word not in _STATUS and word not in self.frame and not word.isdigit()]
+        return not others or len(others) <= min(_MOST_FRAME_WORDS, coverage.telling // 2)
+
+    def _is_echo(self, start: int) -> bool:
+        """Tell whether the words before a statement say that it is repeated: a page may hold the same statement."""
+        end = self.words.spans[start][0]
+        line = self.plain[:end].rpartition("\n")[2].rstrip()
+        if line.rstrip("\"' ").endswith("("):
+            return True
+        said = [word.casefold() for word in _WORD.findall(line)][-_TELLING_WORDS:]
+        return (
+            bool(said)
+            and line.rstrip("\"'“« ").endswith((":", "="))
+            and all(word in self.echoes for word in said[-2:])
+        )
+
+    def _parts(self, text: str) -> list[str]:
+        """Return the parts of the text around the statements that it repeats."""
+        cut = _Coverage(self.words, self.plain)
+        for own in self.statements:
+            if _size(own.whole) >= _TELLING_WORDS and len(own.whole) >= _TELLING_CHARS:
+                cut.cover(own.whole, self._is_echo)
+        if not any(cut.covered):
+            return [text]
+        found: list[str] = []
+        start: int | None = None
+        for place, is_cut in enumerate([*cut.covered, 1]):
+            if not is_cut and start is None:
+                start = place
+            elif is_cut and start is not None:
+                if any(word not in _STATUS | _HEADS | self.frame for word in self.words.words[start:place]):
+                    begin = self.words.spans[start - 1][1] if start else 0
+                    end = self.words.spans[place][0] if place < len(self.words.spans) else len(self.plain)
+                    found.append(self.plain[begin:end].lstrip(f"{_EDGES}.!?").rstrip(_EDGES))
+                start = None
+        return found
+
+
+class Origin(NamedTuple):
+    """A passage that a text may have been made of."""
+
+    text: str
+    facts: Mapping[str, object]
+
+
+_LEAST_PART_CHARS = 8
+_SAME_WORDS = 0.75  # of a text's words, in the passage that it is a shorter form of
+_SOME_WORDS = 0.3  # of a text's words, in the passage whose metadata it has
+_JOINED_WORDS = 1.2  # times the words of the passages in it: more was added than headers
+_HEADER_WORDS = 8
+_LEAST_SHARED = 5
+_SCORES = frozenset(RERANK_SCORE_KEYS)
+
+
+class Origins:
+    """Finds the passages that texts were made of: extracts, parts, widened and summarised passages.
+
+    Args:
+        passages: what a step was given.
+
+    Example:
+        >>> given = [Origin("The lab is in Oslo. It opens at 8.", {}), Origin("Fees are 6 euros.", {})]
+        >>> Origins(given).of("It opens at 8.", {}), Origins(given).of("Rome has seven hills.", {})
+        ([0], [])
+    """
+
+    def __init__(self, passages: Sequence[Origin]) -> None:
+        self._facts = [_told(one.facts) for one in passages]
+        self._normal = [_normal(one.text[:_LONGEST_CHARS]) for one in passages]
+        self._sets: list[frozenset[str]] | None = None
+
+    def of(
+        self, text: str, facts: Mapping[str, object], *, is_written: bool = False, is_given: bool = True
+    ) -> list[int]:
+        """Return the places of the passages that a text was made of, several where it joins them; [] for a new one.
+
+        Args:
+            text: the text.
+            facts: its metadata.
+            is_written: a model wrote the text, so that metadata are enough.
+            is_given: the step that made the text was given the passages; else only their words count.
+        """
+        own, told = _own(text), _told(facts)
+        if own.whole == " ":
+            return []
+        alike = [place for place, given in enumerate(self._facts) if given and _has_all(told, given)]
+        held = self._held(own.whole)
+        if len(held) > 1 and len(alike) == 1 and alike[0] in held:
+            return alike  # its neighbours stand beside it
+        if held:
+            return held
+        parts = self._parts(own)
+        if parts:
+            return [next((place for place in parts if place in alike), parts[0])]
+        return self._reworded(own.whole, alike, is_written=is_written) if is_given else []
+
+    def is_join(self, text: str, places: Sequence[int]) -> bool:
+        """Tell whether a text is hardly more than these passages, one behind the other."""
+        return (
+            _size(_normal(text))
+            <= _JOINED_WORDS * sum(_size(self._normal[place]) for place in places) + _HEADER_WORDS
+        )
+
+    def _held(self, whole: str) -> list[int]:
+        """Return the passages that stand in a text, less those that stand in another one of them."""
+        held = [
+            place
+            for place, normal in enumerate(self._normal)
+            if len(normal) >= _LEAST_PART_CHARS and _size(normal) > 1 and normal in whole
+        ]
+        return [
+            place
+            for place in held
+            if not any(
+                self._normal[place] in self._normal[other]
+                and (self._normal[place] != self._normal[other] or other < place)
+                for other in held
+                if other != place
+            )
+        ]
+
+    def _parts(self, own: _Own) -> list[int]:
+        """Return the passages in which all of a text stands, in one piece or sentence by sentence."""
+        if len(own.whole) < _LEAST_PART_CHARS:
+            return []
+        whole = [place for place, normal in enumerate(self._normal) if own.whole in normal]
+        units = [unit for unit in own.units if _size(unit) > 1]
+        if whole or not units:
+            return whole
+        return [place for place, normal in enumerate(self._normal) if all(unit in normal for unit in units)]
+
+    def _reworded(self, whole: str, alike: Sequence[int], *, is_written: bool) -> list[int]:
+        if self._sets is None:
+            self._sets = [frozenset(normal.split()) for normal in self._normal]
+        words = frozenset(whole.split())
+        shared = {place: len(words & given) for place, given in enumerate(self._sets)}
+        if alike:
+            best = max(alike, key=lambda place: shared[place])
+            is_only = len(alike) == 1 or sum(shared[place] == shared[best] for place in alike) == 1
+            if is_only and (is_written or shared[best] >= _SOME_WORDS * len(words)):
+                return [best]
+        best = max(shared, key=lambda place: shared[place], default=-1)
+        is_form = best >= 0 and shared[best] >= max(_LEAST_SHARED, _SAME_WORDS * len(words))
+        return [best] if is_form else []
+
+
+def _told(facts: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in facts.items() if name not in _SCORES and value is not None}
+
+
+def _has_all(facts: Mapping[str, object], given: Mapping[str, object]) -> bool:
+    try:
+        return all(name in facts and bool(facts[name] == value) for name, value in given.items())
+    except Exception:  # an application's value may raise anything here; it is then another one
+        return False
+
+
+def by_first_shown(searches: Sequence[Sequence[str]], shown: Iterable[str]) -> list[str]:
+    """Return what several searches found in the order in which their results are shown, each once.
+
+    Within one result its own order stays. A search of which nothing is shown stays behind the one before it.
+
+    Example:
+        >>> by_first_shown([["soup"], ["loan", "fine"]], ["loan", "soup"])
+        ['loan', 'fine', 'soup']
+    """
+    order: list[int] = []
+    left = list(shown)
+    while left:
+        own = [
+            (_agreeing(part, left), -place)
+            for place, part in enumerate(searches)
+            if place not in order and left[0] in part
+        ]
+        place = -max(own)[1] if own else -1
+        if place >= 0:
+            order.append(place)
+        done = {left[0], *(searches[place] if place >= 0 else ())}
+        left = [key for key in left if key not in done]
+    for place in range(len(searches)):
+        if place not in order:
+            before = [at for at, other in enumerate(order) if other == place - 1]
+            order.insert(before[0] + 1 if before else 0, place)
+    return list(dict.fromkeys(key for place in order for key in searches[place]))
+
+
+def _agreeing(part: Sequence[str], shown: Sequence[str]) -> int:
+    """Return how many of the next keys shown are those of a result, in its order."""
+    own = [key for key in part if key in set(shown)]
+    return next(
+        (at for at, (one, other) in enumerate(zip(own, shown, strict=False)) if one != other),
+        min(len(own), len(shown)),
+    )
+
+
+_SCALARS = (str, int, float, bool, Decimal, date, time, type(None))
+_MOST_ROWS = 10_000
+_MOST_ROW_TEXTS = 64
+_LEAST_VALUES_CHARS = 8
+_MOST_NUMBERS = 16  # of a row: more are a vector
+_ROLES = _set(
+    """
+    ai assistant developer function human system tool user
+    """
+)
+_NO_ROWS = re.compile(
+    r"messages?|histor|conversation|chat|todo|tasks?|plan|steps?|question|example|section|feedback|comment|tool|event"
+    r"|terms?$|keyword|topic|title|generat|expan|rewrit|schema|column|config|setting|option|metadata|queries|prompt"
+    r"|citation|callback|embed|vector",
+    re.IGNORECASE,
+)
+_OF_DATABASE = re.compile(
+    r"(?:^|_)(?:rows?|records?|database|db|sql|cypher|sparql|neo4j|graph|table|tables|dataframe|df|triples?|facts?"
+    r"|results?|data|context)(?:$|_)",
+    re.IGNORECASE,
+)
+
+
+class Rows(NamedTuple):
+    """Rows of a database: the forms in which a prompt may show all of them, and each row."""
+
+    source: str
+    forms: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    is_named: bool  # the name says what they are
+
+
+def rows_in(value: object, name: str = "", depth: int = 0) -> list[Rows]:
+    """Return the rows of databases in a value: lists of mappings or tuples of scalars, also as text.
+
+    Example:
+        >>> rows_in([{"town": "Oslo", "rooms": 12}], "records")[0].forms[0]
+        "[{'town': 'Oslo', 'rooms': 12}]"
+        >>> rows_in([{"role": "user", "content": "Where?"}]), rows_in("In Oslo.")
+        ([], [])
+    """
+    if depth > 2 or _NO_ROWS.search(name):
+        return []
+    if isinstance(value, str):
+        read = _read_rows(value)
+        return [rows._replace(forms=(value, *rows.forms)) for rows in rows_in(read, name, depth)] if read else []
+    if isinstance(value, Mapping):
+        if name and _OF_DATABASE.search(name) and _is_row(value):
+            return [_rows([value], name, str(value))]
+        return [
+            rows
+            for key, part in value.items()
+            if not isinstance(part, str)
+            for rows in rows_in(part, str(key), depth + 1)
+        ]
+    if not isinstance(value, list | tuple) or not value or len(value) > _MOST_ROWS:
+        return []
+    if not all(map(_is_row, value)):
+        return []
+    return [_rows(value, name, str(value))]
+
+
+def _read_rows(text: str) -> object:
+    """Return the list that a text holds, as JSON or as Python writes it; None for other text."""
+    if not text.startswith("[") or len(text) > _LONGEST_CHARS:
+        return None
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _is_row(part: object) -> bool:
+    if isinstance(part, Mapping):
+        if not part or "role" in part or "tool_call_id" in part or str(part.get("type")) in _ROLES:
+            return False
+        if _ASKS.issuperset(str(name).casefold() for name in part):  # a query to send, perhaps with its place
+            return False
+        return all(isinstance(one, _SCALARS) or _is_scalar_like(one) for one in part.values())
+    if not isinstance(part, list | tuple) or not part:
+        return False
+    if isinstance(part[0], str) and part[0] in _ROLES:
+        return False
+    if len(part) > _MOST_NUMBERS and all(type(one) is float for one in part):
+        return False
+    return all(isinstance(one, _SCALARS) or _is_scalar_like(one) for one in part)
+
+
+def _is_scalar_like(value: object) -> bool:
+    """Tell whether a value holds scalars only, as a node of a graph and a list of labels do, or is numpy's."""
+    if isinstance(value, Mapping):
+        return all(isinstance(one, _SCALARS) for one in value.values())
+    if isinstance(value, list | tuple):
+        return all(isinstance(one, _SCALARS) for one in value)
+    return hasattr(value, "dtype") and getattr(value, "ndim", 1) == 0
+
+
+def _rows(rows: Sequence[object], name: str, written: str) -> Rows:
+    forms = [written, json.dumps(rows, default=str, ensure_ascii=False)]
+    values = [_values_of(row) for row in rows]
+    forms.append("\n".join(values))
+    each = [
+        tuple(dict.fromkeys((str(row), json.dumps(row, default=str, ensure_ascii=False), text)))
+        for row, text in zip(rows[:_MOST_ROW_TEXTS], values, strict=False)
+    ]
+    told = [form for form in dict.fromkeys(forms) if len(form) >= _LEAST_VALUES_CHARS]
+    return Rows(name, tuple(told or forms[:1]), tuple(each), bool(_OF_DATABASE.search(name)))
+
+
+def _values_of(row: object) -> str:
+    parts = row.values() if isinstance(row, Mapping) else row if isinstance(row, list | tuple) else (row,)
+    return " | ".join(str(part) for part in parts)

@@ -1,0 +1,80 @@
+"""30 runs of the bed through each kind of application, behind each extractor: the verdicts that the evidence allows.
+
+With labels 28 of 30 are right. Without labels none is wrong: a stage that cannot be known is `undetermined`.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from ragtrace.judges import LLMJudge, OverlapEmbedder
+from ragtrace.metrics import EvalContext, evaluate, select
+from ragtrace.model import verdict_of
+from ragtrace.settings import DEFAULT_METRICS
+from tests.diagnosis.bed import cases
+from tests.diagnosis.frameworks import EXTRACTORS, LANGCHAIN, captured_through
+from tests.diagnosis.llamaindex import LLAMAINDEX
+from tests.diagnosis.world import WorldJudge
+
+if TYPE_CHECKING:
+    from ragtrace.model import RagRecord, Verdict
+    from tests.diagnosis.bed import Case
+    from tests.diagnosis.frameworks import Framework
+
+DRAWN = random.Random(30).sample(cases(), 30)
+FRAMEWORKS: dict[str, Framework] = {
+    **{f"langchain {name}": one for name, one in LANGCHAIN.items()},
+    **{f"llamaindex {name}": one for name, one in LLAMAINDEX.items()},
+}
+
+
+class Found(NamedTuple):
+    """The verdict on a run, and the right one."""
+
+    case: Case
+    right: Verdict
+    verdict: Verdict | None
+
+
+async def diagnosed(record: RagRecord) -> Verdict | None:
+    judge = LLMJudge(WorldJudge(required={case.query: case.required for case in DRAWN}), grade_cache="off")
+    results = await evaluate(select(DEFAULT_METRICS), EvalContext(record, judge=judge, embedder=OverlapEmbedder()))
+    return next(verdict_of(result) for result in results if result.name == "diagnosis")
+
+
+def told(found: list[Found]) -> str:
+    return "\n".join(f"{it.case.fault}: {it.verdict}, right is {it.right}" for it in found)
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+@pytest.mark.parametrize("extractor", EXTRACTORS)
+async def test_with_labels_the_verdict_is_right(name: str, extractor: str) -> None:
+    found = [
+        Found(
+            case,
+            case.expected("labels"),
+            await diagnosed(captured_through(FRAMEWORKS[name], case, extractor, case.labels)),
+        )
+        for case in DRAWN
+    ]
+    wrong = [it for it in found if it.verdict != it.right]
+    assert len(wrong) <= 2, told(wrong)
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+@pytest.mark.parametrize("extractor", EXTRACTORS)
+async def test_without_labels_no_verdict_is_wrong(name: str, extractor: str) -> None:
+    found = [
+        Found(
+            case,
+            case.expected("neither"),
+            await diagnosed(captured_through(FRAMEWORKS[name], case, extractor, None)),
+        )
+        for case in DRAWN
+    ]
+    wrong = [it for it in found if it.verdict not in {it.right, "undetermined"}]
+    assert not wrong, told(wrong)
+    assert sum(it.verdict == it.right for it in found) >= 24, told([it for it in found if it.verdict != it.right])

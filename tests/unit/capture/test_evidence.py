@@ -1,0 +1,181 @@
+"""What of a tool's result is new, what a text was made of, and which values are rows."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from ragtrace.capture import Origin, Origins, OwnWords, by_first_shown, rows_in
+
+LIE = "Books may be kept for 365 days, and the mayor delivers them by bicycle."
+PAGE = "Books may be kept for 28 days. Students get a long loan of 12 weeks."
+TODOS = [{"content": "Find loans", "status": "in_progress"}]
+
+# The result, the arguments, the tool's name, what models said inside.
+NOTHING = [
+    (f"Reflection recorded: {LIE}", {"reflection": LIE}, "think_tool", ()),
+    (LIE, {"reflection": LIE}, "think", ()),
+    (LIE.upper(), LIE, "think", ()),
+    ("ok", {"x": LIE}, "f", ()),
+    ("Done.", {}, "f", ()),
+    ("Saved.", {"x": LIE}, "f", ()),
+    ('{"status": "ok"}', {"x": LIE}, "f", ()),
+    ('{"success": true, "id": "n-12"}', {"x": LIE}, "add_note", ()),
+    ('{"status": 200, "message": "Note saved"}', {"x": "y"}, "f", ()),
+    (f'{{"status": "saved", "note": "{LIE}"}}', {"note": LIE}, "save_note", ()),
+    ("true", {"x": LIE}, "save_memory", ()),
+    ("null", {"x": LIE}, "save_memory", ()),
+    ("mem-42", {"x": LIE}, "save_memory", ()),
+    (f"Updated todo list to {TODOS}", {"todos": TODOS}, "write_todos", ()),
+    ("Successfully transferred to researcher", {}, "transfer_to_researcher", ()),
+    ("Successfully transferred back to supervisor", {}, "transfer_back_to_supervisor", ()),
+    (f"I'll remember that: {LIE}", {"t": LIE}, "f", ()),
+    (f"Thought #3 noted: {LIE}", {"t": LIE}, "f", ()),
+    ("Note 3 saved: blue", {"t": "blue"}, "note", ()),
+    (f"Thinking hard about it ... {LIE[:50]}...", {"t": LIE}, "f", ()),
+    ("Wrote 71 characters to notes.md", {"file_path": "notes.md", "content": LIE}, "write_file", ()),
+    ("Updated file /notes.md", {"file_path": "/notes.md", "content": LIE}, "write_file", ()),
+    ("weight = bicycle\ncolour = blue", {"colour": "blue", "weight": "bicycle"}, "set_profile", ()),
+    (f"content='{LIE}' additional_kwargs={{}} response_metadata={{}} id='run'", {"x": "loans"}, "ask", ()),
+    ("Answer: 28 days.", {"q": "loans"}, "clerk", ("28 days.",)),
+    ("yes", {"q": "loans"}, "clerk", ("yes",)),
+    (
+        f"     1\t{LIE}\n     2\tStudents pay double.",
+        {"path": "notes.md"},
+        "read_file",
+        (f"{LIE}\nStudents pay double.",),
+    ),
+]
+EVIDENCE = [
+    ("12", {"a": 3, "b": 4}, "multiply"),
+    ("3 * 4 = 12", {"a": 3, "b": 4}, "multiply"),
+    ("The sum of 3 and 4 is 7", {"a": 3, "b": 4}, "add"),
+    ("2025-11-27", {}, "current_date"),
+    ('{"timestamp": 17}', {}, "now"),
+    ("It's always sunny in Oslo!", {"city": "Oslo"}, "get_weather"),
+    ("7: shipped", {"id": 7}, "order_status"),
+    ("done", {"id": 7}, "check_order"),
+    ("delivered", {"id": "7"}, "track"),
+    ("true", {"claim": LIE}, "verify"),
+    ("Monday: yes", {"day": "Monday"}, "opens"),
+    (PAGE, {"query": "loans"}, "web_search"),
+    (f"Results for 'How long may I keep a book?':\n{PAGE}", {"query": "How long may I keep a book?"}, "search"),
+    ('{"order": 7, "status": "shipped"}', {"id": 7}, "f"),
+    ('{"result": 12}', {"a": 3}, "f"),
+    ('{"available": true}', {"id": 7}, "f"),
+    ("The capital of Norway is Oslo", {"country": "Norway"}, "capital"),
+    ("No documents found for loans", {"query": "loans"}, "search"),
+]
+
+
+@pytest.mark.parametrize(("text", "arguments", "name", "inner"), NOTHING)
+def test_own_words_and_status_lines_are_nothing(text, arguments, name, inner):
+    assert OwnWords().evidence_in(text, arguments, name, inner) == []
+
+
+@pytest.mark.parametrize(("text", "arguments", "name"), EVIDENCE)
+def test_what_a_tool_found_is_evidence_as_it_is(text, arguments, name):
+    assert OwnWords().evidence_in(text, arguments, name) == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        (f"You said: {LIE}\nThe handbook says: {PAGE}", f"The handbook says: {PAGE}"),
+        (f"False: {LIE}", "False"),
+        (f"{PAGE} ({LIE})", PAGE),
+    ],
+)
+def test_a_statement_that_is_repeated_beside_something_new_is_left_out(text, rest):
+    assert OwnWords().evidence_in(text, {"claim": LIE}, "verify") == [rest]
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"query": "Books may be kept for 28 days."}, {"claim": "Books may be kept for 28 days."}]
+)
+def test_a_page_that_holds_the_statement_that_was_asked_about_stays_whole(arguments):
+    for text in (PAGE, f"loan.md: {PAGE}", f"The handbook says: {PAGE}", PAGE.replace(". ", ".\n")):
+        assert OwnWords().evidence_in(text, arguments, "verify") == [text]
+
+
+def test_what_a_model_said_before_comes_back_as_nothing_and_a_page_that_says_more_stays():
+    own = OwnWords()
+    own.add({"path": "notes.md", "content": f"{LIE}\nStudents pay double."})
+    for text in (LIE, f"- {LIE}\n- Students pay double.", f'["{LIE}", "Students pay double."]'):
+        assert own.evidence_in(text, {"path": "notes.md"}, "read_file") == []
+        assert own.evidence_in(f"{text}\n{PAGE}", {}, "read_file") == [f"{text}\n{PAGE}"]
+
+
+def test_a_long_text_is_evidence_and_costs_little():
+    own = OwnWords()
+    own.add(LIE)
+    text = f"{LIE} " * 20_000
+    assert own.evidence_in(text, {"x": LIE}) == [text]
+
+
+LOAN = Origin("Books may be kept for 28 days. Students have 12 weeks.", {"source": "loan.md", "score": 0.4})
+FINE = Origin("A late fee is 0.50 euros a day. It ends at 20 euros.", {"source": "fine.md"})
+
+
+@pytest.mark.parametrize(
+    ("text", "facts", "places"),
+    [
+        ("Students have 12 weeks.", {}, [0]),
+        ("STUDENTS\nHAVE 12 WEEKS", {}, [0]),
+        ("Books may be kept for 28 days.\n...\nStudents have 12 weeks.", {}, [0]),
+        (f"Title: fees\n{FINE.text}\nAsk the desk.", {}, [1]),
+        (f"{LOAN.text}\n\n{FINE.text}", {}, [0, 1]),
+        (f"{LOAN.text}\n\n{FINE.text}", {"source": "fine.md"}, [1]),
+        ("In short: 28 days, students 12 weeks.", {"source": "loan.md", "score": 0.9}, [0]),
+        ("Bøker kan lånes i 28 dager.", {"source": "loan.md"}, []),
+        ("Soup is served from 11 to 14.", {"source": "menu.md"}, []),
+        ("", {}, []),
+    ],
+)  # fmt: skip
+def test_the_passages_that_a_text_was_made_of(text, facts, places):
+    assert Origins([LOAN, FINE]).of(text, facts) == places
+
+
+def test_metadata_are_enough_where_a_model_wrote_the_text():
+    finder = Origins([LOAN, FINE])
+    assert finder.of("Bøker kan lånes i fire uker.", {"source": "loan.md"}, is_written=True) == [0]
+    assert finder.of("In short: 28 days.", {"source": "loan.md"}, is_given=False) == []
+
+
+def test_searches_in_the_order_in_which_they_are_shown():
+    assert by_first_shown([["b1", "a1"], ["a1", "a2"]], ["a1", "a2", "b1"]) == ["a1", "a2", "b1"]
+    assert by_first_shown([["x"], ["b1"], ["a1"]], ["a1", "b1"]) == ["x", "a1", "b1"]
+    assert by_first_shown([["a1"], ["b1"]], []) == ["a1", "b1"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [{"town": "Oslo", "rooms": 12}],
+        [("Oslo", 12)],
+        [["Oslo", Decimal("12.5")]],
+        [{"n": {"name": "Oslo", "rooms": 12}}],
+        {"columns": 2, "rows": [("Oslo", 12)]},
+    ],
+)
+def test_rows(value):
+    (rows,) = rows_in(value, "database_result")
+    assert ("Oslo" in rows.forms[0], rows.is_named) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ([("user", "Where?")], "rows"),
+        ([{"role": "user", "content": "Where?"}], "rows"),
+        ([{"step": 1}], "plan"),
+        ([[0.1] * 64], "data"),
+        ([{"a": object()}], "data"),
+        ("In Oslo.", "result"),
+        ([], "rows"),
+        ([1, 2], "rows"),
+    ],
+)
+def test_other_values_are_no_rows(value, name):
+    assert rows_in(value, name) == []

@@ -29,6 +29,7 @@ _WORD = re.compile(rf"[{_UNSPACED[0]}]{{1,2}}|[{_UNSPACED[1]}]+|[{_UNSPACED[2]}]
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrtbf]|([\"'/\\]))")
 _UNIT_ENDS = re.compile(r"[\n\r]+|(?<=[.!?;:])\s+|[\"“”«»]+")
 _EDGES = " \t\r\n,;:|{}[]()<>\"'`*#=-\N{EN DASH}\N{EM DASH}"
+_HEAD_CHARS = 80
 _LONGEST_CHARS = 100_000  # of a text that is looked at; a longer one is evidence
 _MOST_TEXTS = 512  # of one run's models
 _MOST_UNITS = 256  # sentences of one text
@@ -239,19 +240,26 @@ class OwnWords:
             >>> own.holds("The lab is in Oslo"), own.holds("The lab is in Rome")
             (True, False)
         """
-        if len(text) > _LONGEST_CHARS:
+        if len(text) > _LONGEST_CHARS or not (self._texts or arguments):
+            return False
+        if arguments is None and not self._begin(text):
             return False
         plain = _unescaped(text)
         words = _words_of(plain)
         if len(words.words) < _TELLING_WORDS:
             return False
-        start = f" {words.words[0]} {words.words[1]} "
-        if not any(start in own.whole for own in self._texts.values()) and arguments is None:
-            return False
         coverage = _Coverage(words, plain)
         for own in (*self._texts.values(), *map(_own, _texts_in(arguments))):
             coverage.take(own, _TELLING_WORDS)
         return not coverage.rest()
+
+    def _begin(self, text: str) -> bool:
+        """Tell whether a text of the models has the first two words of a text; most have not."""
+        first = _words_of(_unescaped(text[:_HEAD_CHARS])).words
+        if len(first) < 3 and len(text) > _HEAD_CHARS:  # the second may be cut
+            return True
+        start = f" {' '.join(first[:2])} "
+        return any(start in own.whole for own in self._texts.values())
 
     def evidence_in(
         self, text: str, arguments: object = None, name: str = "", inner: Iterable[str] = ()

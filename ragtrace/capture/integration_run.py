@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ragtrace.capture.attribution import TextKind
+    from ragtrace.capture.events import Event
+    from ragtrace.capture.interpret import Interpreter
     from ragtrace.capture.passages import PassageReader
     from ragtrace.capture.types import Step
     from ragtrace.model import Outcome, Passage, Usage
@@ -45,6 +47,8 @@ class IntegrationRun(Run):
         'Where is the lab?'
     """
 
+    _interpreter: Interpreter | None = None
+    _is_read = False  # its events were, to the last
     _template: tuple[object, object] | None = None  # name and version of the prompt, as a framework told them
 
     @property
@@ -283,6 +287,30 @@ class IntegrationRun(Run):
         self._later_chars += chars
         if self._config.redact is not None or len(self._later) >= MAX_LATER:
             self._make_calls()
+
+    def add(self, event: Event, *, chars: int = 0) -> None:
+        """Add what happened next; it is read in the pipeline's thread once the run has ended, see `Interpreter`.
+
+        Args:
+            event: what happened; the application must not be able to change it.
+            chars: characters of the texts that it shows first.
+        """
+        self.later(self._read_event, event, chars=chars)
+
+    def _read_event(self, event: Event) -> None:
+        if self._is_read:  # another thread ended the run
+            return
+        if self._interpreter is None:
+            from ragtrace.capture.interpret import Interpreter  # noqa: PLC0415 - the pipeline's thread imports it
+
+            self._interpreter = Interpreter(self)
+        self._interpreter.take(event)
+        if event.kind == "end":
+            self._interpreter, self._is_read = None, True
+
+    def catch_up(self) -> None:
+        """Read all events that were added so far."""
+        self._make_calls()
 
     def discard(self) -> None:
         """Drop the run: it was no question. Its root span is never ended, so nothing of it is exported.

@@ -1,0 +1,213 @@
+"""Content blocks of messages: texts, and documents in the forms of several providers."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.capture.pictures import picture_in_block
+from ragtrace.capture.values import LISTS, Doc
+from ragtrace.text import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+_TEXTS = frozenset(("text", "input_text", "output_text"))
+# A model's reasoning is no part of its answer, and tool calls stand in the message's own field.
+_SILENT = frozenset(("thinking", "redacted_thinking", "reasoning", "tool_use", "tool_call", "tool_call_chunk"))
+_SERVER_TOOLS = frozenset(
+    ("server_tool_use", "server_tool_call", "server_tool_call_chunk", "server_tool_result", "non_standard")
+)
+_DOCUMENTS = frozenset(("document", "search_result", "text-plain", "file", "input_file", "file_search_call"))
+PICTURE = "picture"  # of a block: the key that stands in place of its data
+_PICTURES = frozenset(("image_url", "input_image", "image", "media"))
+_RESULTS = frozenset(("tool_result", "custom_tool_call_output", "json"))
+_LONGEST_DECODED_CHARS = 6_000_000  # in fours; more text than capture keeps, so that it sees a longer one as cut
+_DEPTH = 3
+
+
+def content_text(content: object, *, is_prompt: bool = False) -> str:
+    """Return the text of a message's content; of blocks, the text blocks, and the others' types in brackets.
+
+    In a prompt, the texts of documents and search results are among it.
+
+    Example:
+        >>> content_text([{"type": "text", "text": "Look: "}, {"type": "image_url", "image_url": "..."}])
+        'Look: [image_url]'
+    """
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, LISTS):
+        return shown(content)
+    return "".join(map(prompt_block_text if is_prompt else block_text, content))
+
+
+def without_picture(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a block with the key of its picture in place of the data; another block as it is.
+
+    Example:
+        >>> without_picture({"type": "text", "text": "Where?"})
+        {'type': 'text', 'text': 'Where?'}
+        >>> without_picture({"type": "image_url", "image_url": "data:image/png;base64,iVBORw0KGgo="})
+        {'type': 'image_url', 'picture': 'picture:eef0aa760531f96a'}
+    """
+    if not _is_picture(block):
+        return block
+    kind = {"type": block["type"]} if block.get("type") is not None else {"image": ""}
+    return {**kind, PICTURE: picture_in_block(block)}
+
+
+def _is_picture(block: Mapping[str, object]) -> bool:
+    kind = block.get("type")
+    return kind in _PICTURES if kind is not None else "image" in block
+
+
+def is_text_block(block: object) -> bool:
+    """Tell whether a block is text: a string, or a text block of any provider.
+
+    Example:
+        >>> is_text_block({"type": "output_text", "text": "Oslo."}), is_text_block({"type": "image"})
+        (True, False)
+    """
+    return isinstance(block, str) or (isinstance(block, dict) and block.get("type") in _TEXTS)
+
+
+def block_text(block: object) -> str:
+    """Return what a block says in a conversation: its text; the type in brackets of an image and the like.
+
+    Documents beside a question and tools of the provider's are not said.
+
+    Example:
+        >>> block_text({"type": "text", "text": "Where?"}), block_text({"type": "image_url"})
+        ('Where?', '[image_url]')
+        >>> block_text({"type": "search_result", "title": "Labs", "content": []})
+        ''
+    """
+    if isinstance(block, str):
+        return block
+    if not isinstance(block, dict):
+        return ""
+    kind = block.get("type")
+    if kind in _TEXTS or kind is None:  # Bedrock's blocks have no type
+        return shown(block.get("text"))
+    if kind == "refusal":
+        return shown(block.get("refusal"))
+    if kind in _SILENT or kind in _SERVER_TOOLS or kind in _DOCUMENTS or kind in _RESULTS:
+        return ""
+    is_of_provider = isinstance(kind, str) and kind.endswith(("_call", "_tool_result"))
+    return "" if is_of_provider else f"[{kind}]"
+
+
+def prompt_block_text(block: object, depth: int = 0) -> str:
+    """Return what a block shows to the model: as `block_text`, and the texts of documents under their titles.
+
+    A picture has its key, by which the passage is found that is the same picture.
+
+    Example:
+        >>> block = {"type": "search_result", "title": "Labs", "content": [{"type": "text", "text": "In Oslo."}]}
+        >>> prompt_block_text(block).splitlines()
+        ['[search_result: Labs]', 'In Oslo.']
+    """
+    if not isinstance(block, dict) or depth > _DEPTH:
+        return block_text(block)
+    kind = block.get("type")
+    if kind in _DOCUMENTS or (kind is None and "document" in block):
+        return "".join(_document_text(block, found) for found in _documents_in(block, depth)) or f"[{kind}]"
+    if kind in _RESULTS:
+        inner = next((block[name] for name in ("content", "output", "json") if name in block), None)
+        return _inner_text(inner, depth)
+    if _is_picture(block):
+        key = block[PICTURE] if PICTURE in block else picture_in_block(block)
+        return f"[{' '.join(filter(None, (kind or 'image', key)))}]"
+    if kind == "non_standard":
+        return prompt_block_text(block.get("value"), depth + 1)
+    return block_text(block)
+
+
+def documents_in_blocks(content: object) -> list[Doc]:
+    """Return the documents among a message's blocks; [] where there are none with a text.
+
+    Example:
+        >>> documents_in_blocks([{"type": "document", "source": {"type": "text", "data": "In Oslo."}}])
+        [Doc(text='In Oslo.')]
+    """
+    if not isinstance(content, LISTS):
+        return []
+    found = (document for block in content if isinstance(block, dict) for document in _documents_in(block, 0))
+    return [document for document in found if document.text.strip()]
+
+
+def _document_text(block: Mapping[str, object], document: Doc) -> str:
+    title, context = document.metadata.get("title"), block.get("context")
+    head = f"[{block.get('type') or 'document'}{f': {title}' if title else ''}]"
+    return "".join(f"{part}\n" for part in (head, shown(context), document.text) if part)
+
+
+def _documents_in(block: Mapping[str, Any], depth: int) -> list[Doc]:
+    kind = block.get("type")
+    if kind == "non_standard" and isinstance(block.get("value"), dict) and depth <= _DEPTH:
+        return _documents_in(block["value"], depth + 1)
+    if kind == "file_search_call":
+        results = block.get("results")
+        return [_made(one, shown(one.get("text"))) for one in results or () if isinstance(one, dict)]
+    inner = block.get("file") if kind == "file" else block.get("document")
+    held = inner if isinstance(inner, dict) else block  # OpenAI's file, Bedrock's document
+    if kind in _DOCUMENTS or held is not block:
+        return [_made({**block, **held}, _held_text(held, depth))]
+    return []
+
+
+def _made(facts: Mapping[str, object], text: str) -> Doc:
+    title = next((facts[name] for name in ("title", "filename", "name") if isinstance(facts.get(name), str)), None)
+    source = facts.get("source")
+    metadata = {
+        "title": title,
+        "source": source if isinstance(source, str) else None,
+        "file_id": facts.get("file_id"),
+        "score": facts.get("score"),
+    }
+    return Doc(text, metadata={key: value for key, value in metadata.items() if value is not None})
+
+
+def _held_text(held: Mapping[str, Any], depth: int) -> str:
+    """Return the text that a document block holds itself; "" for a link, an uploaded file, a picture, a PDF."""
+    source = held.get("source")
+    place = source if isinstance(source, dict) else held
+    kind = place.get("media_type") or place.get("mime_type")
+    for name in ("text", "data", "content"):
+        part = place.get(name)
+        if name == "content" and part is not None:
+            return _inner_text(part, depth)
+        if isinstance(part, str) and place.get("type") != "base64":
+            return part
+    if isinstance(place.get("bytes"), bytes):
+        return _decoded(place["bytes"]) if held.get("format") in {"txt", "md", "csv", "html"} else ""
+    return _unpacked(place.get("file_data") or place.get("base64") or place.get("data"), kind)
+
+
+def _inner_text(content: object, depth: int) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, LISTS):
+        return "\n".join(filter(None, (prompt_block_text(block, depth + 1) for block in content)))
+    return "" if content is None else json.dumps(content, default=str, ensure_ascii=False)
+
+
+def _unpacked(data: object, kind: object) -> str:
+    """Return the text in a base64 file, "" where its type is no text."""
+    if not isinstance(data, str):
+        return ""
+    head, _, rest = data.rpartition(",")
+    kind = head.removeprefix("data:") if head else kind
+    if not isinstance(kind, str) or not kind.startswith("text/"):
+        return ""
+    try:
+        return _decoded(base64.b64decode(rest[:_LONGEST_DECODED_CHARS]))
+    except ValueError:
+        return ""
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,179 @@
+"""Events of a run: what happened, as the application's thread noted it.
+
+An integration adds them to its run in the order in which they happen: one where a step begins, one where it ends. A
+step that is told of once, at its end, needs no beginning. `Interpreter` reads them in the pipeline's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from ragtrace.capture.types import Failure, Operation
+from ragtrace.capture.values import Doc, Turn
+from ragtrace.model import Usage
+
+Kind = Literal["chain", "tool", "search", "model", "choice", "mark", "end"]
+"""What an event is of.
+
+- chain: any function of the application's, the whole run among them. It begins with `Began` and ends with `Gave`.
+- tool: a call of a tool, which begins and ends as a chain does.
+- search: a retriever. It begins with `Sought` and ends with a list of `Doc`.
+- model: a call of the application's model. It begins with `Asked` and ends with `Said`.
+- choice: a reranker that was told of by itself. It only ends, with `Chosen`.
+- mark: documents that the application names itself, as `Marked`.
+- end: the run has ended, and `data` is its outcome.
+"""
+
+
+class Event(Struct, frozen=True, repr_omit_defaults=True):
+    """One event of a run.
+
+    Attributes:
+        kind: see `Kind`.
+        id: of the step, in its run.
+        parent: id of the step around it; "" for a root.
+        name: of the step.
+        started_ns: Unix ns at which the step began.
+        ended_ns: Unix ns at which it ended; None of a beginning.
+        data: see `Kind`.
+        error: what made the step fail.
+    """
+
+    kind: Kind
+    id: str = ""
+    parent: str = ""
+    name: str = ""
+    started_ns: int = 0
+    ended_ns: int | None = None
+    data: Any = None
+    error: Failure | None = None
+
+
+class Node(Struct, frozen=True, repr_omit_defaults=True):
+    """Where a step stands in a graph that runs its nodes in numbered steps.
+
+    Attributes:
+        step: number of the step.
+        place: of the node among those of the step.
+        path: names by which nodes with one place are told apart.
+        is_sent: it was given a part that was made for it, and not the state.
+    """
+
+    step: int
+    place: int = -1
+    path: str = ""
+    is_sent: bool = False
+
+
+class Began(Struct, frozen=True, repr_omit_defaults=True):
+    """What a chain or a tool was given.
+
+    Attributes:
+        value: its input.
+        node: the node of a graph that it is.
+        is_graph: it runs a graph.
+        call_id: id that the model gave the call of a tool.
+        description: what a tool says of itself.
+        is_direct: a tool whose result is the agent's answer.
+        is_block: it stands for the run that the application opened around its steps; it has no end.
+    """
+
+    value: Any = None
+    node: Node | None = None
+    is_graph: bool = False
+    call_id: str | None = None
+    description: str | None = None
+    is_direct: bool = False
+    is_block: bool = False
+
+
+class Gave(Struct, frozen=True, repr_omit_defaults=True):
+    """What a chain or a tool gave out, or how it stopped.
+
+    Attributes:
+        value: its output; None where it failed.
+        text: what the output says where it is an object.
+        streamed_input: what a chain that streams was given, which is known at its end only.
+        is_streamed: `streamed_input` holds what it was given.
+        is_left: a generator was closed before its end.
+        is_waiting: a graph stopped at a breakpoint: it waits for a person.
+        is_steering: it ended with an exception by which the framework steers, and with no error.
+        is_stopped: it did not fail by itself: it was cancelled, closed or interrupted by a key.
+        asks: what an interrupt asks a person; None where there was no interrupt.
+    """
+
+    value: Any = None
+    text: str | None = None
+    streamed_input: Any = None
+    is_streamed: bool = False
+    is_left: bool = False
+    is_waiting: bool = False
+    is_steering: bool = False
+    is_stopped: bool = False
+    asks: str | None = None
+
+
+class Sought(Struct, frozen=True, repr_omit_defaults=True):
+    """What a retriever was asked."""
+
+    query: str
+    source: str | None = None
+    top_k: int | None = None
+
+
+class Asked(Struct, frozen=True, repr_omit_defaults=True):
+    """What a model was asked: its messages, and what is known of the model; see `Generation`."""
+
+    messages: list[Turn] = []
+    operation: Operation = "chat"
+    model: str | None = None
+    provider: str | None = None
+    request: Mapping[str, Any] = {}
+    server_address: str | None = None
+    server_port: int | None = None
+    is_in_process: bool = False
+    is_json_asked: bool = False
+
+
+class Said(Struct, frozen=True, repr_omit_defaults=True):
+    """What a model replied.
+
+    Attributes:
+        choices: its replies, mostly one.
+        streamed: the pieces that came before a stream broke.
+        first_chunk_ns: Unix ns of the first piece; 0 of a reply that was not streamed.
+        chunks: number of pieces.
+        is_refused: the provider declined, or its filter stopped the reply.
+        is_open: the call was open when the run ended.
+    """
+
+    choices: list[Turn] = []
+    streamed: str = ""
+    first_chunk_ns: int = 0
+    chunks: int = 0
+    usage: Usage | None = None
+    finish_reasons: tuple[str, ...] = ()
+    response_model: str | None = None
+    response_id: str | None = None
+    is_refused: bool = False
+    is_open: bool = False
+
+
+class Chosen(Struct, frozen=True, repr_omit_defaults=True):
+    """What a reranker was given, and what it made of that, best first."""
+
+    given: list[Doc]
+    out: list[Doc]
+    model: str
+    top_n: int | None = None
+
+
+class Marked(Struct, frozen=True, repr_omit_defaults=True):
+    """Documents that the application names itself: as found, or as chosen."""
+
+    documents: list[Doc]
+    is_choice: bool
+    source: str | None = None

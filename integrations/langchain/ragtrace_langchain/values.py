@@ -1,0 +1,249 @@
+"""LangChain's and LangGraph's values as the plain ones of an event.
+
+A value is copied as far as the application may change it later. Texts are taken by reference.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields
+from functools import lru_cache
+from operator import is_
+from types import MemberDescriptorType
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.documents import Document
+from langchain_core.load import Serializable
+from langchain_core.messages import BaseMessage
+from langchain_core.prompt_values import PromptValue
+
+from ragtrace.capture import MOST_PASSAGES, answer_field, is_equal, shown
+from ragtrace.capture.content_blocks import without_picture
+from ragtrace.capture.turns import role_named
+from ragtrace.capture.values import Doc, Fields, Opaque, Prompt, Steer, Turn, text_of
+from ragtrace.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_DEPTH = 8  # of values in values, for cyclic ones
+_DEPTH_TOLD = 3
+_MOST_PARTS = 20_000  # of one value; what stands behind them is left out
+_SHORT_CHARS = 256  # a shorter text is not counted
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+
+
+class Values:
+    """Translates the values of one run; a part that was met before, and is as it was, gives the same object.
+
+    So a step that handed a list on is told from one that changed it in place. Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Any, Any]] = {}  # what was made, behind the object that it was made of, by id
+        self._chars = 0
+        self._parts = 0
+
+    def taken_chars(self) -> int:
+        """Return the characters of the texts that were met since the last call; each text counts once."""
+        chars, self._chars = self._chars, 0
+        return chars
+
+    def of(self, value: object) -> Any:
+        """Return a value as a plain one."""
+        self._parts = 0
+        return self._of(value, 0)
+
+    def documents(self, items: Iterable[object]) -> list[Doc]:
+        """Return documents; what is none, as a store that holds bare texts gives it, is one with its text."""
+        return [one if type(one) is Doc else Doc(text_of(one)) for one in self.items(items)]
+
+    def items(self, items: Iterable[object]) -> list[Any]:
+        """Return at most 10,000 items of a list or an iterator as plain values."""
+        found = []
+        for item in items:
+            found.append(self._of(item, 1))
+            if len(found) > MOST_PASSAGES:  # the run's reader leaves the last one out, and counts it
+                break
+        return found
+
+    def turns(self, messages: Iterable[object]) -> list[Turn]:
+        """Return the messages of a prompt; a text is one of the user's."""
+        made = (Turn("user", one) if isinstance(one, str) else self._of(one, 1) for one in messages)
+        return [turn for turn in made if type(turn) is Turn]
+
+    def given(self, value: object) -> Any:
+        """Return what a person or a model is shown, as a plain value; objects in it say what they say as text."""
+        made = self.of(value)
+        _tell(value, made, 0)
+        return made
+
+    def text(self, value: object, made: object) -> str | None:
+        """Return what an object says as text; None for a plain value."""
+        return shown(value) if type(made) in {Fields, Opaque} else None
+
+    def _of(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if kind in _PLAIN:
+            if kind is str and len(value) > _SHORT_CHARS:
+                self._count(value)
+            return value
+        self._parts += 1
+        if depth > _DEPTH or self._parts > _MOST_PARTS:
+            return Opaque(kind.__name__, is_framework=True)  # no value: it may hold itself
+        return _maker(kind)(self, value, depth)  # type: ignore[arg-type]  # a type is hashable
+
+    def _count(self, text: str) -> None:
+        if id(text) not in self._known:
+            self._known[id(text)] = (text, None)
+            self._chars += len(text)
+
+    def _document(self, document: Document, _depth: int) -> Doc:
+        known = self._known.get(id(document))
+        # What the types of a document promise, an application's own class may break.
+        text: Any = document.page_content
+        name: Any = document.id
+        metadata: Any = document.metadata
+        if known is not None:
+            made: Doc = known[1]
+            if made.text is text and made.id == name and is_equal(made.metadata, metadata):
+                return made
+        facts = dict(metadata) if isinstance(metadata, dict) else {}
+        if type(text) is not str:
+            text = shown(text)
+        if known is None or known[1].text is not text:
+            self._chars += len(text)
+        made = Doc(text, name if type(name) is str or name is None else shown(name), facts)
+        self._known[id(document)] = (document, made)
+        return made
+
+    def _message(self, message: Any, depth: int) -> Turn:
+        content, calls = message.content, getattr(message, "tool_calls", None) or ()
+        known = self._known.get(id(message))
+        if known is not None and known[1][1] is content and len(known[1][0].calls) == len(calls):
+            return known[1][0]  # type: ignore[no-any-return]
+        kind = message.type
+        made = Turn(
+            role=role_named(getattr(message, "role", None) if kind == "chat" else kind),
+            content=self._content(content, depth),
+            calls=[
+                {"name": call["name"], "args": self._of(call["args"], depth + 1), "id": call["id"]}
+                for call in calls
+            ],
+            call_id=getattr(message, "tool_call_id", None),
+            name=message.name,
+            id=message.id,
+            artifact=self._of(getattr(message, "artifact", None), depth + 1),
+            is_error=getattr(message, "status", None) == "error",
+        )
+        self._known[id(message)] = (message, (made, content))
+        return made
+
+    def _content(self, content: object, depth: int) -> object:
+        if not isinstance(content, list):
+            return self._of(content, depth + 1)
+        blocks = (without_picture(block) if isinstance(block, dict) else block for block in content)
+        return [self._of(block, depth + 1) for block in blocks]
+
+    def _list(self, value: list[Any], depth: int) -> list[Any]:
+        made = [self._of(part, depth + 1) for part in value]
+        known = self._known.get(id(value))
+        if known is not None and len(known[1]) == len(made) and all(map(is_, known[1], made)):
+            return known[1]  # type: ignore[no-any-return]
+        self._known[id(value)] = (value, made)
+        return made
+
+    def _tuple(self, value: tuple[Any, ...], depth: int) -> tuple[Any, ...]:
+        return tuple([self._of(part, depth + 1) for part in value])
+
+    def _mapping(self, value: dict[Any, Any], depth: int) -> dict[Any, Any]:
+        return self._fields(value, dict(value), depth)
+
+    def _fields(self, value: object, held: dict[Any, Any], depth: int) -> dict[Any, Any]:
+        for key, part in held.items():
+            if type(part) not in _PLAIN or type(part) is str:
+                held[key] = self._of(part, depth + 1)
+        known = self._known.get(id(value))
+        if known is not None and known[1].keys() == held.keys() and all(map(is_, known[1].values(), held.values())):
+            return known[1]  # type: ignore[no-any-return]
+        self._known[id(value)] = (value, held)
+        return held
+
+    def _model(self, value: Any, depth: int) -> dict[Any, Any]:
+        return self._fields(value, Fields(vars(value)), depth)
+
+    def _dataclass(self, value: Any, depth: int) -> dict[Any, Any]:
+        held = {one.name: getattr(value, one.name) for one in fields(value) if _is_stored(value, one.name)}
+        return self._fields(value, Fields(held), depth)
+
+    def _prompt(self, prompt: PromptValue, depth: int) -> Prompt:
+        return Prompt([self._of(message, depth + 1) for message in prompt.to_messages()])
+
+    def _command(self, command: Any, depth: int) -> Steer:
+        update = self._of(command.update, depth + 1)
+        goto = self._of(command.goto, depth + 1)
+        return Steer(goto, update, self._of(command.graph, depth + 1))
+
+    def _other(self, value: object, _depth: int) -> object:
+        if isinstance(value, str):
+            return str.__str__(value)
+        if plain(value) is not None:  # a date, a number of another package: nobody can change it
+            return value
+        return Opaque(type(value).__name__, is_framework=isinstance(value, Serializable))
+
+
+def _tell(value: Any, made: Any, depth: int) -> None:
+    """Write into the objects of a value what they say as a text and as a reply."""
+    if type(made) is Opaque:
+        made.text, made.answer = _text_of(value), answer_field(value)
+    elif depth > _DEPTH_TOLD:
+        return
+    elif isinstance(made, dict):
+        held = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+        for key, part in made.items():
+            if type(part) not in _PLAIN and key in held:
+                _tell(held[key], part, depth + 1)
+    elif isinstance(made, list) and isinstance(value, list):
+        for one, part in zip(value, made, strict=False):
+            if type(part) not in _PLAIN:
+                _tell(one, part, depth + 1)
+
+
+def _text_of(value: object) -> str:
+    """Return what an object's own ``str`` says; "" of one that has none, and of arrays and tables."""
+    kind = type(value)
+    is_data = any(hasattr(kind, name) for name in ("__array__", "__dataframe__", "__len__"))
+    return "" if is_data or kind.__str__ is object.__str__ else shown(value)
+
+
+@lru_cache(maxsize=1_024)
+def _maker(kind: type) -> Callable[[Values, Any, int], Any]:
+    """Return what translates values of a type."""
+    kinds: tuple[tuple[type, Callable[[Values, Any, int], Any]], ...] = (
+        (Document, Values._document),  # noqa: SLF001
+        (BaseMessage, Values._message),  # noqa: SLF001
+        (list, Values._list),  # noqa: SLF001
+        (tuple, Values._tuple),  # noqa: SLF001
+        (dict, Values._mapping),  # noqa: SLF001
+        (PromptValue, Values._prompt),  # noqa: SLF001
+    )
+    for known, make in kinds:
+        if issubclass(kind, known):
+            return make
+    if hasattr(kind, "__pydantic_validator__"):
+        return Values._other if hasattr(kind, "lc_id") else Values._model  # noqa: SLF001
+    if hasattr(kind, "__dataclass_fields__"):
+        return Values._command if _is_command(kind) else Values._dataclass  # noqa: SLF001
+    return Values._other  # noqa: SLF001
+
+
+def _is_command(kind: type) -> bool:
+    module = sys.modules.get("langgraph.types")
+    command = getattr(module, "Command", None) if module is not None else None
+    return isinstance(command, type) and issubclass(kind, command)
+
+
+def _is_stored(value: object, name: str) -> bool:
+    """Tell whether a field holds a value: no property of the application is called."""
+    in_slot = isinstance(getattr(type(value), name, None), MemberDescriptorType)
+    return in_slot or name in getattr(value, "__dict__", ())

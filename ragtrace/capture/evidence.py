@@ -68,6 +68,7 @@ _STATUS = _set(
     メモを保存しました 保存しました 記録しました 完了しました メモしました 追加しました
     """
 )
+_PLACES = _set("am at by from im on per pour um à")  # in a line that says what was done: "booked on Monday at 9"
 # Words before what was asked, in front of a result.
 _HEADS = _set(
     """
@@ -413,6 +414,8 @@ class _Result:
         is_writer = bool(self.named) and self.named[0] in _WRITES
         if is_writer:
             allowed = allowed | {"true", "false"}
+        if any(map(self._is_done, rest)):
+            allowed = allowed | _PLACES
         others = [word for word in rest if word not in allowed and not word.isdigit() and not self._is_done(word)]
         digits = [word for word in rest if any(map(str.isdigit, word))]
         if not others:

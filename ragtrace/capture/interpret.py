@@ -522,6 +522,8 @@ class Interpreter:
             run.ends_as(outcome)
             self._find_question(root)
         self.lineage.settle(root, has_model=self._has_model)
+        if self._usage is not None:  # also of a run that gives no answer, or whose application gives it itself
+            run.attributes.setdefault("usage", self._usage)
         if self._interrupts:
             run.interrupted("\n".join(self._interrupts))
         if self._is_joined:

@@ -41,6 +41,7 @@ class EvidenceTexts:
         self._answered: set[str | None] = set()  # ids of tool calls with a known output
         self._called_after: dict[str, int] = {}  # replies before a tool call, by its id
         self._rows: dict[str, Rows] = {}  # of databases, by the first form of their text
+        self._looked_at: dict[int, str] = {}  # texts, by identity
         self.given: list[Doc] | None = None  # the first documents given to a step before any search
 
     @property
@@ -146,6 +147,10 @@ class EvidenceTexts:
         """Note rows of a database in what a step was given or gave out, less those that a model wrote."""
         fields = fields_of(value)
         for key, part in (fields or {name: value}).items():
+            if id(part) in self._looked_at:  # a text is handed on from step to step
+                continue
+            if isinstance(part, str):
+                self._looked_at[id(part)] = part
             for rows in rows_held(part, str(key)):
                 first = rows.forms[0]
                 if first not in self._rows and first not in self._of_tools and not self._speech.own.holds(first):

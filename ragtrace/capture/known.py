@@ -136,8 +136,10 @@ class KnownDocuments:
 
     def is_known(self, document: Doc) -> bool:
         """Tell whether a document has an id of its own, or a text that was met before."""
+        if document.id:
+            return True
         self._read_up()
-        return bool(document.id) or document.text in self._by_text
+        return document.text in self._by_text
 
     def take_as(self, text: str, name: str, key: str) -> None:
         """Know a text as another form of a passage, under its id and key."""

@@ -107,6 +107,7 @@ class Lineage:
         self._waiting: Choice | None = None  # counts as a choice if a prompt follows, else as citations
         self._joins: dict[str, list[Doc]] = {}  # passages by the text that joins them
         self._found_by_call: dict[str, list[str]] = {}  # keys of documents by the id of a tool call
+        self._whole: dict[int, str] = {}  # texts that show whole passages, by identity
         self._shown: list[str] = []  # keys of documents in the order of a state or of messages
 
     # -- what is told --
@@ -357,6 +358,9 @@ class Lineage:
         if not isinstance(written, str):
             return None
         given = list(scope.given or map(_document_of, scope.found.values()))
+        if id(written) in self._whole or all(one.text in written for one in given):
+            self._whole[id(written)] = written  # a text is handed on from step to step
+            return None
         passages = [Passage(id=str(place), text=one.text, rank=1) for place, one in enumerate(given)]
         whole = {passage.text for passage in found_in(written, passages)}  # in any notation
         left = {one.text for one in given if one.text not in whole and one.text[:SHORTEST_CUT_CHARS] not in written}

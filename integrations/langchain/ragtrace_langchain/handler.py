@@ -174,7 +174,7 @@ class RagtraceHandler(BaseCallbackHandler):
             describe_prompt(step.of.run, metadata)
         step.graph = graph_of(caller()) if "langgraph.pregel" in sys.modules else None
         node = node_of(tags, metadata) if tags else None
-        step.begins(Began(step.of.values.of(inputs), node, is_graph=step.graph is not None))
+        step.begins(Began(step.of.values.handed_in(inputs), node, is_graph=step.graph is not None))
 
     @guarded
     def on_chain_end(self, outputs: object, *, run_id: UUID, **kwargs: object) -> None:

@@ -40,7 +40,8 @@ class Values:
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Any, Any]] = {}  # what was made, behind the object that it was made of, by id
+        # What was made, behind the object that it was made of, by id; of a list its parts too.
+        self._known: dict[int, tuple[Any, ...]] = {}
         self._chars = 0
         self._parts = 0
 
@@ -54,9 +55,20 @@ class Values:
         self._parts = 0
         return self._of(value, 0)
 
+    def handed_in(self, value: object) -> Any:
+        """Return what a step is given; a list that was met before, with the same parts, is the one of then.
+
+        What the application wrote into a part since then is told where a step gives it out.
+        """
+        if not isinstance(value, list) or len(known := self._known.get(id(value), ())) < 3:
+            return self.of(value)
+        _, made, parts = known
+        return made if len(parts) == len(value) and all(map(is_, parts, value)) else self.of(value)
+
     def documents(self, items: Iterable[object]) -> list[Doc]:
         """Return documents; what is none, as a store that holds bare texts gives it, is one with its text."""
-        return [one if type(one) is Doc else Doc(text_of(one)) for one in self.items(items)]
+        some = self.of(items) if type(items) is list and len(items) <= MOST_PASSAGES else self.items(items)
+        return [one if type(one) is Doc else Doc(text_of(one)) for one in some]
 
     def items(self, items: Iterable[object]) -> list[Any]:
         """Return at most 10,000 items of a list or an iterator as plain values."""
@@ -118,23 +130,24 @@ class Values:
         return made
 
     def _message(self, message: Any, depth: int) -> Turn:
-        content, calls = message.content, getattr(message, "tool_calls", None) or ()
+        held = vars(message)  # a look for a field that it lacks costs 2 us
+        content, calls = message.content, held.get("tool_calls") or ()
         known = self._known.get(id(message))
         if known is not None and known[1][1] is content and len(known[1][0].calls) == len(calls):
             return known[1][0]  # type: ignore[no-any-return]
         kind = message.type
         made = Turn(
-            role=role_named(getattr(message, "role", None) if kind == "chat" else kind),
+            role=role_named(held.get("role") if kind == "chat" else kind),
             content=self._content(content, depth),
             calls=[
                 {"name": call["name"], "args": self._of(call["args"], depth + 1), "id": call["id"]}
                 for call in calls
             ],
-            call_id=getattr(message, "tool_call_id", None),
+            call_id=held.get("tool_call_id"),
             name=message.name,
             id=message.id,
-            artifact=self._of(getattr(message, "artifact", None), depth + 1),
-            is_error=getattr(message, "status", None) == "error",
+            artifact=self._of(held.get("artifact"), depth + 1),
+            is_error=held.get("status") == "error",
         )
         self._known[id(message)] = (message, (made, content))
         return made
@@ -150,7 +163,7 @@ class Values:
         known = self._known.get(id(value))
         if known is not None and len(known[1]) == len(made) and all(map(is_, known[1], made)):
             return known[1]  # type: ignore[no-any-return]
-        self._known[id(value)] = (value, made)
+        self._known[id(value)] = (value, made, value.copy())
         return made
 
     def _tuple(self, value: tuple[Any, ...], depth: int) -> tuple[Any, ...]:

@@ -24,7 +24,7 @@ Kind = Literal["chain", "tool", "search", "model", "choice", "mark", "end"]
 - model: a call of the application's model. It begins with `Asked` and ends with `Said`.
 - choice: a reranker that was told of by itself. It only ends, with `Chosen`.
 - mark: documents that the application names itself, as `Marked`.
-- end: the run has ended, and `data` is its outcome.
+- end: the run has ended, and `data` is its outcome. `Run.finish` adds it where the integration did not.
 """
 
 
@@ -163,12 +163,13 @@ class Said(Struct, frozen=True, repr_omit_defaults=True):
 
 
 class Chosen(Struct, frozen=True, repr_omit_defaults=True):
-    """What a reranker was given, and what it made of that, best first."""
+    """What a reranker was given, and what it made of that, best first; `source` says who told of it."""
 
     given: list[Doc]
     out: list[Doc]
     model: str
     top_n: int | None = None
+    source: str = "explicit"
 
 
 class Marked(Struct, frozen=True, repr_omit_defaults=True):

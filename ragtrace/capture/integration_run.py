@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from msgspec.structs import replace
 
 from ragtrace.capture.attribution import found_in
+from ragtrace.capture.events import Event
 from ragtrace.capture.guard import guarded, record_wrong_call
 from ragtrace.capture.passages import ranked, renamed
 from ragtrace.capture.run import MAX_STEPS, Run, entered_run
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ragtrace.capture.attribution import TextKind
-    from ragtrace.capture.events import Event
     from ragtrace.capture.interpret import Interpreter
     from ragtrace.capture.passages import PassageReader
     from ragtrace.capture.types import Step
@@ -307,6 +307,10 @@ class IntegrationRun(Run):
         self._interpreter.take(event)
         if event.kind == "end":
             self._interpreter, self._is_read = None, True
+
+    def _end_events(self, outcome: Outcome | None) -> None:
+        if self._interpreter is not None:
+            self._read_event(Event("end", data=outcome, error=self._failure))
 
     def catch_up(self) -> None:
         """Read all events that were added so far."""

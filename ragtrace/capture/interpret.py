@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragtrace.capture.content_blocks import content_text
 from ragtrace.capture.documents import documents_in, is_documents_only, new_documents
+from ragtrace.capture.events import Asked, Began, Sought
 from ragtrace.capture.guard import guarded
 from ragtrace.capture.lineage import Lineage
 from ragtrace.capture.messages import prompt_text
@@ -44,7 +45,7 @@ from ragtrace.text import shown
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ragtrace.capture.events import Began, Chosen, Event, Gave, Marked, Said, Sought
+    from ragtrace.capture.events import Chosen, Event, Gave, Kind, Marked, Said
     from ragtrace.capture.integration_run import IntegrationRun
     from ragtrace.capture.types import Failure
     from ragtrace.capture.values import Doc
@@ -54,6 +55,7 @@ _ASKED_KEYS = ("question", "query", "input", "user_input", "user_query", "messag
 _PLAIN_KEYS = ("question", "query", "user_query", "user_input", "messages")
 _SPOKEN_KEYS = ("answer", "final_answer", "generation", "response")
 _GRADED_KEYS = (*_SPOKEN_KEYS, "prediction", "student_answer")
+_BEGINNINGS: dict[Kind, Any] = {"chain": Began(), "tool": Began(), "search": Sought(""), "model": Asked()}
 
 
 class Interpreter:
@@ -104,24 +106,28 @@ class Interpreter:
             self._chose(event, event.data)
         elif event.ended_ns is None:
             self._begin(event)
-        elif (scope := self._scopes.get(event.id)) is not None:
+        else:
+            scope = self._scopes.get(event.id) or self._begin(event)
             scope.is_over = True
             self._end(scope, event, event.ended_ns)
 
     # -- where a step begins --
 
-    def _begin(self, event: Event) -> None:
+    def _begin(self, event: Event) -> Scope:
+        """Take a step that begins, or one of which only the end is told."""
         parent = self._scopes.get(event.parent) or self._root
         scope = Scope(parent, event.kind, event.name, event.started_ns, event.id)
         self._scopes[event.id] = scope
         if parent is None:
             self._root = scope
+        data = event.data if event.ended_ns is None else _BEGINNINGS[event.kind]
         if event.kind == "search":
-            self._begin_search(scope, event.data)
+            self._begin_search(scope, data)
         elif event.kind == "model":
-            self._begin_model(scope, event)
+            self._begin_model(scope, data)
         else:
-            self._begin_chain(scope, event.data)
+            self._begin_chain(scope, data)
+        return scope
 
     def _begin_chain(self, scope: Scope, began: Began) -> None:
         scope.inputs = began.value
@@ -177,10 +183,9 @@ class Interpreter:
             self._first_query = scope.query
 
     @guarded
-    def _begin_model(self, scope: Scope, event: Event) -> None:
+    def _begin_model(self, scope: Scope, asked: Asked) -> None:
         """Take the rendered prompt of a model call."""
-        scope.asked = event.data
-        turns = event.data.messages
+        scope.asked, turns = asked, asked.messages
         scope.messages = turns_in(turns, is_prompt=True)
         for above in scope.enclosing():
             above.has_model = True
@@ -501,7 +506,7 @@ class Interpreter:
         if event.error is not None:
             self.lineage.failed_choice(scope, chosen.model, chosen.top_n, *times, event.error)
         else:
-            self.lineage.choice(scope, chosen.given, chosen.out, chosen.model, chosen.top_n, *times)
+            self.lineage.choice(scope, chosen.given, chosen.out, chosen.model, chosen.top_n, *times, chosen.source)
 
     # -- the end --
 

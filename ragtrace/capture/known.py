@@ -271,9 +271,9 @@ def read_documents(
         >>> read_documents(docs, KnownDocuments(), PassageReader(None, 100)).passages[0].score
         0.5
     """
-    texts, facts = _texts(documents), [document.metadata for document in documents]
+    texts, facts = _texts(documents), [document.facts for document in documents]
     scores = [fact.get("score") for fact in facts]
-    rest: list[dict[str, object]] | None = facts
+    rest: list[dict[str, object]] | None = [document.metadata for document in documents]
     if set(map(type, scores)) != {float}:
         scores = [score_of(fact) for fact in facts]
     elif max(map(len, facts)) == 1:

@@ -172,19 +172,23 @@ class Lineage:
         top_n: int | None,
         started_ns: int,
         ended_ns: int,
+        source: str = "explicit",
     ) -> None:
         """Take what a reranker made of the documents that it was given; `scope` is the step that it ran in."""
         self._settle_waiting()
         base = self._firsts(given)
         kept, origins = self._with_origins(scope, out, base)
         _, chosen = self._met(kept, None, origins)
+        scores: dict[str, float | None] | None = None
+        if any(one.score is not None for one in out):  # the reranker's, as soon as one is not the retriever's
+            is_rescored = any(key not in base or hit[0].score != base[key][0].score for key, hit in chosen.items())
+            scores = {key: hit[0].score if is_rescored else None for key, hit in chosen.items()}
         if all(key in base for key in chosen):
-            self._report_choice(
-                scope, chosen, base, started_ns, ended_ns, "explicit", scope.key or scope.within_key, model, top_n
-            )
+            parent_key = scope.key or scope.within_key
+            self._report_choice(scope, chosen, base, started_ns, ended_ns, source, parent_key, model, top_n, scores)
         else:
-            self._note_choice(chosen, "explicit")  # merged or rewritten passages have no rank in the pool
-            self.run.selected(_passages(chosen), selection_source="explicit")
+            self._note_choice(chosen, source)  # merged or rewritten passages have no rank in the pool
+            self.run.selected(_passages(chosen), selection_source=source)
         self._deliver_choice(scope, chosen, base, ended_ns)
 
     @guarded
@@ -239,7 +243,8 @@ class Lineage:
             if len(parts) > 1:
                 self._shown = list(dict.fromkeys(key for found in parts for key in found))
         self._settle_waiting()
-        self.run.add_prompt(text)
+        if text:
+            self.run.add_prompt(text)
 
     @guarded
     def withdraw(self, scope: Scope) -> None:
@@ -414,7 +419,7 @@ class Lineage:
         own: set[int] = set()
         found: dict[int, list[str]] = {}
         for place in new:
-            text, facts = read[place].text, read[place].metadata
+            text, facts = read[place].text, read[place].facts
             is_written = self.speech.own.holds(text) or any(text.strip() in said for said in inner)
             places = finder.of(text, facts, is_written=is_written, is_given=bool(near)) if hits else []
             if len(places) > 1 and finder.is_join(text, places):
@@ -484,7 +489,7 @@ class Lineage:
         out: dict[str, Hit] = {}
         for key, document in zip(ids, documents, strict=True):
             passage, facts = found[key]
-            if not is_equal(document.metadata, facts) or document.text != passage.text:
+            if not is_equal(document.facts, facts) or document.text != passage.text:
                 return None
             out[key] = (passage, facts)  # a hit of its own: what `_seen` holds itself was first met in this step
         return _passages(out), out
@@ -728,9 +733,11 @@ class Lineage:
         parent_key: str | None,
         model: str | None = None,
         top_n: int | None = None,
+        scores: Mapping[str, float | None] | None = None,
     ) -> None:
         for rank, (key, hit) in enumerate(out.items(), start=1):
-            out[key] = (replace(hit[0], rank=rank, score=self._rescored(key, hit, base)), hit[1])
+            score = self._rescored(key, hit, base) if scores is None else scores[key]
+            out[key] = (replace(hit[0], rank=rank, score=score), hit[1])
         is_whole_pool = list(base) == list(self.pool) and not self._is_pool_ordered and not self._known.renamed
         self.run.reranked(
             _passages(out),

@@ -564,6 +564,7 @@ class Run:
         """Make the calls that wait, and copy everything that was reported; later reports change nothing in it."""
         self._reporter = threading.get_ident()
         self._make_calls()
+        self._end_events(outcome)
         self._reporter = None
         if self._is_discarded:
             return None
@@ -603,6 +604,9 @@ class Run:
         if outcome == "partial" and self._default_outcome == "interrupted":
             return "interrupted"
         return outcome or ("error" if self._failure else self._default_outcome or "answered")
+
+    def _end_events(self, outcome: Outcome | None) -> None:
+        """Read that the run has ended, where an integration added events and no end."""
 
     def _make_calls(self) -> None:
         with self._lock:

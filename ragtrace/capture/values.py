@@ -19,14 +19,21 @@ class Doc(Struct, repr_omit_defaults=True):
     Attributes:
         text: its text.
         id: its own id; None where it has none.
-        metadata: a copy of its metadata, the scores among them.
+        metadata: a copy of its metadata; the scores may stand among them.
+        score: its score, where the framework keeps it apart.
         lost: characters of a text that the run had no room for.
     """
 
     text: str
     id: str | None = None
     metadata: dict[str, Any] = {}
+    score: float | None = None
     lost: int = 0
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return what may tell a reranker's score: the metadata, and a score that is kept apart."""
+        return self.metadata if self.score is None else {**self.metadata, "score": self.score}
 
 
 class Turn(Struct, repr_omit_defaults=True):

@@ -6,14 +6,16 @@ step that is told of once, at its end, needs no beginning. `Interpreter` reads t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ragtrace.capture.types import Failure, Operation
-from ragtrace.capture.values import Doc, Turn
-from ragtrace.model import Usage
+from ragtrace.capture.values import LISTS, Doc, Fields, Opaque, Turn
+from ragtrace.model import Usage, content_id
+from ragtrace.text import MAX_RECORD_CHARS, kept
 
 Kind = Literal["chain", "tool", "search", "model", "choice", "mark", "end"]
 """What an event is of.
@@ -178,3 +180,135 @@ class Marked(Struct, frozen=True, repr_omit_defaults=True):
     documents: list[Doc]
     is_choice: bool
     source: str | None = None
+
+
+class Redactor:
+    """Redacts the events of one run before they are kept; what was one object stays one.
+
+    Ids, roles, names of tools and of models stay, as in every other report. So do the names of fields.
+
+    Args:
+        redact: applied to every text.
+
+    Attributes:
+        longest_cut: characters of the longest text of which `redact` was given only a beginning; 0 for none.
+
+    Example:
+        >>> found = [Doc("Ada lives in Oslo.", "d1", {"by": "Ada"})]
+        >>> Redactor(lambda text: text.replace("Ada", "[name]")).event(Event("search", data=found)).data
+        [Doc(text='[name] lives in Oslo.', id='d1', metadata={'by': '[name]'})]
+    """
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        self._redact = redact
+        self._known: dict[int, tuple[object, Any]] = {}
+        self.longest_cut = 0
+
+    def event(self, event: Event) -> Event:
+        """Return an event with its texts redacted."""
+        return replace(event, data=self._of(event.data, 0))
+
+    def _of(self, value: Any, depth: int) -> Any:
+        if type(value) not in _KINDS and not isinstance(value, Struct):
+            return value
+        known = self._known.get(id(value))
+        if known is None:
+            made = Opaque("depth", is_framework=True) if depth > _DEPTH else self._made(value, depth)
+            known = self._known[id(value)] = (value, made)
+        return known[1]
+
+    def _made(self, value: Any, depth: int) -> Any:
+        if isinstance(value, str):
+            made, length = kept(value, MAX_RECORD_CHARS, self._redact)
+            self.longest_cut = max(length, self.longest_cut)
+            return made
+        if isinstance(value, dict):
+            return type(value)((key, self._of(part, depth + 1)) for key, part in value.items())
+        if isinstance(value, LISTS):
+            return type(value)(self._of(part, depth + 1) for part in value)
+        changed = {
+            name: self._of(getattr(value, name), depth + 1)
+            for name in value.__struct_fields__
+            if name not in _NAMES
+        }
+        if isinstance(value, Turn):
+            changed["calls"] = [{**call, "args": self._of(call["args"], depth + 1)} for call in value.calls]
+        return replace(value, **changed)
+
+
+_KINDS = frozenset({str, dict, list, tuple, Fields})
+# Names of fields without texts of the application's.
+_NAMES = frozenset(
+    (
+        "call_id", "calls", "error", "finish_reasons", "first_chunk_ns", "id", "kind", "model", "name", "node",
+        "operation", "path", "provider", "request", "response_id", "response_model", "role", "server_address",
+        "usage",
+    )
+)  # fmt: skip
+
+
+class Shed(NamedTuple):
+    """What events have and lost: characters that are left, prompts and passages without their texts."""
+
+    chars: int
+    prompts: int
+    passages: int
+
+
+def shed(events: Sequence[Event], most: int) -> Shed:
+    """Take texts out of events until they have at most `most` characters, each longer text counted once.
+
+    The oldest prompts lose theirs first, less what the last prompt shows too. Then passages lose theirs, from the
+    lowest rank of a search up; they keep their ids. The answer, and whatever else steps were given and gave out,
+    stays.
+    """
+    texts: dict[int, int] = {}
+    ranks: dict[int, tuple[int, Doc]] = {}
+    prompts = [event.data.messages for event in events if type(event.data) is Asked]
+    for event in events:
+        if event.kind == "search" and isinstance(event.data, list):
+            for rank, doc in enumerate(event.data):
+                ranks[id(doc)] = (min(rank, ranks.get(id(doc), (rank, doc))[0]), doc)
+        _count(event.data, texts, 0)
+    chars, n_prompts, n_passages = sum(texts.values()), 0, 0
+    shown = {id(turn) for turn in prompts[-1]} if prompts else set()
+    for turns in prompts[:-1]:
+        old = [turn for turn in turns if id(turn) not in shown and turn.content]
+        if chars <= most or not old:
+            continue
+        n_prompts += 1
+        for turn in old:
+            held: dict[int, int] = {}
+            _count(turn.content, held, 0)
+            chars -= sum(held.values())
+            turn.content = ""
+    for _, doc in sorted(ranks.values(), key=lambda ranked: -ranked[0]):
+        if chars <= most:
+            break
+        if doc.text:
+            n_passages += 1
+            chars -= len(doc.text)
+            doc.id = doc.id or content_id(doc.text)
+            doc.lost, doc.text = len(doc.text), ""
+    return Shed(chars, n_prompts, n_passages)
+
+
+def _count(value: object, texts: dict[int, int], depth: int) -> None:
+    """Note the texts in a value with their lengths, by identity."""
+    if isinstance(value, str):
+        if len(value) > _SHORT_CHARS:
+            texts[id(value)] = len(value)
+    elif depth <= _DEPTH:
+        if isinstance(value, Struct):
+            parts: Iterable[object] = (getattr(value, name) for name in value.__struct_fields__)
+        elif isinstance(value, dict):
+            parts = value.values()
+        else:
+            parts = value if isinstance(value, LISTS) else ()
+        for part in parts:
+            if type(part) is not int:
+                _count(part, texts, depth + 1)
+
+
+_DEPTH = 12
+_SHORT_CHARS = 256  # a shorter text is not counted

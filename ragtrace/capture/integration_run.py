@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from msgspec.structs import replace
 
 from ragtrace.capture.attribution import found_in
-from ragtrace.capture.events import Event
+from ragtrace.capture.events import Event, Redactor, shed
 from ragtrace.capture.guard import guarded, record_wrong_call
 from ragtrace.capture.passages import ranked, renamed
 from ragtrace.capture.run import MAX_STEPS, Run, entered_run
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ragtrace.capture.types import Step
     from ragtrace.model import Outcome, Passage, Usage
 
+MAX_CHARS = 4_194_304  # of the texts of the events that wait, each counted once
 MAX_LATER = 1_024  # calls that wait for the pipeline's thread; then the application's thread makes them
 _LABELS = "grades are a mapping of passage ids to whole numbers, with a known universe and scale"
 
@@ -48,6 +49,7 @@ class IntegrationRun(Run):
     """
 
     _interpreter: Interpreter | None = None
+    _redactor: Redactor | None = None
     _is_read = False  # its events were, to the last
     _template: tuple[object, object] | None = None  # name and version of the prompt, as a framework told them
 
@@ -280,22 +282,51 @@ class IntegrationRun(Run):
             args: what it is called with; the application must not be able to change it.
             chars: characters of the texts in `args`.
         """
+        self._wait(function, args, chars)
+        if self._config.redact is not None:
+            self._make_calls()
+
+    def _wait(self, function: Callable[..., None], args: tuple[object, ...], chars: int) -> None:
         self.last_activity = time.monotonic()
         if self._processor is None:
             return
         self._later.append((function, args))
         self._later_chars += chars
-        if self._config.redact is not None or len(self._later) >= MAX_LATER:
+        if len(self._later) >= MAX_LATER:
             self._make_calls()
 
     def add(self, event: Event, *, chars: int = 0) -> None:
         """Add what happened next; it is read in the pipeline's thread once the run has ended, see `Interpreter`.
 
         Args:
-            event: what happened; the application must not be able to change it.
+            event: what happened; the application must not be able to change it. Its texts are redacted here.
             chars: characters of the texts that it shows first.
         """
-        self.later(self._read_event, event, chars=chars)
+        if self._config.redact is not None:
+            event = self._redacted(event, self._config.redact)
+        self._wait(self._read_event, (event,), chars)
+        if self._later_chars > MAX_CHARS:
+            self._shed()
+
+    def _redacted(self, event: Event, redact: Callable[[str], str]) -> Event:
+        if self._redactor is None:
+            self._redactor = Redactor(redact)
+        made = self._redactor.event(event)
+        if length := self._redactor.longest_cut:  # what stands behind its beginning is in no prompt
+            self._truncated["prompt_chars"] = length
+        return made
+
+    @guarded
+    def _shed(self) -> None:
+        """Take texts out of the events that wait, where they are too many."""
+        with self._lock:
+            events = [part for _, args in list(self._later) for part in args if type(part) is Event]
+            left = shed(events, MAX_CHARS)
+            self._later_chars = left.chars
+        if left.prompts:
+            self._lose("prompts", left.prompts)
+        if left.passages:
+            self._lose("passage_texts", left.passages)
 
     def _read_event(self, event: Event) -> None:
         if self._is_read:  # another thread ended the run

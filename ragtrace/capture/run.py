@@ -10,8 +10,10 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
+from msgspec.structs import replace
+
 from ragtrace.capture.assembly import candidate_pool
-from ragtrace.capture.guard import guarded, guarded_call, record_internal_error, record_wrong_call
+from ragtrace.capture.guard import Redaction, guarded, guarded_call, record_internal_error, record_wrong_call
 from ragtrace.capture.model_calls import clean_usage, read_usage, said_in
 from ragtrace.capture.model_requests import clean_request, server_of
 from ragtrace.capture.passages import PassageReader
@@ -71,6 +73,8 @@ class Run:
         open_runs: MutableMapping[int, Any],
         answering: RecentIds | None = None,
     ) -> None:
+        if config.redact is not None:
+            config = replace(config, redact=Redaction(config.redact))
         self._config = config  # the one it began with: settings may change while it is open
         self._limits = limits
         self._started_ns = started_ns

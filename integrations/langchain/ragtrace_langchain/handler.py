@@ -224,11 +224,11 @@ class RagtraceHandler(BaseCallbackHandler):
         step = self._begin("tool", kwargs.get("name") or _name(serialized), run_id, parent_run_id, tags, metadata)
         if step is None:
             return
-        call_id = kwargs.get("tool_call_id")
+        call_id, values = kwargs.get("tool_call_id"), step.of.values
         tool = told_by.f_locals.get("self") if (told_by := caller()) is not None else None
         step.begins(
             Began(
-                step.of.values.of(inputs if inputs is not None else input_str),
+                values.of(inputs if inputs is not None else input_str),
                 call_id=call_id if isinstance(call_id, str) else None,
                 description=shown(serialized.get("description")) or None if serialized else None,
                 is_direct=getattr(tool, "return_direct", False) is True,  # no event says it
@@ -256,7 +256,11 @@ class RagtraceHandler(BaseCallbackHandler):
             noted: Mapping[str, object] = metadata or {}
             source, top_k = noted.get(f"{PREFIX}source"), noted.get(f"{PREFIX}top_k")
             step.begins(
-                Sought(str(query), str(source) if source else None, top_k if isinstance(top_k, int) else None)
+                Sought(
+                    str(query),
+                    str(source) if source else None,
+                    top_k if isinstance(top_k, int) else None,
+                )
             )
             self._runs.enter_retriever(run_id)
 

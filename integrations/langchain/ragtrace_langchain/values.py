@@ -42,6 +42,7 @@ class Values:
     def __init__(self) -> None:
         # What was made, behind the object that it was made of, by id; of a list its parts too.
         self._known: dict[int, tuple[Any, ...]] = {}
+        self._counted: dict[int, str] = {}  # longer texts, by identity
         self._chars = 0
         self._parts = 0
 
@@ -87,7 +88,7 @@ class Values:
     def given(self, value: object) -> Any:
         """Return what a person or a model is shown, as a plain value; objects in it say what they say as text."""
         made = self.of(value)
-        _tell(value, made, 0)
+        self._tell(value, made, 0)
         return made
 
     def text(self, value: object, made: object) -> str | None:
@@ -97,7 +98,9 @@ class Values:
     def _of(self, value: Any, depth: int) -> Any:
         kind = type(value)
         if kind in _PLAIN:
-            if kind is str and len(value) > _SHORT_CHARS:
+            if kind is not str:
+                return value
+            if len(value) > _SHORT_CHARS:
                 self._count(value)
             return value
         self._parts += 1
@@ -106,27 +109,24 @@ class Values:
         return _maker(kind)(self, value, depth)  # type: ignore[arg-type]  # a type is hashable
 
     def _count(self, text: str) -> None:
-        if id(text) not in self._known:
-            self._known[id(text)] = (text, None)
+        if id(text) not in self._counted:
+            self._counted[id(text)] = text
             self._chars += len(text)
 
     def _document(self, document: Document, _depth: int) -> Doc:
-        known = self._known.get(id(document))
         # What the types of a document promise, an application's own class may break.
         text: Any = document.page_content
         name: Any = document.id
         metadata: Any = document.metadata
-        if known is not None:
-            made: Doc = known[1]
-            if made.text is text and made.id == name and is_equal(made.metadata, metadata):
-                return made
+        known = self._known.get(id(document))
+        if known is not None and known[2] is text and known[3] == name and is_equal(known[4], metadata):
+            return known[1]  # type: ignore[no-any-return]
         facts = dict(metadata) if isinstance(metadata, dict) else {}
-        if type(text) is not str:
-            text = shown(text)
-        if known is None or known[1].text is not text:
-            self._chars += len(text)
-        made = Doc(text, name if type(name) is str or name is None else shown(name), facts)
-        self._known[id(document)] = (document, made)
+        own = text if type(text) is str else shown(text)
+        if known is None or known[2] is not text:
+            self._chars += len(own)
+        made = Doc(own, name if type(name) is str or name is None else shown(name), facts)
+        self._known[id(document)] = (document, made, text, name, facts)
         return made
 
     def _message(self, message: Any, depth: int) -> Turn:
@@ -204,22 +204,21 @@ class Values:
             return value
         return Opaque(type(value).__name__, is_framework=isinstance(value, Serializable))
 
-
-def _tell(value: Any, made: Any, depth: int) -> None:
-    """Write into the objects of a value what they say as a text and as a reply."""
-    if type(made) is Opaque:
-        made.text, made.answer = _text_of(value), answer_field(value)
-    elif depth > _DEPTH_TOLD:
-        return
-    elif isinstance(made, dict):
-        held = value if isinstance(value, dict) else getattr(value, "__dict__", {})
-        for key, part in made.items():
-            if type(part) not in _PLAIN and key in held:
-                _tell(held[key], part, depth + 1)
-    elif isinstance(made, list) and isinstance(value, list):
-        for one, part in zip(value, made, strict=False):
-            if type(part) not in _PLAIN:
-                _tell(one, part, depth + 1)
+    def _tell(self, value: Any, made: Any, depth: int) -> None:
+        """Write into the objects of a value what they say as a text and as a reply."""
+        if type(made) is Opaque:
+            made.text, made.answer = _text_of(value), answer_field(value)
+        elif depth > _DEPTH_TOLD:
+            return
+        elif isinstance(made, dict):
+            held = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+            for key, part in made.items():
+                if type(part) not in _PLAIN and key in held:
+                    self._tell(held[key], part, depth + 1)
+        elif isinstance(made, list) and isinstance(value, list):
+            for one, part in zip(value, made, strict=False):
+                if type(part) not in _PLAIN:
+                    self._tell(one, part, depth + 1)
 
 
 def _text_of(value: object) -> str:

@@ -20,7 +20,7 @@ from ragtrace.model import Usage
 from ragtrace_langchain import RagtraceHandler, instrument, uninstrument
 from ragtrace_langchain.instrumentation import _installed
 from tests.kept import ANSWER, ids, kinds
-from tests.sweeping import WAIT_S, HeldSweep, SweepBesideTheEnd, add_slowly
+from tests.sweeping import WAIT_S, HeldSweep, SweepBesideTheLastEvent, add_slowly
 
 
 def test_an_abandoned_stream_that_is_collected_while_its_run_takes_documents(keeper):
@@ -68,8 +68,9 @@ def test_tokens_of_parallel_calls_add_up(keeper, recorder, config, monkeypatch):
     assert keeper.only.record.usage == Usage(input_tokens=28, output_tokens=20)
 
 
-def test_a_sweep_beside_the_end_of_a_run_waits_for_its_last_facts(keeper):
-    sweep = SweepBesideTheEnd(keeper, ANSWER)
+def test_a_sweep_beside_the_end_of_a_run_waits_for_its_last_facts(keeper, monkeypatch):
+    sweep = SweepBesideTheLastEvent(keeper, ANSWER)
+    sweep.watch(monkeypatch)
     config = {"callbacks": [RagtraceHandler(sweep.recorder)]}
     sweep.meets(lambda: lcel().invoke("Where?", config))
     assert (keeper.only.record.answer, kinds(keeper.only)) == (ANSWER, ["retrieval", "rerank", "chat"])

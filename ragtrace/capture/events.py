@@ -77,6 +77,7 @@ class Began(Struct, frozen=True, repr_omit_defaults=True):
         value: its input.
         node: the node of a graph that it is.
         is_graph: it runs a graph.
+        agent: name of the agent that it runs; "" where that has none, None where it runs no agent.
         call_id: id that the model gave the call of a tool.
         description: what a tool says of itself.
         is_direct: a tool whose result is the agent's answer.
@@ -86,6 +87,7 @@ class Began(Struct, frozen=True, repr_omit_defaults=True):
     value: Any = None
     node: Node | None = None
     is_graph: bool = False
+    agent: str | None = None
     call_id: str | None = None
     description: str | None = None
     is_direct: bool = False

@@ -99,6 +99,9 @@ class Interpreter:
     def take(self, event: Event) -> None:
         """Read one event."""
         if event.kind == "end":
+            for opened in reversed(self._scopes.values()):
+                if not opened.is_over:
+                    self._end_agent(opened, event)
             self._conclude(event.data, event.error)
         elif event.kind == "mark":
             self._marked(event, event.data)
@@ -145,8 +148,9 @@ class Interpreter:
         if scope.kind == "tool":
             scope.is_called, scope.is_direct = True, began.is_direct
             scope.call_id, scope.description = began.call_id, began.description
-            if scope.within is None:
-                scope.within_key = scope.id
+        scope.agent = began.agent
+        if scope.within is None and (scope.kind == "tool" or scope.agent is not None):
+            scope.within_key = scope.id
         self._given(scope)
 
     @guarded
@@ -282,6 +286,19 @@ class Interpreter:
                     self._failed(scope, event.data, event.error)
         else:
             self._end_chain(scope, event.data, event.error, ended_ns)
+            self._end_agent(scope, event)
+
+    def _end_agent(self, scope: Scope, event: Event) -> None:
+        """Report the agent that a chain ran, behind all that happened inside."""
+        if scope.agent is not None:
+            self.run.agent_called(
+                scope.agent,
+                started_ns=scope.started_ns,
+                ended_ns=event.ended_ns,
+                key=scope.id,
+                parent_key=scope.parent_key,
+                error=event.error,
+            )
 
     def _end_chain(self, scope: Scope, gave: Gave, failure: Failure | None, ended_ns: int) -> None:
         is_failed = failure is not None or gave.is_steering
@@ -392,7 +409,7 @@ class Interpreter:
             started_ns=tool.started_ns,
             ended_ns=ended_ns,
             key=tool.id,
-            parent_key=tool.parent.within_key if tool.parent is not None else None,
+            parent_key=tool.parent_key,
             error=failure,
         )
 

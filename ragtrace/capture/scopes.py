@@ -29,7 +29,8 @@ class Scope:
     id: str = ""
     is_block: bool = False  # stands for the application's own run around its steps
     within: Scope | None = None  # the nearest retriever above
-    within_key: str | None = None  # key of the nearest retriever above, else of the nearest tool
+    parent_key: str | None = None  # key of the nearest retriever above, else of the nearest tool or agent
+    within_key: str | None = None  # the same for what is inside: a tool's or an agent's own key, else `parent_key`
     key: str = ""
     query: str = ""
     source: str = ""
@@ -44,6 +45,7 @@ class Scope:
     has_model: bool = False
     node: Node | None = None  # of a graph
     task: tuple[tuple[int, int, str], ...] = ()  # places in the graphs that it runs in
+    agent: str | None = None  # name of the agent that a chain runs
     is_sent: bool = False  # in a node that a graph sent a part of its state
     beginning: Beginning | None = None  # of the graph that a root, or a chain right inside a block, runs
     is_marked: bool = False  # the application marked documents inside
@@ -67,6 +69,7 @@ class Scope:
         self.task, self.is_sent = parent.task, parent.is_sent
         if parent.kind == "search":
             self.within, self.within_key = parent, parent.key
+        self.parent_key = self.within_key
 
     @property
     def is_top(self) -> bool:

@@ -172,9 +172,13 @@ class RagtraceHandler(BaseCallbackHandler):
             return
         if metadata and "lc_hub_repo" in metadata:
             describe_prompt(step.of.run, metadata)
-        step.graph = graph_of(caller()) if "langgraph.pregel" in sys.modules else None
+        is_frame_read = "langgraph.pregel" in sys.modules or "langchain_classic.agents.agent" in sys.modules
+        frame = caller() if is_frame_read else None
+        step.graph = graph_of(frame)
         node = node_of(tags, metadata) if tags else None
-        step.begins(Began(step.of.values.handed_in(inputs), node, is_graph=step.graph is not None))
+        step.begins(
+            Began(step.of.values.handed_in(inputs), node, is_graph=step.graph is not None, agent=agent_of(frame))
+        )
 
     @guarded
     def on_chain_end(self, outputs: object, *, run_id: UUID, **kwargs: object) -> None:
@@ -568,6 +572,45 @@ def graph_of(frame: FrameType | None) -> FrameType | None:
     if frame is None or not frame.f_globals.get("__name__", "").startswith("langgraph.pregel"):
         return None
     return frame if frame.f_code.co_name in {"stream", "astream"} else None
+
+
+_UNNAMED = "LangGraph"  # name of a graph that was given none
+_EXECUTORS = frozenset({"langchain_classic.chains.base", "langchain_classic.agents.agent_iterator"})
+_AGENT_MAKERS = frozenset({"langchain.agents.factory", "langgraph.prebuilt.chat_agent_executor"})
+
+
+def agent_of(frame: FrameType | None) -> str | None:
+    """Return the name of the agent that runs in this frame: "" of one without a name, None where none does.
+
+    What runs says it itself. Metadata of the event do not, since all steps inside an agent inherit them.
+
+    - A graph whose own config has `lc_agent_name` in its metadata. `create_agent(name=...)` writes it there, as
+      `create_deep_agent` does; LangChain documents the key for streams of sub-agents. An application may write it
+      onto a graph of its own.
+    - A graph of `create_agent` or of LangGraph's `create_react_agent`: a node runs a function of their modules. An
+      agent without a name has no such metadata, nor has one of `create_react_agent` or of langchain 1.0.2.
+    - An `AgentExecutor` of langchain-classic, by its class.
+
+    Example:
+        >>> agent_of(sys._getframe()) is None
+        True
+    """
+    if frame is None:
+        return None
+    if graph_of(frame) is not None:
+        graph = frame.f_locals.get("self")
+        metadata = (getattr(graph, "config", None) or {}).get("metadata") or {}
+        functions = [getattr(node.bound, "func", None) for node in getattr(graph, "nodes", {}).values()]
+        is_made = any(getattr(function, "__module__", None) in _AGENT_MAKERS for function in functions)
+        own = getattr(graph, "name", None)
+        named = shown(metadata.get("lc_agent_name"))
+        return named or (shown(own if own != _UNNAMED else None) if is_made else None)
+    if frame.f_globals.get("__name__") not in _EXECUTORS:
+        return None
+    told_by = frame.f_locals.get("self")
+    executor = getattr(told_by, "agent_executor", told_by)  # an iterator of its steps has it
+    kind = getattr(sys.modules.get("langchain_classic.agents.agent"), "AgentExecutor", None)
+    return shown(getattr(executor, "name", None)) if isinstance(kind, type) and isinstance(executor, kind) else None
 
 
 def is_at_breakpoint(graph: FrameType) -> bool:

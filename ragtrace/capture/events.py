@@ -18,7 +18,7 @@ from ragtrace.model import Usage, content_id
 from ragtrace.text import MAX_RECORD_CHARS, kept
 
 Kind = Literal["chain", "tool", "search", "model", "choice", "mark", "end"]
-"""What an event is of.
+"""Kinds of events.
 
 - chain: any function of the application's, the whole run among them. It begins with `Began` and ends with `Gave`.
 - tool: a call of a tool, which begins and ends as a chain does.
@@ -55,7 +55,7 @@ class Event(Struct, frozen=True, repr_omit_defaults=True):
 
 
 class Node(Struct, frozen=True, repr_omit_defaults=True):
-    """Where a step stands in a graph that runs its nodes in numbered steps.
+    """Place of a step in a graph that runs its nodes in numbered steps.
 
     Attributes:
         step: number of the step.
@@ -71,7 +71,7 @@ class Node(Struct, frozen=True, repr_omit_defaults=True):
 
 
 class Began(Struct, frozen=True, repr_omit_defaults=True):
-    """What a chain or a tool was given.
+    """Input of a chain or a tool.
 
     Attributes:
         value: its input.
@@ -95,7 +95,7 @@ class Began(Struct, frozen=True, repr_omit_defaults=True):
 
 
 class Gave(Struct, frozen=True, repr_omit_defaults=True):
-    """What a chain or a tool gave out, or how it stopped.
+    """Output of a chain or a tool, or how it stopped.
 
     Attributes:
         value: its output; None where it failed.
@@ -121,7 +121,7 @@ class Gave(Struct, frozen=True, repr_omit_defaults=True):
 
 
 class Sought(Struct, frozen=True, repr_omit_defaults=True):
-    """What a retriever was asked."""
+    """Question to a retriever."""
 
     query: str
     source: str | None = None
@@ -129,7 +129,7 @@ class Sought(Struct, frozen=True, repr_omit_defaults=True):
 
 
 class Asked(Struct, frozen=True, repr_omit_defaults=True):
-    """What a model was asked: its messages, and what is known of the model; see `Generation`."""
+    """Prompt of a model call, and what is known of the model; see `Generation`."""
 
     messages: list[Turn] = []
     operation: Operation = "chat"
@@ -143,7 +143,7 @@ class Asked(Struct, frozen=True, repr_omit_defaults=True):
 
 
 class Said(Struct, frozen=True, repr_omit_defaults=True):
-    """What a model replied.
+    """Reply of a model.
 
     Attributes:
         choices: its replies, mostly one.
@@ -167,7 +167,7 @@ class Said(Struct, frozen=True, repr_omit_defaults=True):
 
 
 class Chosen(Struct, frozen=True, repr_omit_defaults=True):
-    """What a reranker was given, and what it made of that, best first; `source` says who told of it."""
+    """Choice of a reranker: what it was given and gave out, best first; `source` says who told of it."""
 
     given: list[Doc]
     out: list[Doc]
@@ -250,7 +250,7 @@ _NAMES = frozenset(
 
 
 class Shed(NamedTuple):
-    """What events have and lost: characters that are left, prompts and passages without their texts."""
+    """Characters that are left in events, and the prompts and passages that lost their texts."""
 
     chars: int
     prompts: int

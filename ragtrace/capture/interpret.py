@@ -1,4 +1,4 @@
-"""What happened in a run, read from its events: the question, the answer, the passages, the outcome.
+"""Reading of a run from its events: the question, the answer, the passages, the outcome.
 
 An `Interpreter` takes the events of one run in their order, and reports to the run what they mean. It works in the
 pipeline's thread, and asks nothing of the application. The rules are those of question-evidence-answer.md in docs.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragtrace.capture.content_blocks import content_text
 from ragtrace.capture.documents import documents_in, is_documents_only, new_documents
-from ragtrace.capture.events import Asked, Began, Sought
+from ragtrace.capture.events import Asked, Began, Said, Sought
 from ragtrace.capture.guard import guarded
 from ragtrace.capture.lineage import Lineage
 from ragtrace.capture.messages import prompt_text
@@ -45,7 +45,7 @@ from ragtrace.text import shown
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ragtrace.capture.events import Chosen, Event, Gave, Kind, Marked, Said
+    from ragtrace.capture.events import Chosen, Event, Gave, Kind, Marked
     from ragtrace.capture.integration_run import IntegrationRun
     from ragtrace.capture.types import Failure
     from ragtrace.capture.values import Doc
@@ -273,17 +273,17 @@ class Interpreter:
     # -- where a step ends --
 
     def _end(self, scope: Scope, event: Event, ended_ns: int) -> None:
-        if event.kind == "model":
-            self._end_model(scope, event.data, event.error, ended_ns)
-        elif event.kind == "search":
-            if isinstance(event.data, list):
-                self.lineage.search(scope, event.data, ended_ns)
-                if scope.parent is None:
-                    self._answer = ""
-            else:
-                self.lineage.failed_search(scope, event.error, ended_ns)
-                if event.data is not None:
-                    self._failed(scope, event.data, event.error)
+        data = event.data
+        if type(data) is Said:
+            self._end_model(scope, data, event.error, ended_ns)
+        elif isinstance(data, list):
+            self.lineage.search(scope, data, ended_ns)
+            if scope.parent is None:
+                self._answer = ""
+        elif scope.kind == "search" and (data is None or event.error is not None or data.is_steering):
+            self.lineage.failed_search(scope, event.error, ended_ns)
+            if data is not None:
+                self._failed(scope, data, event.error)
         else:
             self._end_chain(scope, event.data, event.error, ended_ns)
             self._end_agent(scope, event)

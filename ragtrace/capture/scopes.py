@@ -138,7 +138,7 @@ class Scope:
 
 @dataclass(slots=True, eq=False)
 class Speech:
-    """What the models of a run said so far."""
+    """Words of the models of a run so far."""
 
     own: OwnWords = field(default_factory=OwnWords)
     replies: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a call of LangChain's says beside its values: facts of the request, of the model, of its reply."""
+"""Facts that a call of LangChain's has beside its values: of the request, of the model, of its reply."""
 
 from __future__ import annotations
 

@@ -579,6 +579,7 @@ _EXECUTORS = frozenset({"langchain_classic.chains.base", "langchain_classic.agen
 _AGENT_MAKERS = frozenset({"langchain.agents.factory", "langgraph.prebuilt.chat_agent_executor"})
 
 
+@guarded
 def agent_of(frame: FrameType | None) -> str | None:
     """Return the name of the agent that runs in this frame: "" of one without a name, None where none does.
 
@@ -599,8 +600,9 @@ def agent_of(frame: FrameType | None) -> str | None:
         return None
     if graph_of(frame) is not None:
         graph = frame.f_locals.get("self")
-        metadata = (getattr(graph, "config", None) or {}).get("metadata") or {}
-        functions = [getattr(node.bound, "func", None) for node in getattr(graph, "nodes", {}).values()]
+        metadata = (_held(graph).get("config") or {}).get("metadata") or {}
+        # No attribute of an application's node is asked for: one with fallbacks looks up types at that.
+        functions = [_held(node.bound).get("func") for node in _held(graph).get("nodes", {}).values()]
         is_made = any(getattr(function, "__module__", None) in _AGENT_MAKERS for function in functions)
         own = getattr(graph, "name", None)
         named = shown(metadata.get("lc_agent_name"))
@@ -611,6 +613,10 @@ def agent_of(frame: FrameType | None) -> str | None:
     executor = getattr(told_by, "agent_executor", told_by)  # an iterator of its steps has it
     kind = getattr(sys.modules.get("langchain_classic.agents.agent"), "AgentExecutor", None)
     return shown(getattr(executor, "name", None)) if isinstance(kind, type) and isinstance(executor, kind) else None
+
+
+def _held(value: object) -> dict[str, Any]:
+    return getattr(value, "__dict__", {})
 
 
 def is_at_breakpoint(graph: FrameType) -> bool:

@@ -1,4 +1,4 @@
-"""What no event of LangChain's shows: documents that the application names, and compressors that are wrapped."""
+"""Ways to tell what no event of LangChain's shows: documents that are marked, and compressors that are wrapped."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from langchain_core.tools import create_retriever_tool, tool
 
 import ragtrace_langchain
 from integrations.langchain.tests.parts import Broken, Faq, Scripted, calls, lcel
+from ragtrace.capture import internal_errors
 from ragtrace.testing.recording import Recording
 from ragtrace_langchain import RagtraceHandler
 from tests.kept import ANSWER
@@ -315,3 +316,20 @@ def test_twice_in_a_block(kept, config):
         searching("clerk").invoke(ASKED, config)
     (_, *once) = ALONE
     assert edges(kept) == [ALONE[0], *once, *once]
+
+
+def test_a_node_whose_function_has_hints_that_name_nothing(kept, config):
+    """With fallbacks it looks up the hints of its function as soon as it is asked for that."""
+
+    def ask(state: "Nowhere"):  # noqa: F821, UP037 - such hints are what this is about
+        return {"answer": ANSWER}
+
+    before = internal_errors()
+    graph = graphs.StateGraph(dict)
+    graph.add_node("search", lambda state: {**state, "docs": Faq(size=2).invoke("Where?")})
+    graph.add_node("ask", RunnableLambda(ask).with_fallbacks([RunnableLambda(lambda state: state)]))
+    graph.set_entry_point("search")
+    graph.add_edge("search", "ask")
+    graph.compile().invoke({"question": "Where?"}, config)
+    assert [run.record.query for run in kept.runs] == ["Where?"]
+    assert internal_errors() == before

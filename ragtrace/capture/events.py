@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ragtrace.capture.passages import ID_KEYS
 from ragtrace.capture.types import Failure, Operation
 from ragtrace.capture.values import LISTS, Doc, Fields, Opaque, Turn
 from ragtrace.model import Usage, content_id
@@ -208,7 +209,7 @@ class Redactor:
 
     def event(self, event: Event) -> Event:
         """Return an event with its texts redacted."""
-        return replace(event, data=self._of(event.data, 0))
+        return event if event.kind == "end" else replace(event, data=self._of(event.data, 0))
 
     def _of(self, value: Any, depth: int) -> Any:
         if type(value) not in _KINDS and not isinstance(value, Struct):
@@ -225,13 +226,17 @@ class Redactor:
             self.longest_cut = max(length, self.longest_cut)
             return made
         if isinstance(value, dict):
-            return type(value)((key, self._of(part, depth + 1)) for key, part in value.items())
+            return type(value)(
+                (key, part if key in ID_KEYS and type(part) is str else self._of(part, depth + 1))
+                for key, part in value.items()
+            )
         if isinstance(value, LISTS):
             return type(value)(self._of(part, depth + 1) for part in value)
+        stays = _NAMES if type(value) is not Chosen else {*_NAMES, "source"}  # who told of it
         changed = {
             name: self._of(getattr(value, name), depth + 1)
             for name in value.__struct_fields__
-            if name not in _NAMES
+            if name not in stays
         }
         if isinstance(value, Turn):
             changed["calls"] = [{**call, "args": self._of(call["args"], depth + 1)} for call in value.calls]

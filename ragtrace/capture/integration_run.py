@@ -50,6 +50,7 @@ class IntegrationRun(Run):
 
     _interpreter: Interpreter | None = None
     _redactor: Redactor | None = None
+    _most_chars = MAX_CHARS  # behind which texts are taken out
     _is_read = False  # its events were, to the last
     _template: tuple[object, object] | None = None  # name and version of the prompt, as a framework told them
 
@@ -305,7 +306,7 @@ class IntegrationRun(Run):
         if self._config.redact is not None:
             event = self._redacted(event, self._config.redact)
         self._wait(self._read_event, (event,), chars)
-        if self._later_chars > MAX_CHARS:
+        if self._later_chars > self._most_chars:
             self._shed()
 
     def _redacted(self, event: Event, redact: Callable[[str], str]) -> Event:
@@ -323,6 +324,7 @@ class IntegrationRun(Run):
             events = [part for _, args in list(self._later) for part in args if type(part) is Event]
             left = shed(events, MAX_CHARS)
             self._later_chars = left.chars
+            self._most_chars = max(MAX_CHARS, left.chars + MAX_CHARS // 4)  # what is left cannot be taken out
         if left.prompts:
             self._lose("prompts", left.prompts)
         if left.passages:

@@ -189,20 +189,23 @@ class RagtraceHandler(BaseCallbackHandler):
         now_ns, values = time.time_ns(), step.of.values
         graph, step.graph = step.graph, None
         is_shown, is_streamed = step.is_top or step.kind == "tool", "inputs" in kwargs
-        made = values.given(outputs) if is_shown else values.of(outputs)
-        step.ends(
-            Gave(
-                made,
-                text=values.text(outputs, made) if step.kind == "tool" else None,
-                streamed_input=values.of(kwargs["inputs"]) if is_streamed else None,
-                is_streamed=is_streamed,
-                is_left=sys.exc_info()[0] is GeneratorExit,
-                is_waiting=graph is not None and is_at_breakpoint(graph),
-            ),
-            now_ns,
-        )
-        if step.parent is None:
-            self._finish(step, run_id)
+        is_left = sys.exc_info()[0] is GeneratorExit
+        try:
+            made = values.given(outputs) if is_shown else values.of(outputs)
+            step.ends(
+                Gave(
+                    made,
+                    text=values.text(outputs, made) if step.kind == "tool" else None,
+                    streamed_input=values.of(kwargs["inputs"]) if is_streamed else None,
+                    is_streamed=is_streamed,
+                    is_left=is_left,
+                    is_waiting=graph is not None and is_at_breakpoint(graph),
+                ),
+                now_ns,
+            )
+        finally:  # a run whose last value cannot be read ends too
+            if step.parent is None:
+                self._finish(step, run_id)
 
     @guarded
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:

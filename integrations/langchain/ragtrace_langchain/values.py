@@ -19,6 +19,7 @@ from langchain_core.prompt_values import PromptValue
 
 from ragtrace.capture import MOST_PASSAGES, answer_field, is_equal, shown
 from ragtrace.capture.content_blocks import without_picture
+from ragtrace.capture.guard import record_internal_error
 from ragtrace.capture.turns import role_named
 from ragtrace.capture.values import Doc, Fields, Opaque, Prompt, Steer, Turn, text_of
 from ragtrace.text import plain
@@ -106,7 +107,11 @@ class Values:
         self._parts += 1
         if depth > _DEPTH or self._parts > _MOST_PARTS:
             return Opaque(kind.__name__, is_framework=True)  # no value: it may hold itself
-        return _maker(kind)(self, value, depth)  # type: ignore[arg-type]  # a type is hashable
+        try:
+            return _maker(kind)(self, value, depth)  # type: ignore[arg-type]  # a type is hashable
+        except Exception as error:  # an application's object may raise anything; the rest of the value is read
+            record_internal_error("ragtrace_langchain.values.of", error)
+            return Opaque(kind.__name__)
 
     def _count(self, text: str) -> None:
         if id(text) not in self._counted:
@@ -132,15 +137,16 @@ class Values:
     def _message(self, message: Any, depth: int) -> Turn:
         held = vars(message)  # a look for a field that it lacks costs 2 us
         content, calls = message.content, held.get("tool_calls") or ()
+        parts = [message.id, content, *_parts_of(content)]
         known = self._known.get(id(message))
-        if known is not None and known[1][1] is content and len(known[1][0].calls) == len(calls):
-            return known[1][0]  # type: ignore[no-any-return]
+        if known is not None and len(known[1].calls) == len(calls) and _are_same(known[2], parts):
+            return known[1]  # type: ignore[no-any-return]
         kind = message.type
         made = Turn(
             role=role_named(held.get("role") if kind == "chat" else kind),
             content=self._content(content, depth),
             calls=[
-                {"name": call["name"], "args": self._of(call["args"], depth + 1), "id": call["id"]}
+                {"name": call["name"], "args": self._of(call.get("args"), depth + 1), "id": call.get("id")}
                 for call in calls
             ],
             call_id=held.get("tool_call_id"),
@@ -149,7 +155,7 @@ class Values:
             artifact=self._of(held.get("artifact"), depth + 1),
             is_error=held.get("status") == "error",
         )
-        self._known[id(message)] = (message, (made, content))
+        self._known[id(message)] = (message, made, parts)
         return made
 
     def _content(self, content: object, depth: int) -> object:
@@ -221,6 +227,17 @@ class Values:
                     self._tell(one, part, depth + 1)
 
 
+def _parts_of(content: object) -> list[object]:
+    """Return what an application may change in the blocks of a message: the blocks and what they hold."""
+    if not isinstance(content, list):
+        return []
+    return [part for block in content for part in (block, *(block.values() if isinstance(block, dict) else ()))]
+
+
+def _are_same(some: list[object], others: list[object]) -> bool:
+    return len(some) == len(others) and all(map(is_, some, others))
+
+
 def _text_of(value: object) -> str:
     """Return what an object's own ``str`` says; "" of one that has none, and of arrays and tables."""
     kind = type(value)
@@ -242,7 +259,7 @@ def _maker(kind: type) -> Callable[[Values, Any, int], Any]:
     for known, make in kinds:
         if issubclass(kind, known):
             return make
-    if hasattr(kind, "__pydantic_validator__"):
+    if hasattr(kind, "__pydantic_validator__") and not hasattr(kind, "__dataclass_fields__"):
         return Values._other if hasattr(kind, "lc_id") else Values._model  # noqa: SLF001
     if hasattr(kind, "__dataclass_fields__"):
         return Values._command if _is_command(kind) else Values._dataclass  # noqa: SLF001
@@ -258,4 +275,4 @@ def _is_command(kind: type) -> bool:
 def _is_stored(value: object, name: str) -> bool:
     """Tell whether a field holds a value: no property of the application is called."""
     in_slot = isinstance(getattr(type(value), name, None), MemberDescriptorType)
-    return in_slot or name in getattr(value, "__dict__", ())
+    return hasattr(value, name) if in_slot else name in getattr(value, "__dict__", ())  # a slot may be empty

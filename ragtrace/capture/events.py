@@ -234,9 +234,7 @@ class Redactor:
             return type(value)(self._of(part, depth + 1) for part in value)
         stays = _NAMES if type(value) is not Chosen else {*_NAMES, "source"}  # who told of it
         changed = {
-            name: self._of(getattr(value, name), depth + 1)
-            for name in value.__struct_fields__
-            if name not in stays
+            name: self._of(getattr(value, name), depth + 1) for name in value.__struct_fields__ if name not in stays
         }
         if isinstance(value, Turn):
             changed["calls"] = [{**call, "args": self._of(call["args"], depth + 1)} for call in value.calls]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ragtrace.model import Outcome, Passage, Usage
 
 MAX_CHARS = 4_194_304  # of the texts of the events that wait, each counted once
+MAX_RECORDED = 10_000  # events of one run, for a bug report
 MAX_LATER = 1_024  # calls that wait for the pipeline's thread; then the application's thread makes them
 _LABELS = "grades are a mapping of passage ids to whole numbers, with a known universe and scale"
 
@@ -52,6 +53,7 @@ class IntegrationRun(Run):
     _redactor: Redactor | None = None
     _most_chars = MAX_CHARS  # behind which texts are taken out
     _is_read = False  # its events were, to the last
+    _opened_with: tuple[str | None, int | None] = (None, None)  # question and K, as the first event found them
     _template: tuple[object, object] | None = None  # name and version of the prompt, as a framework told them
 
     @property
@@ -333,6 +335,8 @@ class IntegrationRun(Run):
     def _read_event(self, event: Event) -> None:
         if self._is_read:  # another thread ended the run
             return
+        if self._config.events is not None:
+            self._record(event)
         if self._interpreter is None:
             from ragtrace.capture.interpret import Interpreter  # noqa: PLC0415 - the pipeline's thread imports it
 
@@ -344,6 +348,27 @@ class IntegrationRun(Run):
     def _end_events(self, outcome: Outcome | None) -> None:
         if self._interpreter is not None:
             self._read_event(Event("end", data=outcome, error=self._failure))
+
+    def _record(self, event: Event) -> None:
+        """Keep an event for the file of a bug report; it is written once the run has ended."""
+        if not self._events:
+            self._opened_with = (self._attributes.get("query"), self._attributes.get("k"))
+        if len(self._events) < MAX_RECORDED:
+            self._events.append(event)
+        else:
+            self._lose("recorded_events")
+
+    def _write_events(self, outcome: Outcome | None, ended_ns: int, failure: Failure | None) -> None:
+        from ragtrace.capture.recorded import RecordedRun  # noqa: PLC0415 - the pipeline's thread imports it
+
+        events, self._events = self._events, []
+        if self._config.events is None or not events:
+            return
+        query, k = self._opened_with
+        workflow = self._attributes["workflow"]
+        self._config.events.write(
+            RecordedRun(workflow, self._started_ns, events, query, k, outcome, failure, ended_ns)
+        )
 
     def catch_up(self) -> None:
         """Read all events that were added so far."""

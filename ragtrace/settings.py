@@ -241,7 +241,7 @@ class Health(Options):
 
 
 class RecordEvents(Named):
-    """What happened in each run, in a file for a bug report."""
+    """Events of each run, in a file for a bug report."""
 
     path: str | None = None
     """File of JSON lines to which what happened in each run is written, for a bug report; none = no file."""

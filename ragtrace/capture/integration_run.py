@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MAX_CHARS = 4_194_304  # of the texts of the events that wait, each counted once
 MAX_RECORDED = 10_000  # events of one run, for a bug report
+_ROOM = MAX_CHARS // 4
 MAX_LATER = 1_024  # calls that wait for the pipeline's thread; then the application's thread makes them
 _LABELS = "grades are a mapping of passage ids to whole numbers, with a known universe and scale"
 
@@ -324,9 +325,9 @@ class IntegrationRun(Run):
         """Take texts out of the events that wait, where they are too many."""
         with self._lock:
             events = [part for _, args in list(self._later) for part in args if type(part) is Event]
-            left = shed(events, MAX_CHARS)
+            left = shed(events, MAX_CHARS - _ROOM)  # and not again at the next event
             self._later_chars = left.chars
-            self._most_chars = max(MAX_CHARS, left.chars + MAX_CHARS // 4)  # what is left cannot be taken out
+            self._most_chars = max(MAX_CHARS, left.chars + _ROOM)  # what is left may be no text of these
         if left.prompts:
             self._lose("prompts", left.prompts)
         if left.passages:

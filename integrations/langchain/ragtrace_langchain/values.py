@@ -89,7 +89,10 @@ class Values:
     def given(self, value: object) -> Any:
         """Return what a person or a model is shown, as a plain value; objects in it say what they say as text."""
         made = self.of(value)
-        self._tell(value, made, 0)
+        try:
+            self._tell(value, made, 0)
+        except Exception as error:  # as where it is read
+            record_internal_error("ragtrace_langchain.values.of", error)
         return made
 
     def text(self, value: object, made: object) -> str | None:

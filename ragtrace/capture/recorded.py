@@ -170,7 +170,9 @@ class _Writer:
             pairs = [[self._key(name), self.value(part, name)] for name, part in value.items()]
             return {"fields" if type(value) is Fields else "dict": pairs}
         is_pair = len(value) == 2 and isinstance(value[1], float)  # a passage and its score
-        parts = [self.value(part, is_scored=is_pair) for part in value]
+        is_turn = len(value) == 2 and isinstance(value[0], str) and value[0] in ROLES  # ("user", "Where?")
+        keys = ("role", None) if is_turn else (None,) * len(value)
+        parts = [self.value(part, key, is_scored=is_pair) for key, part in zip(keys, value, strict=True)]
         return parts if isinstance(value, list) else {"tuple": parts}
 
     def _fields(self, value: Struct) -> dict[str, object]:

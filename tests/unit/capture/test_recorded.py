@@ -99,6 +99,11 @@ def test_a_masked_date_is_a_date():
     assert type(again(datetime(2024, 2, 29, 8, tzinfo=UTC), Masker())) is datetime
 
 
+def test_a_pair_of_a_role_and_a_text_keeps_its_role():
+    ((role, text),) = again([("user", "Hello.")], Masker())
+    assert (role, text != "Hello.") == ("user", True)
+
+
 # -- masks --
 
 WORDS = re.compile(r"[^\W\d_]{3,}")

@@ -134,7 +134,64 @@ TEXTS = {
             ],
         }
     ),
+    # of the fourth draw
+    "nets_gill": 'Gill nets of at least 40 mm are allowed from June on; "drifting" ones are not.',
+    "nets_trap": "Trap nets need a permit – the office at Näs gives them out.",
+    "nets_shop": "The shop at the ramp sells floats and lead lines.",
+    "nets_museum": "A net of nettle yarn hangs in the museum; it is 300 years old.",
+    "nets_bank": "West of the bank the ground is stony.",
+    "race_founded": (
+        "The first regatta of the lake was sailed in 1887, by nine boats with tan sails. "
+        "In 1911 motor boats were shut out."
+    ),
+    "race_women": "Since 1974 women steer boats of their own; one of them won at once.",
+    "race_course": "The course is a triangle around three buoys, and takes two hours in a good wind.",
+    "paper_found": (
+        "* ID: 7741,\n* Title: Depth of smelt in warming lakes,\n* Published Date: 2021-03-02,\n"
+        "* Authors: Berg, Tove and Lund, Per,\n* Abstract: We followed shoals by echo sounder in 2014–2019.,\n"
+        "* Paper URLs: ['https://papers.example/7741.pdf']"
+    ),
+    "paper_text": (
+        "Depth of smelt in warming lakes\nIn six summers the shoals sank from 9 m to 15 m.\n"
+        'None was met above 16 °C ("the lid").'
+    ),
+    "mole_built": "The mole of Näs was built by convicts, from 1861 to 1868.",
+    "mole_storm": "A storm broke its head in 1902; granite was put in place of oak.",
+    "mole_rented": "Since 1990 anglers rent it by the day, for 4 €.",
+    "page_layer": "Smelt shun warm water. In July they stand at 14 m, under the layer that the sun has warmed.",
+    "page_springs": "Off Näs cold springs rise from 20 m. Divers meet shoals of smelt there until September.",
+    "regatta_2024": "In 2024 the regatta was won by Ebba Lund, in a boat of 1931.",
+    "regatta_calm": "In 2023 no boat came home before dark: there was no wind.",
+    "village": "Ebba Lund grew up at Södra Näs, where her mother kept the lighthouse.",
+    "rows_parishes": "[('Tuna', 12400)]",
+    "feast_vendace": "On the last Friday of July all of Tuna smokes vendace on the quay.",
+    "feast_pole": "At midsummer a pole of 20 m is raised by hand in Tuna.",
+    "feast_boats": "Tuna's church boats race on 10 August, with 14 oars each.",
+    "feast_rye": "Lillby bakes rye bread in one oven, once a year.",
+    "essay_keeper": (
+        "Ida Moen was born on the island of Näs in 1871, as the keeper's third child. She trimmed the lamp when she was "
+        "nine, and learned the signals from her brother. At sixteen she rowed to the wreck of the barque Hulda, and took "
+        "eleven men off it in two turns.\n\n"
+        "From 1899 on she kept the light herself. She wrote down the weather three times a day for forty years; her books "
+        "are used by the weather service until today. She never married, kept bees, and died in the winter of 1941."
+    ),
+    "seiche_period": "A seiche of Lake Ilm swings for 71 minutes from shore to shore.",
+    "seiche_height": "In a storm the seiche lifts the water at Tuna by 30 cm.",
+    "seiche_record": "The schoolmaster Olof Rask measured the seiche first, in 1904, with a float in a barrel.",
+    "glass_first": "The first glass of Storby was blown by two brothers from Bohemia, in 1741. They paid no tax.",
+    "glass_colour": "Storby's glass is green from the iron in the lake's sand.",
+    "glass_hut": "The hut burnt down twice. Its bell is in the school.",
+    "fish_price": "Symbol SMELT is currently trading at 4.20 a kilo.",
 }
 
 # Rows that an application shows as it likes: a passage with all of a row's values is that row.
-ROWS = {"booking": ("7240-005", "C46E9F", "LI0263", "2026-05-18 06:30", "18E", "Economy")}
+# The same holds for pages and results that it wraps in words or notations of its own.
+ROWS = {
+    "booking": ("7240-005", "C46E9F", "LI0263", "2026-05-18 06:30", "18E", "Economy"),
+    "paper_found": ("7741", "2021-03-02", "We followed shoals by echo sounder"),
+    "paper_text": ("the shoals sank from 9 m to 15 m", "None was met above 16"),
+    "page_layer": ("In July they stand at 14 m, under the layer",),
+    "page_springs": ("Divers meet shoals of smelt there until September",),
+    "fish_price": ("4.20 a kilo",),
+    "login": ("a balance of 1000",),
+}

@@ -240,6 +240,15 @@ class Health(Options):
     """Address that server binds to."""
 
 
+class RecordEvents(Named):
+    """Events of each run, in a file for a bug report."""
+
+    path: str | None = None
+    """File of JSON lines to which what happened in each run is written, for a bug report; none = no file."""
+    masked: bool = True
+    """Words in that file are masked; false writes every text as it is."""
+
+
 class Canary(Options):
     """Injection canaries."""
 
@@ -331,6 +340,7 @@ class Settings(Options):
     """Deployment name written on every record."""
     corpus: str | None = None
     """Name of the index, where runs give none."""
+    record_events: RecordEvents = RecordEvents()
     store: Store = Store()
     spool: Spool = Spool()
     queue: Queue = Queue()
@@ -796,6 +806,8 @@ class Arguments(TypedDict, total=False):
     workflow: str | None
     environment: str | None
     corpus: str | None
+    record_events: str | os.PathLike[str] | Mapping[str, object] | None
+    record_events_masked: bool | None
     store: str | os.PathLike[str] | Mapping[str, object] | None
     store_bytes: int | None
     store_scores_days: float | None

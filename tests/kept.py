@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ragtrace.capture import (
+    Agent,
     EndedRun,
     FinishedRun,
     Generation,
@@ -67,7 +68,7 @@ def scores(captured, stage):
 
 
 def kinds(captured):
-    names = {Retrieval: "retrieval", Rerank: "rerank", Generation: "chat", ToolCall: "tool"}
+    names = {Retrieval: "retrieval", Rerank: "rerank", Generation: "chat", ToolCall: "tool", Agent: "agent"}
     return [names[type(step)] for step in captured.steps]
 
 

@@ -274,6 +274,7 @@ def _used(
     finder = PassageFinder(sought)
     found = prompt_set(run.prompts, run.steps, run.attributes.get("answer", ""), finder)
     lost = _unfound(sought, found) if _is_cut(run) or finder.is_spent else 0
+    lost += sum(bool(one.truncated) and not one.text for one in sought)  # the prompt may show it
     if found:
         return found, tuple(p.id for p in found), lost
     # The prompt shows none of them: a formatter rewrote them, so what was delivered stays what is scored.

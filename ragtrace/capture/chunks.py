@@ -118,7 +118,11 @@ def _lists(run: EndedRun) -> Iterator[Sequence[Passage]]:
 
 def _has_shared_ids(run: EndedRun) -> bool:
     texts: dict[str, str] = {}
-    return any(texts.setdefault(one.id, one.text) != one.text for one in chain.from_iterable(_lists(run)))
+    for one in chain.from_iterable(_lists(run)):
+        known = texts.setdefault(one.id, one.text)
+        if known is not one.text and known != one.text:
+            return True
+    return False
 
 
 def _chunks(run: EndedRun) -> dict[str, list[str]]:

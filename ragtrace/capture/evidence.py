@@ -29,6 +29,7 @@ _WORD = re.compile(rf"[{_UNSPACED[0]}]{{1,2}}|[{_UNSPACED[1]}]+|[{_UNSPACED[2]}]
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrtbf]|([\"'/\\]))")
 _UNIT_ENDS = re.compile(r"[\n\r]+|(?<=[.!?;:])\s+|[\"“”«»]+")
 _EDGES = " \t\r\n,;:|{}[]()<>\"'`*#=-\N{EN DASH}\N{EM DASH}"
+_HEAD_CHARS = 80
 _LONGEST_CHARS = 100_000  # of a text that is looked at; a longer one is evidence
 _MOST_TEXTS = 512  # of one run's models
 _MOST_UNITS = 256  # sentences of one text
@@ -67,6 +68,7 @@ _STATUS = _set(
     メモを保存しました 保存しました 記録しました 完了しました メモしました 追加しました
     """
 )
+_PLACES = _set("am at by from im on per pour um à")  # in a line that says what was done: "booked on Monday at 9"
 # Words before what was asked, in front of a result.
 _HEADS = _set(
     """
@@ -110,6 +112,28 @@ _ID_KEYS = _set(
     """
 )
 _NOTHING = frozenset(("", "none", "null", "undefined", "[]", "{}", '""', "''", "()"))
+_LISTS = (_STATUS, _HEADS, _SAID, _VERDICTS, _READS, _WRITES, _NOTHING)
+_FIRST_MARK = "\u1c5a"  # Ol Chiki: letters without case
+
+
+def _groups() -> dict[tuple[bool, ...], list[str]]:
+    groups: dict[tuple[bool, ...], list[str]] = {}
+    for word in sorted(word for word in frozenset().union(*_LISTS) if len(word) > 2 and word.isalpha()):
+        groups.setdefault(tuple(word in words for words in _LISTS), []).append(word)
+    return groups
+
+
+# The words of the lists above by their kind, each kind with a letter: a masked word ends with that of its kind.
+_WORDS_BY_MARK = {chr(ord(_FIRST_MARK) + number): words for number, words in enumerate(_groups().values())}
+MARKS = {word: mark for mark, words in _WORDS_BY_MARK.items() for word in words}
+"""The letter with which the mask of a word ends that a rule knows, see `ragtrace.capture.masks`."""
+
+
+def _known(word: str) -> str:
+    """Return a word as the lists have it: of a masked one, another of its kind."""
+    return _WORDS_BY_MARK[word[-1]][0] if word[-1:] in _WORDS_BY_MARK else word
+
+
 _MESSAGE_REPR = re.compile(r"^content=['\"\[].*\bresponse_metadata=", re.DOTALL)
 
 
@@ -239,19 +263,26 @@ class OwnWords:
             >>> own.holds("The lab is in Oslo"), own.holds("The lab is in Rome")
             (True, False)
         """
-        if len(text) > _LONGEST_CHARS:
+        if len(text) > _LONGEST_CHARS or not (self._texts or arguments):
+            return False
+        if arguments is None and not self._begin(text):
             return False
         plain = _unescaped(text)
         words = _words_of(plain)
         if len(words.words) < _TELLING_WORDS:
             return False
-        start = f" {words.words[0]} {words.words[1]} "
-        if not any(start in own.whole for own in self._texts.values()) and arguments is None:
-            return False
         coverage = _Coverage(words, plain)
         for own in (*self._texts.values(), *map(_own, _texts_in(arguments))):
             coverage.take(own, _TELLING_WORDS)
         return not coverage.rest()
+
+    def _begin(self, text: str) -> bool:
+        """Tell whether a text of the models has the first two words of a text; most have not."""
+        first = _words_of(_unescaped(text[:_HEAD_CHARS])).words
+        if len(first) < 3 and len(text) > _HEAD_CHARS:  # the second may be cut
+            return True
+        start = f" {' '.join(first[:2])} "
+        return any(start in own.whole for own in self._texts.values())
 
     def evidence_in(
         self, text: str, arguments: object = None, name: str = "", inner: Iterable[str] = ()
@@ -272,7 +303,7 @@ class OwnWords:
             (['12'], [])
         """
         bare = text.strip()
-        if bare.lower() in _NOTHING or _MESSAGE_REPR.match(bare):
+        if _known(bare.lower()) in _NOTHING or _MESSAGE_REPR.match(bare):
             return []
         if len(text) > _LONGEST_CHARS:
             return [text]
@@ -358,7 +389,7 @@ class _Result:
             word.casefold() for part in _WORD.findall(name) for word in re.findall(r"[A-Z]?[^A-Z]+|[A-Z]+", part)
         ]
         self.echoes = {*_names_in(given), *_STATUS, *_HEADS, *_VERDICTS, *_SAID}
-        self.frame = {*self.named, *_names_in(given), *_names_in(self.value)}
+        self.frame = {*map(_known, (*self.named, *_names_in(given), *_names_in(self.value)))}
 
     @property
     def is_reader(self) -> bool:
@@ -390,7 +421,7 @@ class _Result:
         words = self.words.words
         if not words:
             return True
-        rest = [words[place] for place in coverage.rest()]
+        rest = [_known(words[place]) for place in coverage.rest()]
         if not rest:
             return True
         is_telling = coverage.telling >= _TELLING_WORDS
@@ -405,6 +436,8 @@ class _Result:
         is_writer = bool(self.named) and self.named[0] in _WRITES
         if is_writer:
             allowed = allowed | {"true", "false"}
+        if any(map(self._is_done, rest)):
+            allowed = allowed | _PLACES
         others = [word for word in rest if word not in allowed and not word.isdigit() and not self._is_done(word)]
         digits = [word for word in rest if any(map(str.isdigit, word))]
         if not others:
@@ -445,7 +478,7 @@ class _Result:
         coverage = _Coverage(words, _unescaped(leaf))
         for own in (*self.arguments, *self.said):
             coverage.take(own, _TELLING_WORDS)
-        rest = [words.words[place] for place in coverage.rest()]
+        rest = [_known(words.words[place]) for place in coverage.rest()]
         others = [word for word in rest if word not in _STATUS and word not in self.frame and not word.isdigit()]
         return not others or len(others) <= min(_MOST_FRAME_WORDS, coverage.telling // 2)
 
@@ -455,7 +488,7 @@ class _Result:
         line = self.plain[:end].rpartition("\n")[2].rstrip()
         if line.rstrip("\"' ").endswith("("):
             return True
-        said = [word.casefold() for word in _WORD.findall(line)][-_TELLING_WORDS:]
+        said = [_known(word.casefold()) for word in _WORD.findall(line)][-_TELLING_WORDS:]
         return (
             bool(said)
             and line.rstrip("\"'“« ").endswith((":", "="))
@@ -476,7 +509,7 @@ class _Result:
             if not is_cut and start is None:
                 start = place
             elif is_cut and start is not None:
-                if any(word not in _STATUS | _HEADS | self.frame for word in self.words.words[start:place]):
+                if any(_known(word) not in _STATUS | _HEADS | self.frame for word in self.words.words[start:place]):
                     begin = self.words.spans[start - 1][1] if start else 0
                     end = self.words.spans[place][0] if place < len(self.words.spans) else len(self.plain)
                     found.append(self.plain[begin:end].lstrip(f"{_EDGES}.!?").rstrip(_EDGES))

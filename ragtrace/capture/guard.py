@@ -233,6 +233,31 @@ def safe_redact(redact: Callable[[str], str] | None) -> Callable[[str], str] | N
     return redacted
 
 
+class Redaction:
+    """The `redact` of one run. A text that it made is not redacted again: an event's text is read later.
+
+    The same object is meant, and no equal text: that may be an original.
+
+    Example:
+        >>> redact = Redaction(lambda text: f"[{text}]")
+        >>> redact(redact("Ada")), redact("[Ada]")
+        ('[Ada]', '[[Ada]]')
+    """
+
+    __slots__ = ("_made", "_redact")
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        self._redact = redact
+        self._made: dict[int, str] = {}
+
+    def __call__(self, text: str) -> str:
+        if self._made.get(id(text)) is text:
+            return text
+        made = self._redact(text)
+        self._made[id(made)] = made
+        return made
+
+
 def renew_lock() -> None:
     """Take a new lock in a forked child, where a thread of the parent may have held the old one for ever."""
     global _lock  # noqa: PLW0603 - one lock for the process

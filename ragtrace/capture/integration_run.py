@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from msgspec.structs import replace
 
 from ragtrace.capture.attribution import found_in
+from ragtrace.capture.events import Event, Redactor, shed
 from ragtrace.capture.guard import guarded, record_wrong_call
 from ragtrace.capture.passages import ranked, renamed
 from ragtrace.capture.run import MAX_STEPS, Run, entered_run
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ragtrace.capture.attribution import TextKind
+    from ragtrace.capture.interpret import Interpreter
     from ragtrace.capture.passages import PassageReader
     from ragtrace.capture.types import Step
     from ragtrace.model import Outcome, Passage, Usage
 
+MAX_CHARS = 4_194_304  # of the texts of the events that wait, each counted once
+MAX_RECORDED = 10_000  # events of one run, for a bug report
+_ROOM = MAX_CHARS // 4
 MAX_LATER = 1_024  # calls that wait for the pipeline's thread; then the application's thread makes them
 _LABELS = "grades are a mapping of passage ids to whole numbers, with a known universe and scale"
 
@@ -45,6 +50,11 @@ class IntegrationRun(Run):
         'Where is the lab?'
     """
 
+    _interpreter: Interpreter | None = None
+    _redactor: Redactor | None = None
+    _most_chars = MAX_CHARS  # behind which texts are taken out
+    _is_read = False  # its events were, to the last
+    _opened_with: tuple[str | None, int | None] = (None, None)  # question and K, as the first event found them
     _template: tuple[object, object] | None = None  # name and version of the prompt, as a framework told them
 
     @property
@@ -276,13 +286,94 @@ class IntegrationRun(Run):
             args: what it is called with; the application must not be able to change it.
             chars: characters of the texts in `args`.
         """
+        self._wait(function, args, chars)
+        if self._config.redact is not None:
+            self._make_calls()
+
+    def _wait(self, function: Callable[..., None], args: tuple[object, ...], chars: int) -> None:
         self.last_activity = time.monotonic()
         if self._processor is None:
             return
         self._later.append((function, args))
         self._later_chars += chars
-        if self._config.redact is not None or len(self._later) >= MAX_LATER:
+        if len(self._later) >= MAX_LATER:
             self._make_calls()
+
+    def add(self, event: Event, *, chars: int = 0) -> None:
+        """Add what happened next; it is read in the pipeline's thread once the run has ended, see `Interpreter`.
+
+        Args:
+            event: what happened; the application must not be able to change it. Its texts are redacted here.
+            chars: characters of the texts that it shows first.
+        """
+        if self._config.redact is not None:
+            event = self._redacted(event, self._config.redact)
+        self._wait(self._read_event, (event,), chars)
+        if self._later_chars > self._most_chars:
+            self._shed()
+
+    def _redacted(self, event: Event, redact: Callable[[str], str]) -> Event:
+        if self._redactor is None:
+            self._redactor = Redactor(redact)
+        made = self._redactor.event(event)
+        if length := self._redactor.longest_cut:  # what stands behind its beginning is in no prompt
+            self._truncated["prompt_chars"] = length
+        return made
+
+    @guarded
+    def _shed(self) -> None:
+        """Take texts out of the events that wait, where they are too many."""
+        with self._lock:
+            events = [part for _, args in list(self._later) for part in args if type(part) is Event]
+            left = shed(events, MAX_CHARS - _ROOM)  # and not again at the next event
+            self._later_chars = left.chars
+            self._most_chars = max(MAX_CHARS, left.chars + _ROOM)  # what is left may be no text of these
+        if left.prompts:
+            self._lose("prompts", left.prompts)
+        if left.passages:
+            self._lose("passage_texts", left.passages)
+
+    def _read_event(self, event: Event) -> None:
+        if self._is_read:  # another thread ended the run
+            return
+        if self._config.events is not None:
+            self._record(event)
+        if self._interpreter is None:
+            from ragtrace.capture.interpret import Interpreter  # noqa: PLC0415 - the pipeline's thread imports it
+
+            self._interpreter = Interpreter(self)
+        self._interpreter.take(event)
+        if event.kind == "end":
+            self._interpreter, self._is_read = None, True
+
+    def _end_events(self, outcome: Outcome | None) -> None:
+        if self._interpreter is not None:
+            self._read_event(Event("end", data=outcome, error=self._failure))
+
+    def _record(self, event: Event) -> None:
+        """Keep an event for the file of a bug report; it is written once the run has ended."""
+        if not self._events:
+            self._opened_with = (self._attributes.get("query"), self._attributes.get("k"))
+        if len(self._events) < MAX_RECORDED:
+            self._events.append(event)
+        else:
+            self._lose("recorded_events")
+
+    def _write_events(self, outcome: Outcome | None, ended_ns: int, failure: Failure | None) -> None:
+        from ragtrace.capture.recorded import RecordedRun  # noqa: PLC0415 - the pipeline's thread imports it
+
+        events, self._events = self._events, []
+        if self._config.events is None or not events:
+            return
+        query, k = self._opened_with
+        workflow = self._attributes["workflow"]
+        self._config.events.write(
+            RecordedRun(workflow, self._started_ns, events, query, k, outcome, failure, ended_ns)
+        )
+
+    def catch_up(self) -> None:
+        """Read all events that were added so far."""
+        self._make_calls()
 
     def discard(self) -> None:
         """Drop the run: it was no question. Its root span is never ended, so nothing of it is exported.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PICTURE = "picture"  # the fact of a passage that holds its picture's key
 # Names under which applications keep a picture beside a passage's text.
-_PICTURE_KEYS = frozenset(
+PICTURE_KEYS = frozenset(
     ("image", "image_base64", "image_b64", "img_base64", "image_data", "image_url", "base64_image", "b64_image")
 )
 _DATA_KEYS = ("url", "data", "base64", "bytes", "file_uri", "image_url", "uri")
@@ -89,9 +89,9 @@ def picture_in_block(block: Mapping[Any, Any]) -> str | None:
 
 def picture_in_facts(facts: Mapping[Any, Any]) -> str | None:
     """Return the key of the picture that stands beside a passage's text; None where none does."""
-    if _PICTURE_KEYS.isdisjoint(facts):
+    if PICTURE_KEYS.isdisjoint(facts):
         return None
-    found = (facts[name] for name in _PICTURE_KEYS & facts.keys())
+    found = (facts[name] for name in PICTURE_KEYS & facts.keys())
     return next((key for one in found if isinstance(one, str | bytes) and (key := picture_key(one))), None)
 
 

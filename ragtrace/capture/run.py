@@ -10,8 +10,10 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
+from msgspec.structs import replace
+
 from ragtrace.capture.assembly import candidate_pool
-from ragtrace.capture.guard import guarded, guarded_call, record_internal_error, record_wrong_call
+from ragtrace.capture.guard import Redaction, guarded, guarded_call, record_internal_error, record_wrong_call
 from ragtrace.capture.model_calls import clean_usage, read_usage, said_in
 from ragtrace.capture.model_requests import clean_request, server_of
 from ragtrace.capture.passages import PassageReader
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from ragtrace.capture.events import Event
     from ragtrace.capture.passages import ReadPassages
     from ragtrace.capture.types import Limits, Operation, RunConfig, RunProcessor, Step, TraceRef
     from ragtrace.model import LabelScale, LabelScope, Outcome, Passage
@@ -71,6 +74,8 @@ class Run:
         open_runs: MutableMapping[int, Any],
         answering: RecentIds | None = None,
     ) -> None:
+        if config.redact is not None:
+            config = replace(config, redact=Redaction(config.redact))
         self._config = config  # the one it began with: settings may change while it is open
         self._limits = limits
         self._started_ns = started_ns
@@ -100,6 +105,7 @@ class Run:
         self._before_finish: dict[str, Callable[[], None]] = {}
         self._later: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
         self._later_chars = 0
+        self._events: list[Event] = []  # that were read, while they are recorded
         self._entered: list[Token[Run | None]] = []
         self._is_discarded = False
         self._is_whole = False  # it has ended, and was neither cut short nor failed
@@ -550,7 +556,7 @@ class Run:
         complete = partial(self._complete, outcome, until_ns)
         if self._is_discarded:
             self._hand_over(None)
-        elif self._later:
+        elif self._later or self._events:  # a file is written in the pipeline's thread only
             self._hand_over(WaitingRun(ended_ns=until_ns, size_chars=self._later_chars, complete=complete))
         else:
             self._hand_over(complete())
@@ -562,9 +568,13 @@ class Run:
 
     def _complete(self, outcome: Outcome | None, ended_ns: int) -> EndedRun | None:
         """Make the calls that wait, and copy everything that was reported; later reports change nothing in it."""
+        failure = self._failure
         self._reporter = threading.get_ident()
         self._make_calls()
+        self._end_events(outcome)
         self._reporter = None
+        if self._events:
+            _report(self._write_events, outcome, ended_ns, failure)
         if self._is_discarded:
             return None
         truncated = self._truncated.copy()
@@ -604,12 +614,18 @@ class Run:
             return "interrupted"
         return outcome or ("error" if self._failure else self._default_outcome or "answered")
 
+    def _end_events(self, outcome: Outcome | None) -> None:
+        """Read that the run has ended, where an integration added events and no end."""
+
     def _make_calls(self) -> None:
         with self._lock:
             while self._later:
                 function, args = self._later.popleft()
                 _report(function, *args)
             self._later_chars = 0
+
+    def _write_events(self, outcome: Outcome | None, ended_ns: int, failure: Failure | None) -> None:
+        """Write the events for a bug report; only integrations have some."""
 
     def __enter__(self) -> Self:
         self._entered.append(_current.set(self))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import Struct
 
 from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.model import Feedback, Message, Outcome, Passage, RagRecord, Usage
 from ragtrace.text import MAX_RECORD_CHARS, MAX_TEXT_CHARS
+
+if TYPE_CHECKING:
+    from ragtrace.capture.recorded import RecordedRun
 
 Operation = Literal["chat", "text_completion", "embeddings"]
 
@@ -208,6 +211,14 @@ class RunProcessor(Protocol):
         ...
 
 
+class EventSink(Protocol):
+    """Takes what happened in each run, for a bug report. Called in the pipeline's thread."""
+
+    def write(self, run: RecordedRun) -> None:
+        """Keep the events of a run that was read; never raises."""
+        ...
+
+
 class RunConfig(Struct, frozen=True, kw_only=True):
     """Immutable run configuration, replaced atomically by `configure()`.
 
@@ -218,6 +229,7 @@ class RunConfig(Struct, frozen=True, kw_only=True):
         environment: deployment name written on every record.
         corpus: name of the index, of runs that give none.
         span_metadata: names of request metadata that `Run.add_metadata` keeps.
+        events: takes what happened in each run; None keeps none of it.
     """
 
     processor: RunProcessor | None = None
@@ -226,3 +238,4 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     environment: str | None = None
     corpus: str | None = None
     span_metadata: tuple[str, ...] = ()
+    events: EventSink | None = None

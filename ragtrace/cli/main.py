@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Headings of `ragtrace --help`. A command is `command` of the module of its name, or a function of `listings`.
 GROUPS: dict[str, tuple[str, ...]] = {
     "Score files": ("score", "ui", "report", "worst", "show", "investigate", "compare", "calibrate"),
-    "Run": ("demo", "serve", "worker", "mcp", "doctor"),
+    "Run": ("demo", "serve", "worker", "mcp", "doctor", "replay"),
     "Work with a store": ("export", "feedback", "rescore", "forget", "baseline", "anchors"),
     "Look up": ("metrics", "settings", "schema", "version", "dashboards"),
 }

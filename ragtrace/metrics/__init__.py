@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ragtrace.metrics.context.entity_names import folded, names_in, normalised
     from ragtrace.metrics.cosine import cosines_with_first
     from ragtrace.metrics.deep_retrieval import DeepRetriever
+    from ragtrace.metrics.diagnosis.contrary import is_contradicted
     from ragtrace.metrics.diagnosis.needed import PassageGrades
     from ragtrace.metrics.diagnosis.table import DiagnosisFacts, Known, decide
     from ragtrace.metrics.eval_context import EvalContext, MetricOptions
@@ -58,6 +59,7 @@ else:
             "context.entity_names": "folded names_in normalised",
             "cosine": "cosines_with_first",
             "deep_retrieval": "DeepRetriever",
+            "diagnosis.contrary": "is_contradicted",
             "diagnosis.needed": "PassageGrades",
             "diagnosis.table": "DiagnosisFacts Known decide",
             "eval_context": "EvalContext MetricOptions",

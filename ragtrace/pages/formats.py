@@ -25,6 +25,7 @@ FACTS = {
     "selected": "no needed one was left out for a worse",
     "shown": "every needed one selected stood in the prompt",
     "reached": "the best needed ones stood in the prompt",
+    "related": "contexts hold two of five words of the question",
     "attempted": "the answer tries to answer",
     "supported": "contexts support its claims",
     "contradicted": "contexts contradict a claim",

@@ -22,13 +22,14 @@ from ragtrace.errors import ConfigError
 from ragtrace.sinks.base import sinks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from opentelemetry._logs import LoggerProvider
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
     from ragtrace.capture import EndedRun, Run, RunProcessor, TraceRef, WaitingRun
+    from ragtrace.service.event_file import EventFile
     from ragtrace.service.service import Service
     from ragtrace.settings import Arguments, Settings
 
@@ -316,6 +317,8 @@ def _install(
     from ragtrace.service.build import build  # noqa: PLC0415 - brings the SDK in; only when it is wanted
 
     service, sinks = None, sinks_of(settings.sinks)
+    redact = safe_redact(settings.redact)
+    events = _event_file(settings, redact) if settings.enabled and captures else None
     if settings.enabled:
         service = build(
             settings,
@@ -334,15 +337,27 @@ def _install(
     _discard_inherited()
     _state.recorder.config = RunConfig(
         processor=_state.diverted_to or (None if service is None else service.pipeline),
-        redact=safe_redact(settings.redact),
+        redact=redact,
         workflow=settings.workflow,
         environment=settings.environment,
         corpus=settings.corpus,
         span_metadata=settings.span_metadata,
+        events=events,
     )
     _state.is_configured = True  # last, as others then take the recorder as it is
     if old is not None:
         off_loop(old.shutdown)(_REPLACE_S, kept=sinks if service is None else (*service.sinks, service.storing))
+
+
+@off_loop
+def _event_file(settings: Settings, redact: Callable[[str], str] | None) -> EventFile | None:
+    """Open the file of `record_events`; None where that is not set."""
+    path = settings.record_events.path
+    if path is None:
+        return None
+    from ragtrace.service.event_file import EventFile  # noqa: PLC0415 - only when it is wanted
+
+    return EventFile(path, is_masked=settings.record_events.masked, redact=redact)
 
 
 @off_loop

@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableLambda
 
 from ragtrace.testing.conformance import IntegrationConformance
 from ragtrace_langchain import RagtraceHandler
-from ragtrace_langchain.run_state import runs_of
+from ragtrace_langchain.open_runs import runs_of
 
 PROMPT = ChatPromptTemplate.from_messages(
     [

@@ -26,7 +26,7 @@ def example(number, name):
 
 
 sys.modules["mine"] = example(0, "mine")
-SUITE = example(2, "test_mine").TestMine
+SUITE = example(1, "test_mine").TestMine
 
 
 @pytest.mark.parametrize("test", [name for name in dir(SUITE) if name.startswith("test_")])
@@ -35,13 +35,14 @@ def test_the_guide_s_integration(test):
         getattr(SUITE(), test)()
 
 
-def test_the_guide_s_search_that_is_read_later():
+def test_what_the_application_changes_later_is_as_it_was():
     keeper = Waiting()
-    hook = example(1, "later").LaterHook(Recorder(keeper))
+    hook = sys.modules["mine"].Hook(Recorder(keeper))
     hits = [{"id": "faq-7", "text": "The lab is in Oslo.", "score": 0.9}]
     hook.on_request("Where?")
     hook.on_search("faq", hits)
-    hook.on_end()
+    hook.on_model("m", "Use: The lab is in Oslo.", "In Oslo.", {})
+    hook.on_end("In Oslo.")
     hits[0]["text"] = "changed"
     keeper.process()
     assert [passage.text for passage in keeper.only.record.pool("retrieved")] == ["The lab is in Oslo."]

@@ -1,4 +1,7 @@
-"""260 runs with one broken stage each: the verdict is right in at least 95 %, and never ok for a broken one."""
+"""260 runs with one broken stage each: the verdict is right in at least 95 %, and never ok for a broken one.
+
+With the offline judge that holds with labels. Without them no verdict is wrong, and most are `undetermined`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from ragtrace.judges import JudgeParameters, LLMJudge, OverlapEmbedder, make_judge
+from ragtrace.judges import JudgeParameters, LLMJudge, OverlapEmbedder, OverlapJudge, make_judge
 from ragtrace.metrics import EvalContext, evaluate, select
 from ragtrace.model import STAGES, VERDICTS, verdict_of
 from ragtrace.settings import DEFAULT_METRICS
@@ -18,6 +21,8 @@ from tests.diagnosis.world import ErringJudge, RewordingJudge, WorldJudge
 from tests.guards.judge_server import Answer, JudgeServer, completion
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ragtrace.judges import Judge
     from ragtrace.model import MetricResult, RagRecord, Verdict
     from ragtrace.model.diagnosis import Stage
@@ -25,6 +30,11 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).parents[2] / "docs" / "concepts" / "diagnosis.md"
 BEGIN, END = "<!-- bed: held by tests/diagnosis/test_bed.py -->\n", "<!-- bed: end -->\n"
+BEGIN_OFFLINE, END_OFFLINE = (
+    "<!-- offline bed: held by tests/diagnosis/test_bed.py -->\n",
+    "<!-- offline bed: end -->\n",
+)
+OFFLINE_VARIANTS: tuple[Variant, ...] = ("labels", "neither")
 CASES = cases()
 REQUIRED = {case.query: case.required for case in CASES}
 
@@ -72,24 +82,31 @@ def _stage(case: Case) -> Stage:
     return STAGES[case.expected("labels")]
 
 
-def report(found: list[Found]) -> str:
-    return "\n\n".join(f"With {variant}:\n\n{confusion(found, variant)}" for variant in VARIANTS)
+def report(found: list[Found], variants: Sequence[Variant] = VARIANTS) -> str:
+    return "\n\n".join(f"With {variant}:\n\n{confusion(found, variant)}" for variant in variants)
 
 
-@cache
-def everything() -> list[Found]:
+def found_by(judge: Judge, variants: Sequence[Variant]) -> list[Found]:
     import asyncio
-
-    judge = LLMJudge(WorldJudge(required=REQUIRED), grade_cache="off")
 
     async def run() -> list[Found]:
         return [
             Found(case, variant, verdict_of(await diagnosed(record, variant, judge)))
-            for variant in VARIANTS
+            for variant in variants
             for case, record in zip(CASES, records(), strict=True)
         ]
 
     return asyncio.run(run())
+
+
+@cache
+def everything() -> list[Found]:
+    return found_by(LLMJudge(WorldJudge(required=REQUIRED), grade_cache="off"), VARIANTS)
+
+
+@cache
+def offline() -> list[Found]:
+    return found_by(OverlapJudge(), OFFLINE_VARIANTS)
 
 
 def test_the_bed_is_large_and_no_two_runs_are_alike() -> None:
@@ -150,6 +167,25 @@ async def test_a_judge_with_mistakes_costs_few_verdicts(variant: Variant) -> Non
     broken = [it.verdict == "ok" for it in found if it.case.fault not in SOUND]
     assert right >= 0.88, confusion(found, variant)
     assert sum(broken) <= 0.02 * len(broken), confusion(found, variant)
+
+
+def test_with_labels_the_offline_judge_is_right_in_95_percent() -> None:
+    own = [it for it in offline() if it.variant == "labels"]
+    right = sum(it.verdict == it.case.expected("labels") for it in own)
+    assert right >= 0.95 * len(own), confusion(own, "labels")
+
+
+def test_without_labels_no_verdict_of_the_offline_judge_is_wrong() -> None:
+    own = [it for it in offline() if it.variant == "neither"]
+    wrong = [it for it in own if it.verdict not in {it.case.expected("neither"), "undetermined"}]
+    assert not wrong, confusion(own, "neither")
+    seen = {it.case.fault for it in own if it.verdict != "undetermined"}
+    assert seen == {"healthy", "model invents", "model contradicts"}, confusion(own, "neither")
+
+
+def test_the_page_shows_the_table_of_the_offline_judge() -> None:
+    shown = PAGE.read_text().partition(BEGIN_OFFLINE)[2].partition(END_OFFLINE)[0].strip()
+    assert shown == report(offline(), OFFLINE_VARIANTS), f"page should say:\n{report(offline(), OFFLINE_VARIANTS)}"
 
 
 def test_the_page_shows_the_table() -> None:

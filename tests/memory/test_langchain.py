@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ragtrace_langchain import RagtraceHandler, run_state
-from ragtrace_langchain.run_state import runs_of
+from ragtrace_langchain import RagtraceHandler, open_runs
+from ragtrace_langchain.open_runs import runs_of
 from tests.conformance.langchain import LcelApplication
 from tests.memory import retained
 from tests.memory.retained import FEWER_RUNS, GATED, PLANS, SOME_RUNS, growth
@@ -34,7 +34,7 @@ class Runs(retained.Runs):
 
 @pytest.fixture(autouse=True)
 def _bounds_are_reached_early(monkeypatch):
-    monkeypatch.setattr(run_state, "MAX_BURIED", 32)
+    monkeypatch.setattr(open_runs, "MAX_BURIED", 32)
 
 
 def test_a_thousand_runs_retain_nothing():
@@ -73,6 +73,6 @@ def test_a_planted_leak_is_seen(leak, count):
 
 
 def test_events_that_stay_on_the_map_are_seen(monkeypatch):
-    monkeypatch.setattr(run_state.RunMap, "pop_open", run_state.RunMap.opened)
+    monkeypatch.setattr(open_runs.RunMap, "pop_open", open_runs.RunMap.opened)
     with pytest.raises(AssertionError):
         growth(Runs(), FEWER_RUNS).check()

@@ -11,7 +11,7 @@ from llama_index.core.embeddings import BaseEmbedding
 
 from ragtrace import semconv
 from ragtrace.model import content_id
-from tests.public.texts import TEXTS
+from tests.public.texts import ROWS, TEXTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +57,7 @@ def _said(run, spans):
     record, names = run.record, {}
     for pool in record.pools:
         for passage in pool.passages:  # an id that a store made up at random stands for its text
-            known = passage.id if passage.id in TEXTS else _BY_TEXT.get(bare(passage.text), passage.id)
-            names.setdefault(passage.id, known)
+            names.setdefault(passage.id, _name(passage))
 
     def named(ids):
         return tuple(names.get(one, _BY_HASH.get(one, one)) for one in ids)
@@ -78,6 +77,13 @@ def _said(run, spans):
         tools=frozenset(one for one in tools if one),
         tokens=None if usage is None else (usage.input_tokens or 0) + (usage.output_tokens or 0),
     )
+
+
+def _name(passage):
+    if passage.id in TEXTS:
+        return passage.id
+    rows = (f"#{name}" for name, values in ROWS.items() if all(value in passage.text for value in values))
+    return _BY_TEXT.get(bare(passage.text)) or next(rows, passage.id)
 
 
 def bare(text):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+FOG = (
+    "Fog lies on the bay in most of October. The foghorn at the pier sounds twice a minute then, "
+    "and boats keep to the lane that buoys mark. In a storm the horn is silent."
+)
+
 TEXTS = {
     "pike": 'The oldest pike reached 33 years;\nit was caught in "Lough Ree" – tagged in 1982.',
     "pike_average": "Pike live 11 years on average; few reach 20.",
@@ -65,4 +70,128 @@ TEXTS = {
     "weather": "Sunny, −2 °C, no wind until noon.",
     "memory": "Anna likes smoked pike.",
     "restaurant": "The smokehouse at the pier serves pike from Thursday to Sunday.",
+    # of the third draw
+    **{f"fog_{place}": FOG[start : start + 60] for place, start in enumerate(range(0, len(FOG), 40))},
+    "blue": "The lake looks blue since water swallows red light first.",
+    "reed": "Reeds clean the water; their roots hold the mud of the shore.",
+    "warm": 'Since 1960 the lake\'s surface has warmed by 1,7 °C ("Näs series").',
+    "essay_boats": (
+        "The boats of the lake are built of larch, plank on plank.\n\n"
+        "A hull lasts forty years where it is tarred each spring."
+    ),
+    "essay_nets": (
+        "Nets are hung to dry on the north side of the sheds.\n\nA torn net is mended with birch needles, at night."
+    ),
+    "asked_boats_1": "Which wood are the lake's boats made of?",
+    "asked_boats_2": "For how long can a tarred hull be used?",
+    "asked_nets_1": "Where are the nets dried?",
+    "asked_nets_2": "What is a net mended with?",
+    "mill": "The mill at the outlet ground rye from 1740 on; its wheel had 24 paddles.",
+    "dam": "The dam above the mill was raised twice – in 1802 and in 1871.",
+    "outlet": 'The outlet is called "Kvarnån"; it leaves the lake at its south end.',
+    "smelt": "Smelt spawn in April, at the mouths of streams; they eat opossum shrimps.",
+    "shrimps": "Opossum shrimps live on the ground of the lake, and rise to the surface at night.",
+    "sauna": "The public sauna stands on the east shore and is heated on Fridays.",
+    "eels": "Eels leave for the sea when they are 15 years old.",
+    "calendar": "Available times on 16 May: 9:00, 14:00, 16:00",
+    "policy": (
+        "1. A ticket of the economy class may be cancelled until 24 hours before the ferry leaves.\n\n"
+        "2. Half of the fare is paid back, within a week."
+    ),
+    "page_freezing": (
+        "The lake was frozen on 97 days of a year around 1900, and on 41 days around 2020.\n\n"
+        "The museum's shop sells postcards of skaters."
+    ),
+    "page_races": "Horse races were held on the lake until 1931.\n\nThe winner got a silver cup and a cheese.",
+    "page_trend": (
+        "Each decade takes five days of ice; the last full freeze was in 2011.\n\nSubscribe to our newsletter."
+    ),
+    "page_buoys": (
+        "Two buoys have measured the freezing point since 1998, at 1 m and at 30 m.\n\nTours start at the pier."
+    ),
+    "page_inflow": (
+        "Warm water of the paper mill reaches the lake, 12 m³ a second.\n\nThe mill employs 300 people."
+    ),
+    "chapter_8": "Chapter: The keeper Ask lets the lock stand open for a night, and the meadow is flooded.",
+    "lock_night": 'Ask wrote into the book: "Lock left open, 14 April", and went to bed at nine.',
+    "quote_guilt": '"It was I who left it open," said Ask.',
+    "quote_meadow": '"The meadow is a mirror," said Rut, "and it\'s your doing."',
+    "rows_purchases": "[(98, 1, '2026-03-11', 'Näs', 3.98), (12, 1, '2025-09-02', 'Näs', 0.99)]",
+    "rows_albums": "[{'Title': 'War', 'Name': 'U2'}, {'Title': 'Zooropa', 'Name': 'U2'}]",
+    "rows_towns": "[('Storby', 41000)]",
+    "storby_arts": "Storby's glass is blown in nine huts, and shown in the old customs house.",
+    "storby_quay": "On the quay of Storby puppets play from June on.",
+    "lillby_arts": "In Lillby wood is carved.",
+    "web_history": str(
+        {
+            "query": "history of the lighthouse",
+            "results": [
+                {"url": "https://light.example/1", "content": "The lighthouse was lit on 3 November 1857."},
+                {
+                    "url": "https://light.example/2",
+                    "content": "Electric light came in 1949; nobody lives there now.",
+                },
+            ],
+        }
+    ),
+    # of the fourth draw
+    "nets_gill": 'Gill nets of at least 40 mm are allowed from June on; "drifting" ones are not.',
+    "nets_trap": "Trap nets need a permit – the office at Näs gives them out.",
+    "nets_shop": "The shop at the ramp sells floats and lead lines.",
+    "nets_museum": "A net of nettle yarn hangs in the museum; it is 300 years old.",
+    "nets_bank": "West of the bank the ground is stony.",
+    "race_founded": (
+        "The first regatta of the lake was sailed in 1887, by nine boats with tan sails. "
+        "In 1911 motor boats were shut out."
+    ),
+    "race_women": "Since 1974 women steer boats of their own; one of them won at once.",
+    "race_course": "The course is a triangle around three buoys, and takes two hours in a good wind.",
+    "paper_found": (
+        "* ID: 7741,\n* Title: Depth of smelt in warming lakes,\n* Published Date: 2021-03-02,\n"
+        "* Authors: Berg, Tove and Lund, Per,\n* Abstract: We followed shoals by echo sounder in 2014–2019.,\n"
+        "* Paper URLs: ['https://papers.example/7741.pdf']"
+    ),
+    "paper_text": (
+        "Depth of smelt in warming lakes\nIn six summers the shoals sank from 9 m to 15 m.\n"
+        'None was met above 16 °C ("the lid").'
+    ),
+    "mole_built": "The mole of Näs was built by convicts, from 1861 to 1868.",
+    "mole_storm": "A storm broke its head in 1902; granite was put in place of oak.",
+    "mole_rented": "Since 1990 anglers rent it by the day, for 4 €.",
+    "page_layer": "Smelt shun warm water. In July they stand at 14 m, under the layer that the sun has warmed.",
+    "page_springs": "Off Näs cold springs rise from 20 m. Divers meet shoals of smelt there until September.",
+    "regatta_2024": "In 2024 the regatta was won by Ebba Lund, in a boat of 1931.",
+    "regatta_calm": "In 2023 no boat came home before dark: there was no wind.",
+    "village": "Ebba Lund grew up at Södra Näs, where her mother kept the lighthouse.",
+    "rows_parishes": "[('Tuna', 12400)]",
+    "feast_vendace": "On the last Friday of July all of Tuna smokes vendace on the quay.",
+    "feast_pole": "At midsummer a pole of 20 m is raised by hand in Tuna.",
+    "feast_boats": "Tuna's church boats race on 10 August, with 14 oars each.",
+    "feast_rye": "Lillby bakes rye bread in one oven, once a year.",
+    "essay_keeper": (
+        "Ida Moen was born on the island of Näs in 1871, as the keeper's third child. She trimmed the lamp when she was "
+        "nine, and learned the signals from her brother. At sixteen she rowed to the wreck of the barque Hulda, and took "
+        "eleven men off it in two turns.\n\n"
+        "From 1899 on she kept the light herself. She wrote down the weather three times a day for forty years; her books "
+        "are used by the weather service until today. She never married, kept bees, and died in the winter of 1941."
+    ),
+    "seiche_period": "A seiche of Lake Ilm swings for 71 minutes from shore to shore.",
+    "seiche_height": "In a storm the seiche lifts the water at Tuna by 30 cm.",
+    "seiche_record": "The schoolmaster Olof Rask measured the seiche first, in 1904, with a float in a barrel.",
+    "glass_first": "The first glass of Storby was blown by two brothers from Bohemia, in 1741. They paid no tax.",
+    "glass_colour": "Storby's glass is green from the iron in the lake's sand.",
+    "glass_hut": "The hut burnt down twice. Its bell is in the school.",
+    "fish_price": "Symbol SMELT is currently trading at 4.20 a kilo.",
+}
+
+# Rows that an application shows as it likes: a passage with all of a row's values is that row.
+# The same holds for pages and results that it wraps in words or notations of its own.
+ROWS = {
+    "booking": ("7240-005", "C46E9F", "LI0263", "2026-05-18 06:30", "18E", "Economy"),
+    "paper_found": ("7741", "2021-03-02", "We followed shoals by echo sounder"),
+    "paper_text": ("the shoals sank from 9 m to 15 m", "None was met above 16"),
+    "page_layer": ("In July they stand at 14 m, under the layer",),
+    "page_springs": ("Divers meet shoals of smelt there until September",),
+    "fish_price": ("4.20 a kilo",),
+    "login": ("a balance of 1000",),
 }

@@ -11,10 +11,9 @@ try:
 except ImportError as error:
     raise MissingExtra("langchain-core", "langchain") from error
 
-from ragtrace_langchain.compressor import TracedCompressor
 from ragtrace_langchain.handler import RagtraceHandler
 from ragtrace_langchain.instrumentation import LangChainInstrumentor, instrument, is_instrumented, uninstrument
-from ragtrace_langchain.mark import mark_retrieved, mark_selected
+from ragtrace_langchain.wrap import TracedCompressor, mark_retrieved, mark_selected
 
 __all__ = [
     "LangChainInstrumentor",

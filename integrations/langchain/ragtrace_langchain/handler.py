@@ -1,4 +1,4 @@
-"""The callback handler: a thin translation from LangChain events to runs and steps."""
+"""The callback handler: it notes what LangChain tells as events of a run."""
 
 from __future__ import annotations
 
@@ -9,49 +9,27 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import BaseCallbackHandler
+from msgspec.structs import replace
 
 import ragtrace
 from ragtrace.capture import Defaults, current_run, entered_run, guarded, guarded_constructor, outcome_of, shown
-from ragtrace_langchain.documents import PLAIN, as_given, as_left, new_documents
-from ragtrace_langchain.langgraph import (
-    graph_of,
-    is_at_breakpoint,
-    is_control_flow,
-    is_interrupt,
-    is_sent,
-    step_of,
-    task_of,
-)
-from ragtrace_langchain.messages import as_said, piece_text, turns_in
-from ragtrace_langchain.on_end import (
-    arguments_text,
-    break_off,
-    conclude,
-    record_chain_answer,
-    record_chain_end,
-    record_failed_retrieval,
-    record_interrupt,
-    record_model_call,
-    record_tool_call,
-    tool_result,
-)
-from ragtrace_langchain.on_start import (
+from ragtrace.capture.events import Began, Event, Gave, Said, Sought
+from ragtrace_langchain.calls import (
     PREFIX,
+    asked_of,
+    asks_of,
     describe_configured,
-    describe_joined,
+    describe_prompt,
     describe_request,
-    record_hub_prompt,
-    record_inputs,
-    record_prompt,
-    record_query,
-    record_question,
+    node_of,
+    piece_text,
+    said_of,
     workflow_of,
 )
-from ragtrace_langchain.run_state import (
+from ragtrace_langchain.open_runs import (
     ModelCall,
-    OpenSpan,
-    OpenToolCall,
-    RunState,
+    OpenRun,
+    OpenStep,
     caller,
     current_call,
     entered_retrievers,
@@ -59,8 +37,6 @@ from ragtrace_langchain.run_state import (
     recorder_named,
     runs_of,
 )
-from ragtrace_langchain.selection import record_retrieved, withdraw_failed
-from ragtrace_langchain.turns import is_resumption
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -71,18 +47,14 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.outputs import LLMResult
 
-    from ragtrace.capture import Failure, Recorder
+    from ragtrace.capture import Recorder
+    from ragtrace.capture.events import Kind
+    from ragtrace.capture.types import Operation
     from ragtrace.model import Outcome
-    from ragtrace_langchain.run_state import Kind, RunMap
+    from ragtrace_langchain.open_runs import RunMap
 
 
 _NO_QUESTION = frozenset({"prompt", "parser"})  # steps without a question of their own
-_SPANS: dict[Kind, type[OpenSpan]] = {
-    "chain": OpenSpan,
-    "retriever": OpenSpan,
-    "tool": OpenToolCall,
-    "model": ModelCall,
-}
 
 
 class _Inline:
@@ -195,63 +167,52 @@ class RagtraceHandler(BaseCallbackHandler):
         """Open a run for a top-level chain, or note a chain inside one."""
         if parent_run_id is None and kwargs.get("run_type") in _NO_QUESTION and self._is_alone():
             return
-        span = self._begin("chain", kwargs.get("name") or _name(serialized), run_id, parent_run_id, tags, metadata)
-        if span is not None:
-            if metadata and "lc_hub_repo" in metadata:
-                span.state.record(record_hub_prompt, span.state, dict(metadata))
-            span.step = step_of(tags)
-            if span.step:
-                span.task += task_of(span.step, metadata)
-                span.is_sent = span.is_sent or is_sent(metadata)
-            span.graph = graph_of(caller()) if "langgraph.pregel" in sys.modules else None
-            if span.graph is not None and is_resumption(inputs):  # a program that asks and goes on within one run
-                span.state.is_interrupted = False
-                span.state.interrupts.clear()
-            _note_inputs(span, inputs)
+        step = self._begin("chain", kwargs.get("name") or _name(serialized), run_id, parent_run_id, tags, metadata)
+        if step is None:
+            return
+        if metadata and "lc_hub_repo" in metadata:
+            describe_prompt(step.of.run, metadata)
+        is_frame_read = "langgraph.pregel" in sys.modules or "langchain_classic.agents.agent" in sys.modules
+        frame = caller() if is_frame_read else None
+        step.graph = graph_of(frame)
+        node = node_of(tags, metadata) if tags else None
+        step.begins(
+            Began(step.of.values.handed_in(inputs), node, is_graph=step.graph is not None, agent=agent_of(frame))
+        )
 
     @guarded
     def on_chain_end(self, outputs: object, *, run_id: UUID, **kwargs: object) -> None:
-        """Take documents that a chain or a tool handed on; end the run with its root."""
-        span = self._runs.pop(run_id)
-        if span is None:
+        """Note what a chain or a tool gave out; end the run with its root."""
+        step = self._runs.pop(run_id)
+        if step is None:
             return
-        now_ns, state = time.time_ns(), span.state
-        is_streamed = "inputs" in kwargs
-        inputs = as_left(kwargs["inputs"]) if is_streamed else span.inputs
-        graph, span.graph = span.graph, None
-        if graph is not None and is_at_breakpoint(graph):
-            state.is_interrupted = True
-        documents, left = None, outputs
-        if type(outputs) not in PLAIN:
-            documents, left = new_documents(outputs, inputs, span.name), as_left(outputs)
-        if isinstance(span, OpenToolCall):
-            span.call_id = span.call_id or getattr(outputs, "tool_call_id", None)
-            span.is_direct = span.is_direct and getattr(outputs, "status", None) != "error"
-            state.record(record_tool_call, span, documents, tool_result(outputs), None, now_ns)
-        state.is_left = state.is_left or sys.exc_info()[0] is GeneratorExit
-        outcome: Outcome | None = None
-        if span.parent is None or span.parent is state.block:
-            if state.is_interrupted:
-                outcome = "interrupted"
-            elif is_streamed and self._is_broken_off(span):
-                outcome = "partial"
-        event = (record_chain_end, span, inputs, left, documents, outcome, now_ns, is_streamed)
-        if documents:
-            state.record_documents(*event, documents=documents)
-        else:
-            state.record(*event)
-        if span.parent is None:
-            self._finish(span, run_id, outcome)
+        now_ns, values = time.time_ns(), step.of.values
+        graph, step.graph = step.graph, None
+        is_shown, is_streamed = step.is_top or step.kind == "tool", "inputs" in kwargs
+        is_left = sys.exc_info()[0] is GeneratorExit
+        try:
+            made = values.given(outputs) if is_shown else values.of(outputs)
+            step.ends(
+                Gave(
+                    made,
+                    text=values.text(outputs, made) if step.kind == "tool" else None,
+                    streamed_input=values.of(kwargs["inputs"]) if is_streamed else None,
+                    is_streamed=is_streamed,
+                    is_left=is_left,
+                    is_waiting=graph is not None and is_at_breakpoint(graph),
+                ),
+                now_ns,
+            )
+        finally:  # a run whose last value cannot be read ends too
+            if step.parent is None:
+                self._finish(step, run_id)
 
     @guarded
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
         """End the run with its root; a chain or a tool inside may fail and be caught."""
-        span = self._runs.pop(run_id)
-        if span is not None:
-            now_ns = time.time_ns()
-            if isinstance(span, OpenToolCall):
-                span.state.record(record_tool_call, span, None, None, _failure(span.state, error), now_ns)
-            self._failed(span, error, kwargs, run_id)
+        step = self._runs.pop(run_id)
+        if step is not None:
+            self._failed(step, error, kwargs, run_id)
 
     @guarded
     def on_tool_start(
@@ -267,19 +228,19 @@ class RagtraceHandler(BaseCallbackHandler):
         **kwargs: object,
     ) -> None:
         """Note a tool call: a retriever inside it belongs to the run."""
-        span = self._begin("tool", kwargs.get("name") or _name(serialized), run_id, parent_run_id, tags, metadata)
-        if isinstance(span, OpenToolCall):
-            given = inputs if inputs is not None else input_str
-            span.call_key = str(run_id)
-            if span.within is None:
-                span.within_key = span.call_key
-            span.arguments = arguments_text(given)
-            call_id = kwargs.get("tool_call_id")
-            span.call_id = call_id if isinstance(call_id, str) else None
-            span.description = shown(serialized.get("description")) or None if serialized else None
-            tool = told_by.f_locals.get("self") if (told_by := caller()) is not None else None
-            span.is_direct = getattr(tool, "return_direct", False) is True  # no event says it
-            _note_inputs(span, given)
+        step = self._begin("tool", kwargs.get("name") or _name(serialized), run_id, parent_run_id, tags, metadata)
+        if step is None:
+            return
+        call_id, values = kwargs.get("tool_call_id"), step.of.values
+        tool = told_by.f_locals.get("self") if (told_by := caller()) is not None else None
+        step.begins(
+            Began(
+                values.of(inputs if inputs is not None else input_str),
+                call_id=call_id if isinstance(call_id, str) else None,
+                description=shown(serialized.get("description")) or None if serialized else None,
+                is_direct=getattr(tool, "return_direct", False) is True,  # no event says it
+            )
+        )
 
     on_tool_end = on_chain_end  # type: ignore[assignment]  # its output has another name, and comes by place
     on_tool_error = on_chain_error
@@ -297,39 +258,30 @@ class RagtraceHandler(BaseCallbackHandler):
         **kwargs: object,
     ) -> None:
         """Note a retriever call, or open a run for a top-level one."""
-        span = self._begin(
-            "retriever", kwargs.get("name") or _name(serialized), run_id, parent_run_id, tags, metadata
-        )
-        if span is not None:
+        step = self._begin("search", kwargs.get("name") or _name(serialized), run_id, parent_run_id, tags, metadata)
+        if step is not None:
             noted: Mapping[str, object] = metadata or {}
-            span.key = str(run_id)
-            span.query = str(query)
-            span.source = str(noted.get(f"{PREFIX}source") or span.name)
-            top_k = noted.get(f"{PREFIX}top_k")
-            span.top_k = top_k if isinstance(top_k, int) else None
-            span.state.record(record_query, span)
+            source, top_k = noted.get(f"{PREFIX}source"), noted.get(f"{PREFIX}top_k")
+            step.begins(
+                Sought(
+                    str(query),
+                    str(source) if source else None,
+                    top_k if isinstance(top_k, int) else None,
+                )
+            )
             self._runs.enter_retriever(run_id)
 
     @guarded
     def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **_kwargs: object) -> None:
-        """Take what a retriever returned."""
-        span = self._runs.pop(run_id)
-        if span is None:
+        """Note what a retriever returned."""
+        step = self._runs.pop(run_id)
+        if step is None:
             return
-        state = span.state
-        found = list(state.run.reader.first(documents))
-        state.record_documents(record_retrieved, span, found, time.time_ns(), documents=found)
-        if span.parent is None:
-            state.answer = ""
-            self._finish(span, run_id)
+        step.ends(step.of.values.documents(documents), time.time_ns())
+        if step.parent is None:
+            self._finish(step, run_id)
 
-    @guarded
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
-        """Report a retriever that failed."""
-        span = self._runs.pop(run_id)
-        if span is not None:
-            span.state.record(record_failed_retrieval, span, _failure(span.state, error), time.time_ns())
-            self._failed(span, error, kwargs, run_id)
+    on_retriever_error = on_chain_error
 
     @guarded
     def on_chat_model_start(
@@ -343,10 +295,9 @@ class RagtraceHandler(BaseCallbackHandler):
         metadata: dict[str, object] | None = None,
         **kwargs: object,
     ) -> None:
-        """Take the rendered prompt of a chat model call."""
-        span = self._begin("model", kwargs.get("name") or _name(serialized), run_id, parent_run_id, tags, metadata)
-        if isinstance(span, ModelCall):
-            _note_prompt(span, messages[0] if messages else (), serialized, metadata, kwargs)
+        """Note the rendered prompt of a chat model call."""
+        prompt = messages[0] if messages else ()
+        self._begin_model("chat", prompt, serialized, run_id, parent_run_id, tags, metadata, kwargs)
 
     @guarded
     def on_llm_start(
@@ -360,51 +311,63 @@ class RagtraceHandler(BaseCallbackHandler):
         metadata: dict[str, object] | None = None,
         **kwargs: object,
     ) -> None:
-        """Take the rendered prompt of a text model call."""
-        span = self._begin("model", kwargs.get("name") or _name(serialized), run_id, parent_run_id, tags, metadata)
-        if isinstance(span, ModelCall):
-            span.operation = "text_completion"
-            _note_prompt(span, [("user", str(prompt)) for prompt in prompts[:1]], serialized, metadata, kwargs)
+        """Note the rendered prompt of a text model call."""
+        prompt = [str(prompt) for prompt in prompts[:1]]
+        self._begin_model("text_completion", prompt, serialized, run_id, parent_run_id, tags, metadata, kwargs)
+
+    def _begin_model(
+        self,
+        operation: Operation,
+        prompt: Sequence[object],
+        serialized: Mapping[str, object] | None,
+        run_id: UUID,
+        parent_run_id: UUID | None,
+        tags: list[str] | None,
+        metadata: dict[str, object] | None,
+        extra: Mapping[str, object],
+    ) -> None:
+        step = self._begin("model", extra.get("name") or _name(serialized), run_id, parent_run_id, tags, metadata)
+        if step is not None:
+            turns = step.of.values.turns(prompt)
+            step.begins(asked_of(step.name, turns, operation, serialized, metadata, extra))
 
     @guarded
     def on_llm_new_token(self, token: object, *, run_id: UUID, **_kwargs: object) -> None:
         """Note a streamed chunk: the first one's time, and its text for a stream that breaks off."""
-        span = self._runs.get(run_id)
-        if isinstance(span, ModelCall):
-            span.pieces_told += 1
-            if span.pieces_told % span.listeners:
+        step = self._runs.get(run_id)
+        if isinstance(step, ModelCall):
+            step.pieces_told += 1
+            if step.pieces_told % step.listeners:
                 return
-            now_ns = span.first_chunk_ns or time.time_ns()  # the first chunk's time is kept, and no other
-            span.streams(token if type(token) is str else piece_text(token), now_ns)
-            span.state.run.last_activity = time.monotonic()  # a stream that flows is not idle
+            now_ns = step.first_chunk_ns or time.time_ns()  # the first chunk's time is kept, and no other
+            step.streams(token if type(token) is str else piece_text(token), now_ns)
+            step.of.run.last_activity = time.monotonic()  # a stream that flows is not idle
 
     @guarded
     def on_stream_event(self, event: object, *, run_id: UUID, **_kwargs: object) -> None:  # noqa: ARG002 - called by keyword
         """Note an event of the newer streaming protocol, for the first one's time."""
-        span = self._runs.get(run_id)
-        if isinstance(span, ModelCall):
-            span.streams("", time.time_ns())
+        step = self._runs.get(run_id)
+        if isinstance(step, ModelCall):
+            step.streams("", time.time_ns())
 
     @guarded
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_kwargs: object) -> None:
-        """Report a model call, and end the run when it was its root."""
-        span = self._runs.pop(run_id)
-        if not isinstance(span, ModelCall):
-            return
-        span.state.record(record_model_call, span, as_said(response), None, time.time_ns())
-        if span.parent is None:
-            self._finish(span, run_id)
-        elif span.is_in_block:
-            record_chain_answer(span, span.state.last_text, None)
+        """Note what a model replied, and end the run when it was its root."""
+        step = self._runs.pop(run_id)
+        if isinstance(step, ModelCall):
+            step.ends(_said(step, response), time.time_ns())
+            if step.parent is None:
+                self._finish(step, run_id)
 
     @guarded
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: object) -> None:
-        """Report a model call that failed, with what it had said by then."""
-        span = self._runs.pop(run_id)
-        if isinstance(span, ModelCall):
-            said, failure = as_said(kwargs.get("response")), _failure(span.state, error)
-            span.state.record(record_model_call, span, said, failure, time.time_ns())
-            self._failed(span, error, kwargs, run_id)
+        """Note a model call that failed, with what it had said by then."""
+        step = self._runs.pop(run_id)
+        if isinstance(step, ModelCall):
+            failure = None if is_control_flow(error) else step.of.run.failure_of(error)
+            step.ends(_said(step, kwargs.get("response")), time.time_ns(), failure)
+            if step.parent is None:
+                self._end_by(error, step, run_id)
 
     @guarded
     def on_interrupt(self, event: object) -> None:
@@ -422,35 +385,34 @@ class RagtraceHandler(BaseCallbackHandler):
         parent_run_id: UUID | None,
         tags: list[str] | None,
         metadata: dict[str, object] | None,
-    ) -> OpenSpan | None:
-        """Put an event on the map; None for one that is there already or belongs to a run that has ended."""
+    ) -> OpenStep | None:
+        """Put a step on the map; None for one that is there already or belongs to a run that has ended."""
         runs = self._runs
-        spans = runs.spans
-        known = spans.get(getattr(run_id, "int", run_id))
+        steps = runs.steps
+        known = steps.get(getattr(run_id, "int", run_id))
         if known is not None:
             if isinstance(known, ModelCall):
                 known.listeners += 1
             return None
         above = parent_run_id if parent_run_id is not None else current_call()[0]
-        parent = spans.get(getattr(above, "int", above))
+        parent = steps.get(getattr(above, "int", above))
         # Without ``run_manager.get_child()`` a retriever inside another names a wrong parent, or none.
         retriever = runs.entered_retriever() if entered_retrievers() else None
         if retriever is not None and (parent is None or retriever.is_in(parent)):
             parent = retriever
         now_ns = time.time_ns()
         if parent is not None:
-            state = parent.state
-            if state.run.is_finished:
-                if not state.is_concluded:  # else another thread does that, and need not be waited for
-                    _conclude(runs, state, "partial", None)
+            tree = parent.of
+            if tree.run.is_finished:
+                if not tree.is_concluded:  # else another thread does that, and need not be waited for
+                    _conclude(runs, tree, "partial", None)
                 runs.bury(run_id)
                 return None
-            span = _SPANS[kind](state, parent, kind, str(name), now_ns)
-            if not state.is_described:
+            if not tree.is_described:
                 current, configurable = current_call()
-                state.is_described = above == current  # not for a step of a batch
+                tree.is_described = above == current  # not for a step of a batch
                 if configurable and above == current:
-                    describe_configured(state.run, configurable)
+                    describe_configured(tree.run, configurable)
         elif parent_run_id is not None and runs.is_buried(parent_run_id):
             runs.bury(run_id)
             return None
@@ -458,35 +420,37 @@ class RagtraceHandler(BaseCallbackHandler):
             for left in runs.left():
                 _conclude(runs, left, "partial", None)
             joined = self._joined(tags, metadata or {}) if entered_run() is not None else None
-            state = joined or self._open(str(name), tags, metadata or {}, now_ns)
-            span = _SPANS[kind](state, state.root, kind, str(name), now_ns)
-        runs.add(run_id, span)
-        return span
+            tree = joined or self._open(str(name), tags, metadata or {}, now_ns)
+            parent = tree.block
+        step = (ModelCall if kind == "model" else OpenStep)(tree, parent, kind, str(name), now_ns)
+        runs.add(run_id, step)
+        return step
 
-    def _open(self, name: str, tags: list[str] | None, metadata: Mapping[str, object], now_ns: int) -> RunState:
+    def _open(self, name: str, tags: list[str] | None, metadata: Mapping[str, object], now_ns: int) -> OpenRun:
         defaults = self._defaults
         recorder = defaults.recorder or ragtrace.recorder()
         run = recorder.start(workflow=workflow_of(defaults, metadata, name), started_ns=now_ns)
         describe_request(run, defaults, metadata, tags)
-        state = RunState(run)
-        run.before_finish(partial(_conclude, self._runs, state, "partial", None), "langchain")
-        return state
+        tree = OpenRun(run)
+        run.before_finish(partial(_conclude, self._runs, tree, "partial", None), "langchain")
+        return tree
 
-    def _joined(self, tags: list[str] | None, metadata: Mapping[str, object]) -> RunState | None:
+    def _joined(self, tags: list[str] | None, metadata: Mapping[str, object]) -> OpenRun | None:
         """Return the tree of the run that the application opened around this call, None where it opened none."""
         run = current_run()
         if run is None or not (self._defaults.recorder or ragtrace.recorder()).has_open(run):
             return None
-        state = self._runs.join(run)
-        if state is None:
-            state = RunState(run, is_joined=True)
-            state.has_query = "query" in run.attributes
-            state.root = state.block = OpenSpan(state, None, "chain", "block", run.started_ns)
-            state.root.inputs = run.attributes.get("query")
-            state = self._runs.joined(state)
-            run.before_finish(partial(_conclude, self._runs, state, None, None), "langchain")
-        describe_joined(run, self._defaults, metadata, tags)
-        return state
+        tree = self._runs.join(run)
+        if tree is None:
+            tree = OpenRun(run, is_joined=True)
+            tree.block = tree.root = OpenStep(tree, None, "chain", "block", run.started_ns)
+            kept = self._runs.joined(tree)
+            if kept is tree:
+                tree.block.begins(Began(run.attributes.get("query"), is_block=True))
+                run.before_finish(partial(_conclude, self._runs, tree, None, None), "langchain")
+            tree = kept
+        describe_request(run, self._defaults, metadata, tags, is_joined=True)
+        return tree
 
     def _is_alone(self) -> bool:
         """Tell whether the code that is executing belongs to no run."""
@@ -494,65 +458,68 @@ class RagtraceHandler(BaseCallbackHandler):
         is_inside = above is not None and self._runs.get(above) is not None
         return not is_inside and current_run() is None and self._runs.entered_retriever() is None
 
-    def _is_broken_off(self, root: OpenSpan) -> bool:
-        """Tell whether a stream was abandoned: LangChain then ends its root like one that was read to the end.
+    def _failed(self, step: OpenStep, error: BaseException, kwargs: dict[str, object], run_id: UUID) -> None:
+        """Note a step that stopped by an exception; end the run with its root."""
+        now_ns = time.time_ns()
+        step.graph = None
+        is_steering, is_streamed = is_control_flow(error), "inputs" in kwargs
+        gave = Gave(
+            streamed_input=step.of.values.of(kwargs["inputs"]) if is_streamed else None,
+            is_streamed=is_streamed,
+            is_left=isinstance(error, GeneratorExit),
+            is_steering=is_steering,
+            is_stopped=not isinstance(error, Exception),
+            asks=asks_of(error) if is_interrupt(error) else None,
+        )
+        step.ends(gave, now_ns, None if is_steering else step.of.run.failure_of(error))
+        if step.parent is None:
+            self._end_by(error, step, run_id)
 
-        Steps inside are still open then, unless their generators were closed before it.
-        """
-        return root.state.is_left or any(span.is_in(root) for span in self._runs.opened(root.state))
-
-    def _failed(self, span: OpenSpan, error: BaseException, kwargs: dict[str, object], run_id: UUID) -> None:
-        state = span.state
-        span.graph = None
-        if is_interrupt(error):
-            record_interrupt(state, error)
-        if isinstance(error, Exception) and not is_control_flow(error):
-            state.record(withdraw_failed, span)
-        state.is_left = state.is_left or isinstance(error, GeneratorExit)
-        if span.parent is not None:
-            if span.is_in_block:
-                record_chain_answer(span, "", "interrupted" if is_interrupt(error) else None)
-            return
-        if "inputs" in kwargs:
-            state.record(record_question, state, as_left(kwargs["inputs"]))
-        if is_interrupt(error):
-            self._finish(span, run_id, "interrupted")
-        elif is_control_flow(error):
-            self._finish(span, run_id)
+    def _end_by(self, error: BaseException, root: OpenStep, run_id: UUID) -> None:
+        if is_control_flow(error):
+            self._finish(root, run_id)
         else:
-            self._finish(span, run_id, outcome_of(error), error)
+            self._finish(root, run_id, outcome_of(error), error)
 
     def _finish(
-        self, root: OpenSpan, run_id: UUID, outcome: Outcome | None = None, error: BaseException | None = None
+        self, root: OpenStep, run_id: UUID, outcome: Outcome | None = None, error: BaseException | None = None
     ) -> None:
         """End the run whatever becomes of its last facts, and forget the tree."""
         self._runs.bury(run_id)
         try:
-            _conclude(self._runs, root.state, outcome, error)
+            _conclude(self._runs, root.of, outcome, error)
         finally:
-            root.state.run.finish(outcome)
+            root.of.run.finish(outcome)
 
 
-def _conclude(runs: RunMap, state: RunState, outcome: Outcome | None, error: BaseException | None) -> None:
-    """Report what is open where a run ends, have its last facts written and take its tree off the map.
+def _conclude(runs: RunMap, tree: OpenRun, outcome: Outcome | None, error: BaseException | None) -> None:
+    """Note what is open where a run ends and that it has ended, and take its tree off the map.
 
     The first to come does that: the root's end, or what ends the run for it, as the recorder's sweep ends a
     leaked stream. Another thread that ends it as well waits until it is done.
     """
-    with state.lock:
-        if state.is_concluded:
+    with tree.lock:
+        if tree.is_concluded:
             return
-        state.is_concluded = True
-        root, now_ns = state.root, time.time_ns()
-        failure = state.run.failure_of(error)
-        left_open = None if error is None or is_control_flow(error) else failure
+        tree.is_concluded = True
+        now_ns = time.time_ns()
+        failure = tree.run.failure_of(error)
+        reason = None if error is None or is_control_flow(error) else failure
         try:
-            for span in runs.pop_open(state):
-                break_off(span, left_open, is_failed=error is not None, ended_ns=now_ns)
-            if root is not None:
-                state.record(conclude, root, outcome, failure)
+            for step in runs.pop_open(tree):
+                if isinstance(step, ModelCall):
+                    if error is not None or step.first_chunk_ns:
+                        step.ends(replace(_said(step, None), is_open=True), now_ns, reason)
+                elif step.kind == "search" and error is not None:
+                    step.ends(None, now_ns, reason)
+            tree.add(Event("end", ended_ns=now_ns, data=outcome, error=failure))
         finally:
-            runs.drop(state)
+            runs.drop(tree)
+
+
+@guarded
+def _said(step: ModelCall, response: object) -> Said:
+    return said_of(response, step.of.values, step.streamed, step.first_chunk_ns, step.chunks)
 
 
 def _again(kind: type[RagtraceHandler], recorder: str, defaults: dict[str, Any]) -> RagtraceHandler:
@@ -561,35 +528,107 @@ def _again(kind: type[RagtraceHandler], recorder: str, defaults: dict[str, Any])
     return handler
 
 
-def _note_inputs(span: OpenSpan, inputs: object) -> None:
-    span.inputs = inputs
-    if type(inputs) in PLAIN:
-        span.state.record(record_inputs, span, inputs)
-        return
-    span.inputs, span.given = as_given(inputs)
-    asked = span.inputs if isinstance(inputs, dict | list) else inputs
-    if span.given:
-        span.state.record_documents(record_inputs, span, asked, documents=span.given, is_given=True)
-    else:
-        span.state.record(record_inputs, span, asked)
-
-
-def _note_prompt(
-    span: ModelCall,
-    prompt: Sequence[object],
-    serialized: Mapping[str, object] | None,
-    metadata: Mapping[str, object] | None,
-    kwargs: Mapping[str, object],
-) -> None:
-    span.messages = turns_in(prompt, is_prompt=True)
-    invocation, options = kwargs.get("invocation_params"), kwargs.get("options")
-    span.state.record(record_prompt, span, tuple(prompt), serialized, metadata, invocation, options)
-
-
-def _failure(state: RunState, error: BaseException) -> Failure | None:
-    return None if is_control_flow(error) else state.run.failure_of(error)
-
-
 def _name(serialized: Mapping[str, object] | None) -> object:
     given = serialized if isinstance(serialized, dict) else {}
     return given.get("name") or (given.get("id") or [None])[-1] or "unnamed"
+
+
+# -- LangGraph, which an application may have imported --
+
+
+def is_control_flow(error: BaseException) -> bool:
+    """Tell whether an exception is LangGraph steering: an interrupt, a command to the parent graph, a drain.
+
+    Only an application that has imported LangGraph can raise one, so that ours need not import it. The class
+    decides, never its name: an application's own ``GraphInterrupt`` is an error like any other.
+
+    Example:
+        >>> is_control_flow(ValueError())
+        False
+    """
+    return _is_a(error, "GraphBubbleUp")
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Tell whether an exception is a LangGraph interrupt: the run waits for a person.
+
+    Example:
+        >>> is_interrupt(KeyboardInterrupt())
+        False
+    """
+    return _is_a(error, "GraphInterrupt")
+
+
+def _is_a(error: BaseException, name: str) -> bool:
+    module = sys.modules.get("langgraph.errors")
+    kind = getattr(module, name, None) if module is not None else None
+    return isinstance(kind, type) and isinstance(error, kind)
+
+
+def graph_of(frame: FrameType | None) -> FrameType | None:
+    """Return the frame if a graph runs in it: the one that tells the callbacks of its start.
+
+    Example:
+        >>> graph_of(sys._getframe()) is None
+        True
+    """
+    if frame is None or not frame.f_globals.get("__name__", "").startswith("langgraph.pregel"):
+        return None
+    return frame if frame.f_code.co_name in {"stream", "astream"} else None
+
+
+_UNNAMED = "LangGraph"  # name of a graph that was given none
+_EXECUTORS = frozenset({"langchain_classic.chains.base", "langchain_classic.agents.agent_iterator"})
+_AGENT_MAKERS = frozenset({"langchain.agents.factory", "langgraph.prebuilt.chat_agent_executor"})
+
+
+@guarded
+def agent_of(frame: FrameType | None) -> str | None:
+    """Return the name of the agent that runs in this frame: "" of one without a name, None where none does.
+
+    What runs says it itself. Metadata of the event do not, since all steps inside an agent inherit them.
+
+    - A graph whose own config has `lc_agent_name` in its metadata. `create_agent(name=...)` writes it there, as
+      `create_deep_agent` does; LangChain documents the key for streams of sub-agents. An application may write it
+      onto a graph of its own.
+    - A graph of `create_agent` or of LangGraph's `create_react_agent`: a node runs a function of their modules. An
+      agent without a name has no such metadata, nor has one of `create_react_agent` or of langchain 1.0.2.
+    - An `AgentExecutor` of langchain-classic, by its class.
+
+    Example:
+        >>> agent_of(sys._getframe()) is None
+        True
+    """
+    if frame is None:
+        return None
+    if graph_of(frame) is not None:
+        graph = frame.f_locals.get("self")
+        metadata = (_held(graph).get("config") or {}).get("metadata") or {}
+        # No attribute of an application's node is asked for: one with fallbacks looks up types at that.
+        functions = [_held(node.bound).get("func") for node in _held(graph).get("nodes", {}).values()]
+        is_made = any(getattr(function, "__module__", None) in _AGENT_MAKERS for function in functions)
+        own = getattr(graph, "name", None)
+        named = shown(metadata.get("lc_agent_name"))
+        return named or (shown(own if own != _UNNAMED else None) if is_made else None)
+    if frame.f_globals.get("__name__") not in _EXECUTORS:
+        return None
+    told_by = frame.f_locals.get("self")
+    executor = getattr(told_by, "agent_executor", told_by)  # an iterator of its steps has it
+    kind = getattr(sys.modules.get("langchain_classic.agents.agent"), "AgentExecutor", None)
+    return shown(getattr(executor, "name", None)) if isinstance(kind, type) and isinstance(executor, kind) else None
+
+
+def _held(value: object) -> dict[str, Any]:
+    return getattr(value, "__dict__", {})
+
+
+def is_at_breakpoint(graph: FrameType) -> bool:
+    """Tell whether a graph that ends has stopped at a breakpoint: ``interrupt_before`` or ``interrupt_after``.
+
+    It then raises nothing, and its last state looks like any other. Behind the last node nothing waits. LangGraph's
+    `GraphCallbackHandler` is told, but not under `instrument`: a graph looks for it only in the callbacks of its
+    call (langgraph 1.2.22). The status of its loop is the same in all versions.
+    """
+    loop = graph.f_locals.get("loop")
+    status = getattr(loop, "status", None)
+    return status == "interrupt_before" or (status == "interrupt_after" and bool(getattr(loop, "tasks", True)))

@@ -17,7 +17,8 @@ from pydantic import BaseModel
 
 from integrations.langchain.tests.parts import PROMPT, Faq, chat, shown
 from ragtrace.capture import Generation
-from ragtrace_langchain.messages import answer_in, structured_text
+from ragtrace.capture.turns import answer_in, structured_text
+from ragtrace_langchain.values import Values
 from tests.kept import ANSWER, step
 
 PROMPT_OF_A_QUESTION = RunnableLambda(lambda said: PROMPT.invoke({"context": "c", "question": said.content}))
@@ -134,9 +135,10 @@ class TestStructuredOutput:
 
     def test_under_the_key_of_the_answer(self):
         text = '{"city": "Oslo"}'
-        assert answer_in({"answer": CityData("Oslo")}) == answer_in({"answer": {"city": "Oslo"}}) == text
-        assert answer_in(CityData("Oslo")) == text
-        assert answer_in({"output": {"messages": [AIMessage(ANSWER)]}}) == ANSWER
+        of = Values().given
+        assert answer_in(of({"answer": CityData("Oslo")})) == answer_in({"answer": {"city": "Oslo"}}) == text
+        assert answer_in(of(CityData("Oslo"))) == text
+        assert answer_in(of({"output": {"messages": [AIMessage(ANSWER)]}})) == ANSWER
 
     def test_a_field_that_is_the_answer_comes_first(self, keeper, config):
         class Cited(BaseModel):
@@ -187,9 +189,9 @@ class TestStatesAreNoAnswers:
         ],
     )
     def test_of_langchains_own_objects_and_of_nothing(self, value):
-        assert structured_text(value) is None
+        assert structured_text(Values().given(value)) is None
 
     def test_that_hold_themselves(self):
         endless = {}
         endless["self"] = endless
-        assert structured_text(endless) is None
+        assert structured_text(Values().given(endless)) is None

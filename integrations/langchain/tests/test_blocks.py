@@ -11,8 +11,10 @@ from langchain_core.runnables import RunnableLambda
 
 from integrations.langchain.tests.parts import Faq, chat
 from ragtrace.capture import Generation
+from ragtrace.capture.content_blocks import content_text
+from ragtrace.capture.turns import answer_in, question_in
 from ragtrace.model import content_id
-from ragtrace_langchain.messages import answer_in, content_text, question_in
+from ragtrace_langchain.values import Values
 from tests.kept import ANSWER, ids, step
 
 TEXT = 'The "lab" is in Oslo,\nat Karl Johans gate 22, på tredje etasje.'
@@ -92,7 +94,7 @@ def test_a_block_without_a_text_is_named(name):
 @pytest.mark.parametrize("name", [name for name in BLOCKS if name != "OpenAI input text"])
 def test_a_document_is_no_part_of_the_question(name):
     message = HumanMessage([BLOCKS[name], {"type": "text", "text": "Where is the lab?"}])
-    assert question_in({"messages": [message]}) == "Where is the lab?"
+    assert question_in(Values().of({"messages": [message]})) == "Where is the lab?"
 
 
 def test_searches_of_the_provider_are_no_part_of_the_answer():
@@ -104,7 +106,7 @@ def test_searches_of_the_provider_are_no_part_of_the_answer():
             {"type": "output_text", "text": ANSWER, "annotations": [{"type": "file_citation", "file_id": "f1"}]},
         ]
     )
-    assert answer_in(said) == ANSWER
+    assert answer_in(Values().of(said)) == ANSWER
 
 
 def blocks_of(documents):

@@ -72,7 +72,7 @@ class TestTwice:
         model = Scripted(replies=[calls("search", query="lab"), ANSWER])
         agent = agents.create_agent(model, [create_retriever_tool(Faq(size=1), "search", "Searches.")])
         agent.invoke({"messages": [("user", "Where?")]}, {"callbacks": [handler, COPIES[form](handler)]})
-        assert kinds(keeper.only) == ["chat", "retrieval", "tool", "chat"]
+        assert kinds(keeper.only) == ["chat", "retrieval", "tool", "chat", "agent"]
 
     def test_under_instrument(self, keeper, recorder, handler, form):
         instrument(recorder)

@@ -10,7 +10,8 @@ from langchain_core.runnables import RunnableLambda
 
 from integrations.langchain.tests.parts import Faq, chat, lcel, shown
 from ragtrace.capture import internal_errors
-from ragtrace_langchain import RagtraceHandler, selection
+from ragtrace.capture.lineage import Lineage
+from ragtrace_langchain import RagtraceHandler
 from tests.kept import ANSWER, ids
 
 
@@ -44,14 +45,14 @@ def test_a_failure_that_the_application_catches_is_none_of_the_run(keeper, confi
     assert ids(keeper.only, "used") == ["d0"]
 
 
-@pytest.mark.parametrize("site", ["record_chain_output", "record_retrieved", "settle"])
+@pytest.mark.parametrize("site", ["step", "search", "settle"])
 @pytest.mark.usefixtures("loses")
 def test_our_own_failure_is_counted_and_harmless(keeper, recorder, config, monkeypatch, site):
     def broken(*_, **__):
         raise RuntimeError("inside")
 
-    monkeypatch.setattr(getattr(selection, site), "__wrapped__", broken)
-    name = f"ragtrace_langchain.selection.{site}"
+    monkeypatch.setattr(getattr(Lineage, site), "__wrapped__", broken)
+    name = f"ragtrace.capture.lineage.Lineage.{site}"
     before = internal_errors().get(name, 0)
     assert lcel().invoke("Where?", config) == ANSWER
     assert internal_errors()[name] > before

@@ -153,6 +153,28 @@ def test_a_result_that_repeats_the_arguments_is_no_evidence(keeper, config, name
     assert shown(keeper) == [PAGE]
 
 
+def test_a_line_that_says_what_was_done_with_the_arguments_is_no_evidence(keeper, config):
+    @tool
+    def schedule_meeting(attendees: list[str], subject: str, day: str, start: int) -> str:
+        """Schedule a meeting."""
+        return f"Meeting '{subject}' scheduled on {day} at {start} with {len(attendees)} attendees"
+
+    run_tool(
+        config, schedule_meeting, {"attendees": ["a@x", "b@x"], "subject": "Boats", "day": "May 16", "start": 14}
+    )
+    assert shown(keeper) == [PAGE]
+
+
+def test_a_time_that_a_tool_found_is_evidence(keeper, config):
+    @tool
+    def ferry(day: str) -> str:
+        """Find the ferry of a day."""
+        return f"On {day} at 14"
+
+    run_tool(config, ferry, {"day": "May 16"})
+    assert len(shown(keeper)) == 2
+
+
 def test_two_arguments_in_another_order(keeper, config):
     @tool
     def note(first: str, second: str) -> str:

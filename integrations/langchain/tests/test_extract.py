@@ -10,24 +10,18 @@ from langchain_core.outputs import ChatGeneration, Generation, LLMResult
 from langchain_core.prompt_values import ChatPromptValue
 
 from ragtrace.capture import PassageReader, is_equal
+from ragtrace.capture.content_blocks import content_text
+from ragtrace.capture.documents import documents_in, new_documents
+from ragtrace.capture.known import KnownDocuments, read_documents, rerank_score_of, score_of
+from ragtrace.capture.turns import answer_in, history_in, question_in, turn_of
 from ragtrace.model import Call, Message, Usage
-from ragtrace_langchain.documents import (
-    KnownDocuments,
-    documents_in,
-    new_documents,
-    read_documents,
-    rerank_score_of,
-    score_of,
-)
-from ragtrace_langchain.messages import (
-    answer_in,
-    content_text,
-    history_in,
-    model_facts,
-    question_in,
-    reply_of,
-    turn_of,
-)
+from ragtrace_langchain.calls import asked_of, said_of
+from ragtrace_langchain.values import Values
+
+
+def of(value):
+    """Return a value of LangChain's as an event holds it."""
+    return Values().given(value)
 
 
 @pytest.mark.parametrize(
@@ -55,14 +49,14 @@ from ragtrace_langchain.messages import (
     ],
 )
 def test_question(inputs, question):
-    assert question_in(inputs) == question
+    assert question_in(of(inputs)) == question
 
 
 def test_history():
     turns = [SystemMessage("Be brief."), HumanMessage("Hi"), AIMessage("Hello"), HumanMessage("Where?")]
     spoken = (Message(role="user", content="Hi"), Message(role="assistant", content="Hello"))
-    assert history_in({"messages": turns}) == history_in(turns) == spoken
-    assert history_in({"input": "Where?", "chat_history": turns[1:3]}) == spoken
+    assert history_in(of({"messages": turns})) == history_in(of(turns)) == spoken
+    assert history_in(of({"input": "Where?", "chat_history": turns[1:3]})) == spoken
     assert history_in("Where?") == ()
 
 
@@ -88,25 +82,25 @@ def test_history():
     ],
 )
 def test_answer(outputs, answer):
-    assert answer_in(outputs) == answer
+    assert answer_in(of(outputs)) == answer
 
 
 def test_answer_of_a_loop_ends():
     looped = {}
     looped["answer"] = looped
-    assert answer_in(looped) is None
+    assert answer_in(of(looped)) is None
 
 
 def test_turns():
-    assert turn_of(ToolMessage("42", tool_call_id="1")) == Message(role="tool", content="42", call_id="1")
-    assert turn_of(SystemMessage("a")).role == "system"
-    assert turn_of(AIMessageChunk("a")).role == "assistant"
+    assert turn_of(of(ToolMessage("42", tool_call_id="1"))) == Message(role="tool", content="42", call_id="1")
+    assert turn_of(of(SystemMessage("a"))).role == "system"
+    assert turn_of(of(AIMessageChunk("a"))).role == "assistant"
     assert turn_of(5) is None
     assert content_text(["a", {"type": "image_url"}, {"type": "tool_use"}, 5]) == "a[image_url]"
 
 
 def test_documents_in_values():
-    docs = [Document(page_content="a"), Document(page_content="b")]
+    docs = of([Document(page_content="a"), Document(page_content="b")])
     assert documents_in(docs) == documents_in(tuple(docs)) == documents_in({"x": docs, "n": 1}) == docs
     assert documents_in({"a": docs[:1], "b": docs[1:]}) == docs
     assert documents_in([]) is documents_in("a") is documents_in(["a"]) is documents_in(None) is None
@@ -143,7 +137,7 @@ def test_reranker_score_is_never_the_retrievers():
 
 
 def read(*documents):
-    return read_documents(documents, KnownDocuments(), PassageReader(None, 100), "faq")
+    return read_documents(of(list(documents)), KnownDocuments(), PassageReader(None, 100), "faq")
 
 
 def test_what_cannot_be_compared_is_not_the_same():
@@ -178,8 +172,10 @@ def test_metadata_is_kept_as_it_was():
 
 def test_a_document_without_an_id_takes_that_of_the_same_text_met_before():
     known, reader = KnownDocuments(), PassageReader(None, 100)
-    read_documents([Document(id="a", page_content="Oslo."), Document(id="b", page_content="Rome.")], known, reader)
-    again = read_documents([Document(page_content="Rome."), Document(page_content="Paris.")], known, reader)
+    first = of([Document(id="a", page_content="Oslo."), Document(id="b", page_content="Rome.")])
+    read_documents(first, known, reader)
+    then = of([Document(page_content="Rome."), Document(page_content="Paris.")])
+    again = read_documents(then, known, reader)
     assert again.keys == ["b", "Paris."]
     assert again.passages[0].id == "b"
 
@@ -202,7 +198,7 @@ def test_doubled_documents_stand_once_by_key():
     ],
 )
 def test_model(serialized, metadata, invocation, name, model, provider):
-    facts = model_facts(serialized, metadata, invocation, name)
+    facts = asked_of(name, [], "chat", serialized, metadata, {"invocation_params": invocation})
     assert (facts.model, facts.provider, facts.is_in_process) == (model, provider, False)
 
 
@@ -213,40 +209,41 @@ def test_reply():
         usage_metadata={"input_tokens": 3, "output_tokens": 2, "total_tokens": 5},
         response_metadata={"model": "m-1", "stop_reason": "end_turn"},
     )
-    reply = reply_of(LLMResult(generations=[[ChatGeneration(message=message)]]))
-    assert (reply.text, reply.response_model, reply.response_id) == ("In Oslo.", "m-1", "msg_1")
+    reply = said_of(LLMResult(generations=[[ChatGeneration(message=message)]]), Values())
+    assert (reply.choices[0].content, reply.response_model, reply.response_id) == ("In Oslo.", "m-1", "msg_1")
     assert (reply.usage, reply.finish_reasons) == (Usage(input_tokens=3, output_tokens=2), ("end_turn",))
 
 
 def test_reply_with_usage_beside_the_text():
     output = {"token_usage": {"prompt_tokens": 3, "completion_tokens": 2}, "model_name": "m-2"}
     choice = Generation(text="In Oslo.", generation_info={"finish_reason": "length"})
-    reply = reply_of(LLMResult(generations=[[choice]], llm_output=output))
+    reply = said_of(LLMResult(generations=[[choice]], llm_output=output), Values())
     assert (reply.usage, reply.response_model) == (Usage(input_tokens=3, output_tokens=2), "m-2")
     assert reply.finish_reasons == ("length",)
 
 
 def test_reply_of_nothing():
-    assert reply_of(None).outputs == reply_of(LLMResult(generations=[[]])).outputs == ()
+    assert said_of(None, Values()).choices == said_of(LLMResult(generations=[[]]), Values()).choices == []
 
 
 def test_tool_calls_are_in_the_output_and_not_in_the_answer():
     message = AIMessage("Let me see.", tool_calls=[{"name": "search", "args": {"q": "lab"}, "id": "1"}])
-    reply = reply_of(LLMResult(generations=[[ChatGeneration(message=message)]]))
-    assert reply.text == "Let me see."
-    (said,) = reply.outputs
+    reply = said_of(LLMResult(generations=[[ChatGeneration(message=message)]]), Values())
+    (said,) = map(turn_of, reply.choices)
     assert (said.content, said.calls) == ("Let me see.", (Call(name="search", arguments='{"q": "lab"}', id="1"),))
     assert said.shown == 'Let me see.\nsearch({"q": "lab"})'
 
 
 def test_parameters_and_server_of_a_call_are_read_from_what_langchain_tells():
-    facts = model_facts(
+    facts = asked_of(
+        "ChatOpenAI",
+        [],
+        "chat",
         {"kwargs": {"openai_api_base": "https://me:secret@llm.example.com/v1"}},
         {"ls_temperature": 0.7, "ls_max_tokens": 64, "ls_stop": ["END"]},
-        {"temperature": 0.2, "n": 2, "model": "m"},
-        "ChatOpenAI",
+        {"invocation_params": {"temperature": 0.2, "n": 2, "model": "m"}},
     )
     assert facts.request == {
         "temperature": 0.2, "max_tokens": 64, "choice_count": 2, "stop_sequences": ("END",)
     }  # fmt: skip
-    assert facts.server == ("llm.example.com", 443)
+    assert (facts.server_address, facts.server_port) == ("llm.example.com", 443)

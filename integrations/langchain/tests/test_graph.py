@@ -148,7 +148,7 @@ def test_agent_that_searches_twice(keeper, config):
     tool = create_retriever_tool(Faq(size=2), "search", "Searches.")
     agents.create_agent(model, [tool]).invoke({"messages": [("user", "Where?")]}, config)
     run = keeper.only
-    assert kinds(run) == ["chat", "retrieval", "tool", "chat", "retrieval", "tool", "chat"]
+    assert kinds(run) == ["chat", *["retrieval", "tool", "chat"] * 2, "agent"]
     assert (run.record.query, run.record.answer) == ("Where?", ANSWER)
     assert run.record.usage == Usage(input_tokens=5, output_tokens=5)
     assert [s.query for s in run.steps if hasattr(s, "top_k")] == ["one", "two"]

@@ -11,7 +11,8 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from integrations.langchain.tests.parts import Faq, chat, shown
-from ragtrace_langchain.messages import recalled_in
+from ragtrace.capture.turns import recalled_in
+from ragtrace_langchain.values import Values
 from tests.kept import ANSWER
 
 warnings.filterwarnings("ignore", message=".*(InMemoryChatMessageHistory|RunnableWithMessageHistory)")
@@ -106,7 +107,11 @@ def test_examples_for_the_model_are_no_history(keeper, config):
     given = RunnablePassthrough.assign(messages=lambda x: [HumanMessage("2+2?"), AIMessage("4")])
     (given | prompt | chat()).invoke({"question": "Where?"}, config)
     assert turns(keeper.only) == []
-    assert recalled_in({"examples": EARLIER}, "Where?") == recalled_in({"n": [1], "m": []}, "Where?") == ()
+    assert (
+        recalled_in(Values().of({"examples": EARLIER}), "Where?")
+        == recalled_in({"n": [1], "m": []}, "Where?")
+        == ()
+    )
 
 
 class TestGraph:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from integrations.langchain.tests.parts import PROMPT, Faq, chat, rescored, shown
-from ragtrace.capture import EndedRun, Recorder, finished_run
+from integrations.langchain.tests.parts import PROMPT, Faq, chat, lcel, rescored, shown
+from ragtrace.capture import Recorder, finished_run
 from ragtrace_langchain import RagtraceHandler
 from tests.kept import ANSWER, Waiting, ids, scores
 
@@ -63,9 +63,24 @@ def test_the_texts_of_a_waiting_run_count_towards_the_bound():
 
 
 def test_no_original_text_waits_where_texts_are_redacted():
-    keeper = Waiting()
-    recorder = Recorder(keeper, redact=lambda text: text.replace("moved", "[x]"))
-    (Faq() | RunnableLambda(shown) | chat()).invoke("Where?", {"callbacks": [RagtraceHandler(recorder)]})
-    ((_, ended),) = keeper.ended
-    assert isinstance(ended, EndedRun)
-    assert "moved" not in str(ended)
+    class Held(Waiting):
+        def on_end(self, root, ended):
+            self.seen = repr(self.run._later)
+            super().on_end(root, ended)
+
+    keeper = Held()
+    recorder = Recorder(keeper, redact=lambda text: text.replace("Passage", "[page]").replace("Where", "[asks]"))
+    start, keeper.run = recorder.start, None
+
+    def started(**options):
+        keeper.run = start(**options)
+        return keeper.run
+
+    recorder.start = started
+    lcel().invoke("Where?", {"callbacks": [RagtraceHandler(recorder)]})
+    assert "[page]" in keeper.seen
+    assert "Passage" not in keeper.seen
+    assert "Where" not in keeper.seen
+    keeper.process()
+    assert all(passage.text.startswith("[page]") for passage in keeper.only.record.contexts)
+    assert len(ids(keeper.only, "used")) == len(ids(keeper.only, "reranked"))

@@ -8,7 +8,7 @@ from collections import Counter
 from integrations.langchain.tests.parts import lcel
 from ragtrace.capture import Recorder
 from ragtrace_langchain import RagtraceHandler
-from ragtrace_langchain.run_state import MAX_BURIED, RunMap
+from ragtrace_langchain.open_runs import MAX_BURIED, RunMap
 
 
 class Forgetful:

@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableLambda
 from integrations.langchain.tests.parts import Broken, Faq, chat, lcel, rescored, shown
 from ragtrace.capture import Retrieval
 from ragtrace_langchain import instrument, uninstrument
-from ragtrace_langchain.run_state import MAX_NESTED, _retrievers
+from ragtrace_langchain.open_runs import MAX_NESTED, _retrievers
 from tests.kept import ANSWER, ids
 
 

@@ -9,14 +9,15 @@ from langchain_core.caches import InMemoryCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult, LLMResult
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tools import create_retriever_tool
 from pydantic import BaseModel
 
 from integrations.langchain.tests.parts import PROMPT, Faq, shown
 from ragtrace.capture import Generation
-from ragtrace_langchain.messages import reply_of
+from ragtrace_langchain.calls import said_of
+from ragtrace_langchain.values import Values
 from tests.kept import ANSWER, step
 
 THOUGHT = "Did the lab move? Perhaps to Bergen, as passage d2 says."
@@ -265,7 +266,8 @@ def test_only_the_cached_call_of_a_run_counts_none(keeper, config):
 def test_a_model_that_says_itself_that_it_costs_nothing_used_its_tokens():
     free = {**COUNTS, "input_cost": 0.0, "output_cost": 0.0, "total_cost": 0.0}
     for counts, expected in ((free, 7), ({**COUNTS, "total_cost": 0.1}, 7), ({**COUNTS, "total_cost": 0}, 0)):
-        usage = reply_of(ChatResult(generations=[]).model_copy(update={"generations": [[ChatGeneration(message=AIMessage("a", usage_metadata=counts))]]})).usage  # fmt: skip
+        choice = ChatGeneration(message=AIMessage("a", usage_metadata=counts))
+        usage = said_of(LLMResult(generations=[[choice]]), Values()).usage
         assert (usage and usage.input_tokens) == expected
 
 

@@ -15,10 +15,13 @@ from pydantic import BaseModel
 
 from integrations.langchain.tests.parts import PROMPT, Faq, chat, rerank, shown
 from ragtrace.capture import Rerank
-from ragtrace_langchain.documents import as_given, documents_in, fields_of, is_documents_only, new_documents
+from ragtrace.capture import documents as reading
+from ragtrace.capture.values import Doc, fields_of
+from ragtrace_langchain.values import Values
 from tests.kept import ids, kinds, scores, step
 
 DOCS = [Document(id=name, page_content=f"Passage {name}.", metadata={"score": 0.5}) for name in "abc"]
+READ = [Doc(f"Passage {name}.", name, {"score": 0.5}) for name in "abc"]
 
 
 def asks(context):
@@ -168,20 +171,20 @@ class TestCollections:
 
     def test_numbers_that_rise_are_distances_and_no_scores(self):
         for numbers in ((0.1, 0.2, 0.3), (0.3, 0.1, 0.2), (0.3, 0.3, 0.3)):
-            assert documents_in(list(zip(DOCS, numbers, strict=True))) == DOCS
+            assert documents_in(list(zip(DOCS, numbers, strict=True))) == READ
         scored = documents_in(list(zip(DOCS, (0.9, 0.8, 0.8), strict=True))) or ()
         assert [document.metadata["score"] for document in scored] == [0.9, 0.8, 0.8]
         assert [document.metadata["score"] for document in DOCS] == [0.5, 0.5, 0.5]
 
     def test_one_number_says_neither(self):
-        assert documents_in([(DOCS[0], 0.9)]) == DOCS[:1]
+        assert documents_in([(DOCS[0], 0.9)]) == READ[:1]
 
     def test_one_pair_is_a_passage_on_its_way_and_no_list(self):
         assert documents_in((DOCS[0], 0.9)) is documents_in({"pair": (DOCS[0], 0.9)}) is None
-        assert documents_in(tuple(DOCS[:2])) == DOCS[:2]
+        assert documents_in(tuple(DOCS[:2])) == READ[:2]
 
     def test_lists_in_lists(self):
-        assert documents_in([DOCS[:1], [], DOCS[1:]]) == documents_in({"x": [[], DOCS]}) == DOCS
+        assert documents_in([DOCS[:1], [], DOCS[1:]]) == documents_in({"x": [[], DOCS]}) == READ
         assert documents_in([["a"], [1.0]]) is documents_in([[]]) is None
 
     def test_a_list_that_holds_itself(self):
@@ -190,7 +193,16 @@ class TestCollections:
         nested: dict[str, Any] = {"docs": DOCS}
         nested["self"] = nested
         assert documents_in(endless) is None
-        assert set(map(id, documents_in(nested) or ())) == set(map(id, DOCS))
+        assert {document.id for document in documents_in(nested) or ()} == {"a", "b", "c"}
+
+
+def read(value):
+    """Return a value of LangChain's as an event holds it."""
+    return Values().of(value)
+
+
+def documents_in(value):
+    return reading.documents_in(read(value))
 
 
 class TestFields:
@@ -207,23 +219,25 @@ class TestFields:
             def docs(self, value):
                 self.kept = value
 
-        assert fields_of(State(docs=DOCS)) == {}
+        assert read(State(docs=DOCS)) == {}
         assert documents_in(State(docs=DOCS)) is None
 
     def test_langchains_own_objects_have_none(self):
         prompt = PROMPT.invoke({"context": "c", "question": "Where?"})
-        assert fields_of(prompt) is fields_of(prompt.to_messages()[0]) is fields_of(DOCS[0]) is None
+        given = (prompt, prompt.to_messages()[0], DOCS[0])
+        assert [fields_of(read(one)) for one in given] == [None, None, None]
 
     def test_a_copy_of_a_handed_on_list_is_told_from_a_changed_one(self):
         state = {"docs": list(DOCS), "top": list(DOCS[:1])}
-        given, _ = as_given(state)
-        assert new_documents(state, given) is None
+        values = Values()
+        given = values.of(state)
+        assert reading.new_documents(values.of(state), given) is None
         state["top"].append(DOCS[2])
-        assert new_documents(state, given) == [DOCS[0], DOCS[2]]
+        assert reading.new_documents(values.of(state), given) == [READ[0], READ[2]]
         state["top"].clear()
-        assert new_documents(state, given) == []
+        assert reading.new_documents(values.of(state), given) == []
 
     def test_documents_only(self):
-        assert is_documents_only({"docs": [(DOCS[0], 0.5)]})
-        assert is_documents_only([DOCS, []])
-        assert not is_documents_only(DataState(docs=DOCS))
+        assert reading.is_documents_only(read({"docs": [(DOCS[0], 0.5)]}))
+        assert reading.is_documents_only(read([DOCS, []]))
+        assert not reading.is_documents_only(read(DataState(docs=DOCS)))

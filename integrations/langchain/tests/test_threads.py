@@ -15,12 +15,12 @@ from langchain_core.runnables import RunnableGenerator, RunnableLambda, Runnable
 
 import ragtrace
 from integrations.langchain.tests.parts import Faq, lcel
-from ragtrace.capture import Recorder
+from ragtrace.capture import Recorder, interpret
 from ragtrace.model import Usage
-from ragtrace_langchain import RagtraceHandler, instrument, on_end, uninstrument
+from ragtrace_langchain import RagtraceHandler, instrument, uninstrument
 from ragtrace_langchain.instrumentation import _installed
 from tests.kept import ANSWER, ids, kinds
-from tests.sweeping import WAIT_S, HeldSweep, SweepBesideTheEnd, add_slowly
+from tests.sweeping import WAIT_S, HeldSweep, SweepBesideTheLastEvent, add_slowly
 
 
 def test_an_abandoned_stream_that_is_collected_while_its_run_takes_documents(keeper):
@@ -58,7 +58,7 @@ def test_an_abandoned_stream_that_is_collected_while_its_run_takes_documents(kee
 
 def test_tokens_of_parallel_calls_add_up(keeper, recorder, config, monkeypatch):
     """In a run that the application opened, their threads report at once."""
-    add_slowly(on_end, monkeypatch)
+    add_slowly(interpret, monkeypatch)
     usage = {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12}
     models = {
         name: GenericFakeChatModel(messages=iter([AIMessage(ANSWER, usage_metadata=usage)])) for name in "abcd"
@@ -68,8 +68,9 @@ def test_tokens_of_parallel_calls_add_up(keeper, recorder, config, monkeypatch):
     assert keeper.only.record.usage == Usage(input_tokens=28, output_tokens=20)
 
 
-def test_a_sweep_beside_the_end_of_a_run_waits_for_its_last_facts(keeper):
-    sweep = SweepBesideTheEnd(keeper, ANSWER)
+def test_a_sweep_beside_the_end_of_a_run_waits_for_its_last_facts(keeper, monkeypatch):
+    sweep = SweepBesideTheLastEvent(keeper, ANSWER)
+    sweep.watch(monkeypatch)
     config = {"callbacks": [RagtraceHandler(sweep.recorder)]}
     sweep.meets(lambda: lcel().invoke("Where?", config))
     assert (keeper.only.record.answer, kinds(keeper.only)) == (ANSWER, ["retrieval", "rerank", "chat"])
@@ -130,7 +131,7 @@ def test_a_new_run_does_not_wait_for_a_sweep_that_ends_another(keeper, held):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_child_that_is_forked_while_a_sweep_ends_a_run_asks_on(held):
     _, handler = held
-    (tree,) = handler._runs._states.values()
+    (tree,) = handler._runs._trees.values()
     child = os.fork()
     if not child:
         signal.alarm(20)

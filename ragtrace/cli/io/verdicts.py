@@ -25,6 +25,7 @@ _MOST_LOST = 5
 _GRADERS = {"labels": "labels", "grades": "the judge's grades", "shadow": "a deeper retrieval"}
 _YES_OR_NO = {
     "sufficient": "contexts sufficient",
+    "related": "the question's words in the contexts",
     "attempted": "answered",
     "supported": "claims supported",
     "contradicted": "contradicted",

@@ -194,6 +194,17 @@ def is_attempt(answer: str) -> bool:
     return any(not _refusal().search(part) and not part.rstrip().endswith(("?", "\uff1f")) for part in claiming)
 
 
+def is_evasive(answer: str) -> bool:
+    """Return whether an answer has only phrases that say nothing, in English.
+
+    Example:
+        >>> is_evasive("Great question! It depends on many factors."), is_evasive("It depends on the plan.")
+        (True, False)
+    """
+    said = [bare(sentence) for sentence in sentences(plain(answer))]
+    return bool(said) and all(map(_evasion().fullmatch, said))
+
+
 def bare(answer: str) -> str:
     """Return an answer in lower case without marks at its edges, as whole refusals are listed."""
     return answer.strip().strip(_EDGES).replace("\u2019", "'").lower()
@@ -208,6 +219,11 @@ def refusal_pattern() -> str:
 @cache
 def _refusal() -> re.Pattern[str]:
     return re.compile(refusal_pattern(), re.IGNORECASE)
+
+
+@cache
+def _evasion() -> re.Pattern[str]:
+    return re.compile("|".join(table("evasions.txt")["evasions"]))
 
 
 @cache

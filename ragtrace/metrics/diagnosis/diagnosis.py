@@ -10,6 +10,7 @@ from ragtrace.judges.base import Audit, Grades
 from ragtrace.judges.offline.reading import is_blank, version
 from ragtrace.judges.scales import are_grades
 from ragtrace.metrics.base import CoroutineMetric, MetricSpec, Output, answer_lacking, result
+from ragtrace.metrics.diagnosis.contrary import is_contradicted
 from ragtrace.metrics.diagnosis.needed import PassageGrades, followed
 from ragtrace.metrics.diagnosis.relevancy import Responsiveness
 from ragtrace.metrics.diagnosis.table import DecisionRow, DiagnosisFacts, decide
@@ -50,8 +51,8 @@ async def diagnosis(ctx: EvalContext) -> list[MetricResult]:
     first: retrieval, rerank, prompt, model or none. `ragtrace.metrics.diagnosis.table.ROWS` decides, by facts about
     the run: where the passages with a grade of at least `MetricOptions.relevant_grade` went (by labels, by a deeper
     retrieval, or by the judge's grades), whether the contexts are sufficient, and the claims of the answer: one
-    claim without support, or one specific that no context has, is enough. A judge that measures support has no say
-    on contradictions, which it cannot see.
+    claim without support, or one specific that no context has, is enough. Of a judge that compares words a
+    contradiction counts only as `ragtrace.metrics.diagnosis.contrary.is_contradicted` says.
 
     It reads what other metrics asked for, such as the specifics of `invented_specifics`. Selected alone it asks for
     the audit, and without labels it then knows no grades. ``na``: no_answer_expected, partial_run, answer_missing,
@@ -151,7 +152,7 @@ class _JudgeVerdicts:
         except JudgeError as error:
             verdicts.failure = error
         verdicts.invented = verdicts._specifics(ctx)
-        verdicts.responsiveness = Responsiveness.of(ctx, verdicts._claims(ctx))
+        verdicts.responsiveness = Responsiveness.of(ctx, verdicts._claims(ctx), verdicts.invented)
         return verdicts
 
     def facts(self, ctx: EvalContext, needed: Needed) -> DiagnosisFacts:
@@ -162,6 +163,7 @@ class _JudgeVerdicts:
             found=needed.found,
             selected=needed.selected,
             shown=needed.shown,
+            related=self.responsiveness.related,
             matched=_matched(ctx.record),
             attempted=self._attempted(ctx),
             supported=self._supported(ctx),
@@ -226,9 +228,11 @@ class _JudgeVerdicts:
 
     def _contradicted(self, ctx: EvalContext) -> Known:
         claims = self._claims(ctx)
-        if not claims or ctx.judge is None or "contradictions" not in ctx.judge.tasks:
+        if not claims or ctx.judge is None:
             return "unknown"
-        return _tri(any(claim.verdict == "contradicted" for claim in claims))
+        if "contradictions" in ctx.judge.tasks:
+            return _tri(any(claim.verdict == "contradicted" for claim in claims))
+        return "yes" if is_contradicted(claims, self.invented, ctx.record) else "unknown"
 
     def _responsive(self) -> Known:
         if self.audit is not None and self.audit.attempted and self.audit.noncommittal:
@@ -331,7 +335,7 @@ METRIC = CoroutineMetric(
         reads=("sufficiency", "grades", "questions"),
         options=("relevant_grade",),
         offline_version=version(),
-        code_version=2,
+        code_version=3,
     ),
     diagnosis,
 )

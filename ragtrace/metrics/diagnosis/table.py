@@ -25,6 +25,8 @@ class DiagnosisFacts:
         found: the pool holds every needed passage of the corpus. Grades of the pool alone cannot say so.
         selected: the selection left no needed passage out in favour of a worse one.
         shown: the prompt held every needed passage that was selected.
+        related: the delivered contexts hold two of five words of the question. Only ``no`` is ever said, as
+            contexts with all its words may still lack the answer.
         matched: the prompt that was seen showed a passage as it was delivered. Where it showed none, somebody wrote
             the passages anew, or the prompt lost them all.
         attempted: the answer tries to answer.
@@ -44,6 +46,7 @@ class DiagnosisFacts:
     found: Known = "unknown"
     selected: Known = "unknown"
     shown: Known = "unknown"
+    related: Known = "unknown"
     matched: Known = "unknown"
     attempted: Known = "unknown"
     supported: Known = "unknown"
@@ -54,8 +57,14 @@ class DiagnosisFacts:
 
     @property
     def holds(self) -> Known:
-        """Whether the contexts held the answer: by `sufficient`, and by `reached` where that is unknown."""
-        return self.reached if self.sufficient == "unknown" else self.sufficient
+        """Whether the contexts held the answer: by `sufficient`, and by `reached` where that is unknown.
+
+        Where both are, a model that declined and a needed passage that some stage lost say that they did not.
+        """
+        if self.sufficient != "unknown":
+            return self.sufficient
+        is_lost = "no" in {self.found, self.selected, self.shown}
+        return "no" if self.reached == "unknown" and self.attempted == "no" and is_lost else self.reached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +165,19 @@ ROWS: Final[tuple[DecisionRow, ...]] = (
         when={"contradicted": YES},
         verdict="contradicted",
         meaning="A claim says the opposite of the contexts.",
+    ),
+    DecisionRow(
+        when={"holds": OPEN, "responsive": NO},
+        verdict="undetermined",
+        because="sufficiency_unknown",
+        meaning="The answer does not turn to the question, and nobody knows whether the contexts hold the answer.",
+    ),
+    DecisionRow(
+        when={"holds": OPEN, "related": NO, "supported": NO},
+        verdict="undetermined",
+        because="sufficiency_unknown",
+        meaning="A claim has no support, and the contexts lack most words of the question: the retrieval may have "
+        "failed, and not the model.",
     ),
     DecisionRow(
         when={"supported": NO},

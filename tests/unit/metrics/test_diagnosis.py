@@ -66,6 +66,8 @@ def test_promises_over_every_combination(step: int) -> None:
             assert facts.contradicted != "yes", facts
         if STAGES[verdict] in {"retrieval", "rerank", "prompt"}:
             assert facts.holds == "no", facts
+        if verdict == "unsupported" and facts.holds == "unknown":
+            assert "no" not in {facts.related, facts.responsive}, facts
         if verdict in {"rightly_refused", "wrongly_refused"}:
             assert facts.attempted == "no", facts
         if verdict in {"lost_in_rerank", "cut_from_prompt"}:
@@ -377,6 +379,94 @@ async def test_the_offline_judge_says_what_it_can() -> None:
     for record, verdict in cases:
         found, _ = await diagnosed(record, judge=judge, metrics=("diagnosis", "faithfulness", "no_answer"))
         assert verdict_of(found) == verdict, record.answer
+
+
+OFFLINE = ("diagnosis", "faithfulness", "invented_specifics", "no_answer")
+DECLINES = {"query": "What does cancelling cost, and when does it open?", "answer": "I do not know."}
+
+
+@pytest.mark.parametrize(
+    ("stages", "given", "verdict"),
+    [
+        # A needed passage of two is there, the other one is not, and the model declines.
+        (("fee tea",), {}, "not_retrieved"),
+        (("fee door tea", "fee tea"), {}, "lost_in_rerank"),
+        (("fee door tea", "fee door", "fee"), {}, "cut_from_prompt"),
+        (("fee door tea",), {}, "wrongly_refused"),
+        (("fee tea",), {"answer": TEXTS["fee"]}, "undetermined"),
+        (("fee tea",), {"labels": None}, "undetermined"),
+    ],
+)
+async def test_a_model_that_declines_without_a_needed_passage_has_a_reason(
+    stages: Sequence[str], given: dict[str, Any], verdict: str
+) -> None:
+    labels = Labels(grades={"fee": 4, "door": 4, "tea": 1})
+    record = run_of(*stages, **{"labels": labels, **DECLINES, **given})
+    found, _ = await diagnosed(record, judge=OverlapJudge(), metrics=OFFLINE)
+    assert verdict_of(found) == verdict
+
+
+@pytest.mark.parametrize(
+    ("answer", "given", "labelled", "unlabelled"),
+    [
+        # An answer from the passages to another question.
+        (TEXTS["tea"], {}, "sufficient_but_ignored", "undetermined"),
+        (f"{TEXTS['tea']} {TEXTS['door']}", {}, "sufficient_but_ignored", "undetermined"),
+        (f"{TEXTS['tea']} {TEXTS['fee']}", {}, "ok", "ok"),
+        # Where words decide nothing: a search phrase, a short question, one with turns before it.
+        (TEXTS["tea"], {"query": "price of leaving"}, "ok", "ok"),
+        (TEXTS["tea"], {"query": "How much?"}, "ok", "ok"),
+        (TEXTS["tea"], {"history": (Message(role="user", content="Tea?"),)}, "ok", "ok"),
+        # An answer that says nothing.
+        ("That depends on many things.", {}, "sufficient_but_ignored", "undetermined"),
+        ("Thank you for your question. It varies.", {}, "sufficient_but_ignored", "undetermined"),
+        ("Great question! Let me know if you have more questions.", {}, "sufficient_but_ignored", "undetermined"),
+        ("Students pay half.", {}, "unsupported", "unsupported"),
+    ],
+)
+async def test_the_offline_judge_tells_an_answer_to_another_question_by_words(
+    answer: str, given: dict[str, Any], labelled: str, unlabelled: str
+) -> None:
+    record = run_of("fee door tea", answer=answer, **given)
+    for labels, verdict in ((LABELS, labelled), (None, unlabelled)):
+        found, _ = await diagnosed(replace(record, labels=labels), judge=OverlapJudge(), metrics=OFFLINE)
+        assert verdict_of(found) == verdict
+        assert found.details.get("because") == ("sufficiency_unknown" if verdict == "undetermined" else None)
+
+
+@pytest.mark.parametrize(
+    ("stages", "given", "verdict"),
+    [
+        ("door tea", {}, "undetermined"),  # nothing on cancelling: the retriever may have missed it
+        ("fee tea", {}, "unsupported"),
+        ("door tea", {"query": "price of leaving"}, "unsupported"),
+        ("door tea", {"history": (Message(role="user", content="Tea?"),)}, "unsupported"),
+        ("door tea", {"labels": Labels(grades={"fee": 5})}, "not_retrieved"),
+        ("door tea", {"labels": Labels(grades={"door": 5})}, "unsupported"),
+    ],
+)
+async def test_a_claim_without_support_is_the_models_only_where_the_contexts_are_about_the_question(
+    stages: str, given: dict[str, Any], verdict: str
+) -> None:
+    record = run_of(stages, answer="Students of law pay half of the price.", **given)
+    found, _ = await diagnosed(record, judge=OverlapJudge(), metrics=OFFLINE)
+    assert verdict_of(found) == verdict
+    assert [claim["verdict"] for claim in found.details["claims"]] == ["not_supported"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ("Cancelling a plan costs a fee of 90 euros.", "contradicted"),
+        (f"Cancelling a plan costs a fee of 90 euros. {TEXTS['tea']}", "contradicted"),
+        ("Cancelling a plan costs a fee of 100 euros.", "contradicted"),  # the tea has 100 grams
+        ("Cancelling a plan costs a fee of 90 euros. Students of law pay half.", "unsupported"),
+        ("Cancelling a plan costs 40 euros and 12 stamps.", "unsupported"),
+    ],
+)
+async def test_the_offline_judge_names_a_contradiction_that_is_sure(answer: str, verdict: str) -> None:
+    found, _ = await diagnosed(run_of("fee tea", answer=answer), judge=OverlapJudge(), metrics=OFFLINE)
+    assert verdict_of(found) == verdict, found.details
 
 
 async def test_one_sentence_without_support_is_enough_whatever_the_mean_is() -> None:

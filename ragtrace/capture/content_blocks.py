@@ -6,14 +6,12 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import shown
 from ragtrace.capture.pictures import picture_in_block
-from ragtrace_langchain.search_results import SearchResult
+from ragtrace.capture.values import LISTS, Doc
+from ragtrace.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from langchain_core.documents import Document
 
 
 _TEXTS = frozenset(("text", "input_text", "output_text"))
@@ -23,10 +21,47 @@ _SERVER_TOOLS = frozenset(
     ("server_tool_use", "server_tool_call", "server_tool_call_chunk", "server_tool_result", "non_standard")
 )
 _DOCUMENTS = frozenset(("document", "search_result", "text-plain", "file", "input_file", "file_search_call"))
+PICTURE = "picture"  # of a block: the key that stands in place of its data
 _PICTURES = frozenset(("image_url", "input_image", "image", "media"))
 _RESULTS = frozenset(("tool_result", "custom_tool_call_output", "json"))
 _LONGEST_DECODED_CHARS = 6_000_000  # in fours; more text than capture keeps, so that it sees a longer one as cut
 _DEPTH = 3
+
+
+def content_text(content: object, *, is_prompt: bool = False) -> str:
+    """Return the text of a message's content; of blocks, the text blocks, and the others' types in brackets.
+
+    In a prompt, the texts of documents and search results are among it.
+
+    Example:
+        >>> content_text([{"type": "text", "text": "Look: "}, {"type": "image_url", "image_url": "..."}])
+        'Look: [image_url]'
+    """
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, LISTS):
+        return shown(content)
+    return "".join(map(prompt_block_text if is_prompt else block_text, content))
+
+
+def without_picture(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a block with the key of its picture in place of the data; another block as it is.
+
+    Example:
+        >>> without_picture({"type": "text", "text": "Where?"})
+        {'type': 'text', 'text': 'Where?'}
+        >>> without_picture({"type": "image_url", "image_url": "data:image/png;base64,iVBORw0KGgo="})
+        {'type': 'image_url', 'picture': 'picture:eef0aa760531f96a'}
+    """
+    if not _is_picture(block):
+        return block
+    kind = {"type": block["type"]} if block.get("type") is not None else {"image": ""}
+    return {**kind, PICTURE: picture_in_block(block)}
+
+
+def _is_picture(block: Mapping[str, object]) -> bool:
+    kind = block.get("type")
+    return kind in _PICTURES if kind is not None else "image" in block
 
 
 def is_text_block(block: object) -> bool:
@@ -83,33 +118,34 @@ def prompt_block_text(block: object, depth: int = 0) -> str:
     if kind in _RESULTS:
         inner = next((block[name] for name in ("content", "output", "json") if name in block), None)
         return _inner_text(inner, depth)
-    if kind in _PICTURES or (kind is None and "image" in block):
-        return f"[{' '.join(filter(None, (kind or 'image', picture_in_block(block))))}]"
+    if _is_picture(block):
+        key = block[PICTURE] if PICTURE in block else picture_in_block(block)
+        return f"[{' '.join(filter(None, (kind or 'image', key)))}]"
     if kind == "non_standard":
         return prompt_block_text(block.get("value"), depth + 1)
     return block_text(block)
 
 
-def documents_in_blocks(content: object) -> list[Document]:
+def documents_in_blocks(content: object) -> list[Doc]:
     """Return the documents among a message's blocks; [] where there are none with a text.
 
     Example:
         >>> documents_in_blocks([{"type": "document", "source": {"type": "text", "data": "In Oslo."}}])
-        [SearchResult(metadata={}, page_content='In Oslo.')]
+        [Doc(text='In Oslo.')]
     """
-    if not isinstance(content, list | tuple):
+    if not isinstance(content, LISTS):
         return []
     found = (document for block in content if isinstance(block, dict) for document in _documents_in(block, 0))
-    return [document for document in found if document.page_content.strip()]
+    return [document for document in found if document.text.strip()]
 
 
-def _document_text(block: Mapping[str, object], document: SearchResult) -> str:
+def _document_text(block: Mapping[str, object], document: Doc) -> str:
     title, context = document.metadata.get("title"), block.get("context")
     head = f"[{block.get('type') or 'document'}{f': {title}' if title else ''}]"
-    return "".join(f"{part}\n" for part in (head, shown(context), document.page_content) if part)
+    return "".join(f"{part}\n" for part in (head, shown(context), document.text) if part)
 
 
-def _documents_in(block: Mapping[str, Any], depth: int) -> list[SearchResult]:
+def _documents_in(block: Mapping[str, Any], depth: int) -> list[Doc]:
     kind = block.get("type")
     if kind == "non_standard" and isinstance(block.get("value"), dict) and depth <= _DEPTH:
         return _documents_in(block["value"], depth + 1)
@@ -123,7 +159,7 @@ def _documents_in(block: Mapping[str, Any], depth: int) -> list[SearchResult]:
     return []
 
 
-def _made(facts: Mapping[str, object], text: str) -> SearchResult:
+def _made(facts: Mapping[str, object], text: str) -> Doc:
     title = next((facts[name] for name in ("title", "filename", "name") if isinstance(facts.get(name), str)), None)
     source = facts.get("source")
     metadata = {
@@ -132,9 +168,7 @@ def _made(facts: Mapping[str, object], text: str) -> SearchResult:
         "file_id": facts.get("file_id"),
         "score": facts.get("score"),
     }
-    return SearchResult(
-        page_content=text, metadata={key: value for key, value in metadata.items() if value is not None}
-    )
+    return Doc(text, metadata={key: value for key, value in metadata.items() if value is not None})
 
 
 def _held_text(held: Mapping[str, Any], depth: int) -> str:
@@ -156,7 +190,7 @@ def _held_text(held: Mapping[str, Any], depth: int) -> str:
 def _inner_text(content: object, depth: int) -> str:
     if isinstance(content, str):
         return content
-    if isinstance(content, list | tuple):
+    if isinstance(content, LISTS):
         return "\n".join(filter(None, (prompt_block_text(block, depth + 1) for block in content)))
     return "" if content is None else json.dumps(content, default=str, ensure_ascii=False)
 

@@ -1,0 +1,319 @@
+"""Events of a run: what happened, as the application's thread noted it.
+
+An integration adds them to its run in the order in which they happen: one where a step begins, one where it ends. A
+step that is told of once, at its end, needs no beginning. `Interpreter` reads them in the pipeline's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ragtrace.capture.passages import ID_KEYS
+from ragtrace.capture.types import Failure, Operation
+from ragtrace.capture.values import LISTS, Doc, Fields, Opaque, Turn
+from ragtrace.model import Usage, content_id
+from ragtrace.text import MAX_RECORD_CHARS, kept
+
+Kind = Literal["chain", "tool", "search", "model", "choice", "mark", "end"]
+"""Kinds of events.
+
+- chain: any function of the application's, the whole run among them. It begins with `Began` and ends with `Gave`.
+- tool: a call of a tool, which begins and ends as a chain does.
+- search: a retriever. It begins with `Sought` and ends with a list of `Doc`.
+- model: a call of the application's model. It begins with `Asked` and ends with `Said`.
+- choice: a reranker that was told of by itself. It only ends, with `Chosen`.
+- mark: documents that the application names itself, as `Marked`.
+- end: the run has ended, and `data` is its outcome. `Run.finish` adds it where the integration did not.
+"""
+
+
+class Event(Struct, frozen=True, repr_omit_defaults=True):
+    """One event of a run.
+
+    Attributes:
+        kind: see `Kind`.
+        id: of the step, in its run.
+        parent: id of the step around it; "" for a root.
+        name: of the step.
+        started_ns: Unix ns at which the step began.
+        ended_ns: Unix ns at which it ended; None of a beginning.
+        data: see `Kind`.
+        error: what made the step fail.
+    """
+
+    kind: Kind
+    id: str = ""
+    parent: str = ""
+    name: str = ""
+    started_ns: int = 0
+    ended_ns: int | None = None
+    data: Any = None
+    error: Failure | None = None
+
+
+class Node(Struct, frozen=True, repr_omit_defaults=True):
+    """Place of a step in a graph that runs its nodes in numbered steps.
+
+    Attributes:
+        step: number of the step.
+        place: of the node among those of the step.
+        path: names by which nodes with one place are told apart.
+        is_sent: it was given a part that was made for it, and not the state.
+    """
+
+    step: int
+    place: int = -1
+    path: str = ""
+    is_sent: bool = False
+
+
+class Began(Struct, frozen=True, repr_omit_defaults=True):
+    """Input of a chain or a tool.
+
+    Attributes:
+        value: its input.
+        node: the node of a graph that it is.
+        is_graph: it runs a graph.
+        agent: name of the agent that it runs; "" where that has none, None where it runs no agent.
+        call_id: id that the model gave the call of a tool.
+        description: what a tool says of itself.
+        is_direct: a tool whose result is the agent's answer.
+        is_block: it stands for the run that the application opened around its steps; it has no end.
+    """
+
+    value: Any = None
+    node: Node | None = None
+    is_graph: bool = False
+    agent: str | None = None
+    call_id: str | None = None
+    description: str | None = None
+    is_direct: bool = False
+    is_block: bool = False
+
+
+class Gave(Struct, frozen=True, repr_omit_defaults=True):
+    """Output of a chain or a tool, or how it stopped.
+
+    Attributes:
+        value: its output; None where it failed.
+        text: what the output says where it is an object.
+        streamed_input: what a chain that streams was given, which is known at its end only.
+        is_streamed: `streamed_input` holds what it was given.
+        is_left: a generator was closed before its end.
+        is_waiting: a graph stopped at a breakpoint: it waits for a person.
+        is_steering: it ended with an exception by which the framework steers, and with no error.
+        is_stopped: it did not fail by itself: it was cancelled, closed or interrupted by a key.
+        asks: what an interrupt asks a person; None where there was no interrupt.
+    """
+
+    value: Any = None
+    text: str | None = None
+    streamed_input: Any = None
+    is_streamed: bool = False
+    is_left: bool = False
+    is_waiting: bool = False
+    is_steering: bool = False
+    is_stopped: bool = False
+    asks: str | None = None
+
+
+class Sought(Struct, frozen=True, repr_omit_defaults=True):
+    """Question to a retriever."""
+
+    query: str
+    source: str | None = None
+    top_k: int | None = None
+
+
+class Asked(Struct, frozen=True, repr_omit_defaults=True):
+    """Prompt of a model call, and what is known of the model; see `Generation`."""
+
+    messages: list[Turn] = []
+    operation: Operation = "chat"
+    model: str | None = None
+    provider: str | None = None
+    request: Mapping[str, Any] = {}
+    server_address: str | None = None
+    server_port: int | None = None
+    is_in_process: bool = False
+    is_json_asked: bool = False
+
+
+class Said(Struct, frozen=True, repr_omit_defaults=True):
+    """Reply of a model.
+
+    Attributes:
+        choices: its replies, mostly one.
+        streamed: the pieces that came before a stream broke.
+        first_chunk_ns: Unix ns of the first piece; 0 of a reply that was not streamed.
+        chunks: number of pieces.
+        is_refused: the provider declined, or its filter stopped the reply.
+        is_open: the call was open when the run ended.
+    """
+
+    choices: list[Turn] = []
+    streamed: str = ""
+    first_chunk_ns: int = 0
+    chunks: int = 0
+    usage: Usage | None = None
+    finish_reasons: tuple[str, ...] = ()
+    response_model: str | None = None
+    response_id: str | None = None
+    is_refused: bool = False
+    is_open: bool = False
+
+
+class Chosen(Struct, frozen=True, repr_omit_defaults=True):
+    """Choice of a reranker: what it was given and gave out, best first; `source` says who told of it."""
+
+    given: list[Doc]
+    out: list[Doc]
+    model: str
+    top_n: int | None = None
+    source: str = "explicit"
+
+
+class Marked(Struct, frozen=True, repr_omit_defaults=True):
+    """Documents that the application names itself: as found, or as chosen."""
+
+    documents: list[Doc]
+    is_choice: bool
+    source: str | None = None
+
+
+class Redactor:
+    """Redacts the events of one run before they are kept; what was one object stays one.
+
+    Ids, roles, names of tools and of models stay, as in every other report. So do the names of fields.
+
+    Args:
+        redact: applied to every text.
+
+    Attributes:
+        longest_cut: characters of the longest text of which `redact` was given only a beginning; 0 for none.
+
+    Example:
+        >>> found = [Doc("Ada lives in Oslo.", "d1", {"by": "Ada"})]
+        >>> Redactor(lambda text: text.replace("Ada", "[name]")).event(Event("search", data=found)).data
+        [Doc(text='[name] lives in Oslo.', id='d1', metadata={'by': '[name]'})]
+    """
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        self._redact = redact
+        self._known: dict[int, tuple[object, Any]] = {}
+        self.longest_cut = 0
+
+    def event(self, event: Event) -> Event:
+        """Return an event with its texts redacted."""
+        return event if event.kind == "end" else replace(event, data=self._of(event.data, 0))
+
+    def _of(self, value: Any, depth: int) -> Any:
+        if type(value) not in _KINDS and not isinstance(value, Struct):
+            return value
+        known = self._known.get(id(value))
+        if known is None:
+            made = Opaque("depth", is_framework=True) if depth > _DEPTH else self._made(value, depth)
+            known = self._known[id(value)] = (value, made)
+        return known[1]
+
+    def _made(self, value: Any, depth: int) -> Any:
+        if isinstance(value, str):
+            made, length = kept(value, MAX_RECORD_CHARS, self._redact)
+            self.longest_cut = max(length, self.longest_cut)
+            return made
+        if isinstance(value, dict):
+            return type(value)(
+                (key, part if key in ID_KEYS and type(part) is str else self._of(part, depth + 1))
+                for key, part in value.items()
+            )
+        if isinstance(value, LISTS):
+            return type(value)(self._of(part, depth + 1) for part in value)
+        stays = _NAMES if type(value) is not Chosen else {*_NAMES, "source"}  # who told of it
+        changed = {
+            name: self._of(getattr(value, name), depth + 1) for name in value.__struct_fields__ if name not in stays
+        }
+        if isinstance(value, Turn):
+            changed["calls"] = [{**call, "args": self._of(call["args"], depth + 1)} for call in value.calls]
+        return replace(value, **changed)
+
+
+_KINDS = frozenset({str, dict, list, tuple, Fields})
+# Names of fields without texts of the application's.
+_NAMES = frozenset(
+    (
+        "call_id", "calls", "error", "finish_reasons", "first_chunk_ns", "id", "kind", "model", "name", "node",
+        "operation", "path", "provider", "request", "response_id", "response_model", "role", "server_address",
+        "usage",
+    )
+)  # fmt: skip
+
+
+class Shed(NamedTuple):
+    """Characters that are left in events, and the prompts and passages that lost their texts."""
+
+    chars: int
+    prompts: int
+    passages: int
+
+
+def shed(events: Sequence[Event], most: int) -> Shed:
+    """Take texts out of events until they have at most `most` characters, each longer text counted once.
+
+    The oldest prompts lose theirs first, less what the last prompt shows too. Then passages lose theirs, from the
+    lowest rank of a search up; they keep their ids. The answer, and whatever else steps were given and gave out,
+    stays.
+    """
+    texts: dict[int, int] = {}
+    ranks: dict[int, tuple[int, Doc]] = {}
+    prompts = [event.data.messages for event in events if type(event.data) is Asked]
+    for event in events:
+        if event.kind == "search" and isinstance(event.data, list):
+            for rank, doc in enumerate(event.data):
+                ranks[id(doc)] = (min(rank, ranks.get(id(doc), (rank, doc))[0]), doc)
+        _count(event.data, texts, 0)
+    chars, n_prompts, n_passages = sum(texts.values()), 0, 0
+    shown = {id(turn) for turn in prompts[-1]} if prompts else set()
+    for turns in prompts[:-1]:
+        old = [turn for turn in turns if id(turn) not in shown and turn.content]
+        if chars <= most or not old:
+            continue
+        n_prompts += 1
+        for turn in old:
+            held: dict[int, int] = {}
+            _count(turn.content, held, 0)
+            chars -= sum(held.values())
+            turn.content = ""
+    for _, doc in sorted(ranks.values(), key=lambda ranked: -ranked[0]):
+        if chars <= most:
+            break
+        if doc.text:
+            n_passages += 1
+            chars -= len(doc.text)
+            doc.id = doc.id or content_id(doc.text)
+            doc.lost, doc.text = len(doc.text), ""
+    return Shed(chars, n_prompts, n_passages)
+
+
+def _count(value: object, texts: dict[int, int], depth: int) -> None:
+    """Note the texts in a value with their lengths, by identity."""
+    if isinstance(value, str):
+        if len(value) > _SHORT_CHARS:
+            texts[id(value)] = len(value)
+    elif depth <= _DEPTH:
+        if isinstance(value, Struct):
+            parts: Iterable[object] = (getattr(value, name) for name in value.__struct_fields__)
+        elif isinstance(value, dict):
+            parts = value.values()
+        else:
+            parts = value if isinstance(value, LISTS) else ()
+        for part in parts:
+            if type(part) is not int:
+                _count(part, texts, depth + 1)
+
+
+_DEPTH = 12
+_SHORT_CHARS = 256  # a shorter text is not counted

@@ -1,0 +1,211 @@
+"""Texts that stand in place of passages: what tools gave out, contexts that were joined, rows of databases."""
+
+from __future__ import annotations
+
+import re
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from ragtrace.capture.content_blocks import content_text, documents_in_blocks
+from ragtrace.capture.documents import contexts_in, document_of, documents_in, rows_held, value_of_text
+from ragtrace.capture.scopes import Scope
+from ragtrace.capture.values import LISTS, Steer, Turn, fields_of, mapping_of
+from ragtrace.model import Passage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ragtrace.capture.evidence import Rows
+    from ragtrace.capture.integration_run import IntegrationRun
+    from ragtrace.capture.scopes import Speech
+    from ragtrace.capture.values import Doc
+
+_HANDS_OFF = re.compile(
+    r"transfer|hand_?(?:off|over|back)|delegate|escalate|assign_to|route_to|forward", re.IGNORECASE
+)
+_SHORTEST_REPEAT_CHARS = 16
+
+
+class EvidenceTexts:
+    """Finds texts of a run that came from outside its models, and the documents that they write out.
+
+    Args:
+        run: takes the texts.
+        speech: what the models said: texts that only repeat that are no evidence.
+    """
+
+    def __init__(self, run: IntegrationRun, speech: Speech) -> None:
+        self._run = run
+        self._speech = speech
+        self._of_tools: list[str] = []
+        self._answered: set[str | None] = set()  # ids of tool calls with a known output
+        self._called_after: dict[str, int] = {}  # replies before a tool call, by its id
+        self._rows: dict[str, Rows] = {}  # of databases, by the first form of their text
+        self._looked_at: dict[int, str] = {}  # texts, by identity
+        self.given: list[Doc] | None = None  # the first documents given to a step before any search
+
+    @property
+    def are_looked_up(self) -> bool:
+        """Whether a tool gave a text that is evidence."""
+        return bool(self._of_tools)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether a step had rows of a database."""
+        return bool(self._rows)
+
+    def called(self, reply: Turn) -> None:
+        """Note what a model gave to its tools: it is no evidence when it comes back."""
+        for call in reply.calls:
+            self._speech.own.add(call["args"])
+            self._called_after[call["id"]] = len(self._speech.replies)
+
+    def from_outside(self, documents: list[Doc] | None, arguments: object = None) -> list[Doc]:
+        """Return documents less those whose text a model of the run wrote."""
+        own = self._speech.own
+        return [one for one in documents or () if not own.holds(one.text, arguments)]
+
+    # -- tools --
+
+    def of_tool(self, tool: Scope, outputs: object, documents: list[Doc] | None) -> list[Doc] | None:
+        """Return the documents that a tool gave; note its text where it gave none."""
+        messages = [message for message in _messages_in(outputs) if message.call_id not in self._answered]
+        if _is_hand_off(tool, outputs):
+            self._answered.update(message.call_id for message in messages if message.call_id == tool.call_id)
+            self._answered.update(message.call_id for message in messages[-1:])
+            return None
+        self._answered.update(message.call_id for message in messages)
+        arguments = tool.inputs if tool.is_called else None
+        if tool.sources or tool.found or tool.is_marked:
+            return documents
+        if documents is not None:
+            return self._kept(documents, arguments)
+        if not messages:
+            return None if type(outputs) is Steer else self._written(tool, outputs, arguments)
+        found = [self._written(tool, _content_of(message), arguments) for message in messages]
+        return next((documents for documents in found if documents), None)
+
+    def in_prompt(self, scope: Scope, prompt: Sequence[Turn]) -> Iterator[tuple[Scope, list[Doc]]]:
+        """Note the tool messages of this question whose tools fired no event; yield the documents in them.
+
+        Those before the last human message are of earlier questions.
+        """
+        turn = list(takewhile(lambda message: message.role != "user", reversed(prompt)))
+        if self.given is None and len(turn) < len(prompt):
+            self.given = documents_in_blocks(prompt[-1 - len(turn)].content) or None
+        calls = {call["id"]: call for message in prompt for call in message.calls}
+        for message in reversed(turn):
+            if message.role != "tool" or message.call_id in self._answered:
+                continue
+            self._answered.add(message.call_id)
+            call = calls.get(message.call_id)
+            name = message.name or (call["name"] if call else "")
+            tool = Scope(scope.parent, "tool", name or "tool", scope.started_ns)
+            arguments = call["args"] if call else None
+            tool.replies_before = self._called_after.get(message.call_id or "", len(self._speech.replies))
+            documents = documents_in(message.artifact, tool.name)
+            if documents:
+                documents = self._kept(documents, arguments)
+            else:
+                documents = self._written(tool, _content_of(message), arguments)
+            if documents:
+                yield tool, documents
+
+    def _kept(self, documents: list[Doc], arguments: object) -> list[Doc] | None:
+        """Return the documents that are evidence; None where the model gave all of them."""
+        return self.from_outside(documents, arguments) or (None if documents else [])
+
+    def _written(self, tool: Scope, value: object, arguments: object) -> list[Doc] | None:
+        """Return the documents that a tool's value writes out; note its texts where it has none."""
+        blocks = documents_in_blocks(value)
+        if blocks:
+            return self._kept(blocks, arguments)
+        texts = _texts_of(value, tool.shown)
+        written = [_written_in(text, tool.name) for text in texts]
+        if written and all(written):
+            return self._kept([document for documents in written for document in documents], arguments)
+        speech = self._speech
+        inner = speech.replies[tool.replies_before :] if tool.has_model or not tool.is_called else []
+        for text in texts:
+            if any(text.strip() in said for said in inner):  # an agent inside the tool said that, of what it found
+                continue
+            for part in speech.own.evidence_in(text, arguments, tool.name, inner):
+                if len(part) < _SHORTEST_REPEAT_CHARS or not any(part in known for known in self._of_tools):
+                    self._of_tools.append(part)
+                    self._run.add_text(part, source=tool.name)
+        return None
+
+    # -- contexts and rows --
+
+    def contexts(self, name: str, given: object, outputs: object) -> None:
+        """Note the texts of a value that stand in place of documents."""
+        for source, text in contexts_in(outputs, name, given):
+            if not self._speech.own.holds(text):
+                self._run.add_text(text, source=source, kind="context_text")
+
+    def rows(self, name: str, value: object) -> None:
+        """Note rows of a database in what a step was given or gave out, less those that a model wrote."""
+        fields = fields_of(value)
+        for key, part in (fields or {name: value}).items():
+            if id(part) in self._looked_at:  # a text is handed on from step to step
+                continue
+            if isinstance(part, str):
+                self._looked_at[id(part)] = part
+            for rows in rows_held(part, str(key)):
+                first = rows.forms[0]
+                if first not in self._rows and first not in self._of_tools and not self._speech.own.holds(first):
+                    self._rows[first] = rows
+
+    def settle(self, *, has_model: bool) -> None:
+        """Report the rows of databases as a prompt shows them; where none does, those whose name says it."""
+        for rows in self._rows.values():
+            shown = [form for form in rows.forms if self._is_shown(form)][:1]
+            each = (next((form for form in row if self._is_shown(form)), None) for row in rows.rows)
+            texts = shown or [form for form in each if form is not None]
+            for text in texts or (rows.forms[:1] if rows.is_named and has_model else ()):
+                self._run.add_text(text, source=rows.source)
+
+    def _is_shown(self, text: str) -> bool:
+        return bool(self._run.prompt_contains([Passage(id="", text=text, rank=1)]))
+
+
+def _content_of(message: Turn) -> object:
+    return None if message.is_error else message.content
+
+
+def _is_hand_off(tool: Scope, outputs: object) -> bool:
+    """Tell whether a tool hands over to another agent: its message is a note, and the history goes with it."""
+    parts = outputs if isinstance(outputs, list) else [outputs]
+    steering = [part for part in parts if type(part) is Steer and part.goto]
+    return any(part.graph for part in steering) or (bool(steering) and _HANDS_OFF.search(tool.name) is not None)
+
+
+def _messages_in(outputs: object) -> Iterator[Turn]:
+    """Yield the messages that a tool gave out, itself or in what it writes into a state."""
+    for part in outputs if isinstance(outputs, list) else [outputs]:
+        if type(part) is Steer:
+            messages = (fields_of(part) or {}).get("messages")
+            for message in messages if isinstance(messages, LISTS) else [messages]:
+                if type(message) is Turn and message.role == "tool":
+                    yield message
+        elif type(part) is Turn and part.role == "tool":
+            yield part
+
+
+def _written_in(text: str, name: str) -> list[Doc]:
+    value = value_of_text(text)
+    fields = mapping_of(value)
+    one = document_of(fields, is_named=False) if fields is not None else None
+    return documents_in(value, name) or ([one] if one is not None else [])
+
+
+def _texts_of(value: Any, shown: str | None) -> list[str]:
+    """Return a tool's texts: of a list of texts or blocks, each one, also where LangChain made JSON of it."""
+    if isinstance(value, str):
+        parts = value_of_text(value)
+        if isinstance(parts, list) and parts and all(isinstance(part, str) for part in parts):
+            return [part for part in parts if part.strip()]
+        return [value]
+    if isinstance(value, LISTS):
+        return [text for part in value if (text := content_text([part], is_prompt=True))]
+    return [] if value is None else [shown or str(value)]

@@ -1,0 +1,857 @@
+"""Reading of a run from its events: the question, the answer, the passages, the outcome.
+
+An `Interpreter` takes the events of one run in their order, and reports to the run what they mean. It works in the
+pipeline's thread, and asks nothing of the application. The rules are those of question-evidence-answer.md in docs.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ragtrace.capture.content_blocks import content_text
+from ragtrace.capture.documents import documents_in, is_documents_only, new_documents
+from ragtrace.capture.events import Asked, Began, Said, Sought
+from ragtrace.capture.guard import guarded
+from ragtrace.capture.lineage import Lineage
+from ragtrace.capture.messages import prompt_text
+from ragtrace.capture.model_calls import ANSWER_FIELDS, answer_text
+from ragtrace.capture.scopes import Scope, Speech
+from ragtrace.capture.turns import (
+    QUESTION_KEYS,
+    Beginning,
+    answer_in,
+    branch_answers,
+    called_in,
+    has_texts,
+    history_in,
+    is_check,
+    last_spoken,
+    of_this_turn,
+    question_among,
+    question_in,
+    question_in_state,
+    recalled_in,
+    structured_text,
+    turn_of,
+    turns_in,
+)
+from ragtrace.capture.types import Generation
+from ragtrace.capture.values import LISTS, Turn, fields_of, is_resumption, mapping_of
+from ragtrace.capture.verdicts import is_steering, is_verdict
+from ragtrace.model import Message, added_usage
+from ragtrace.text import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ragtrace.capture.events import Chosen, Event, Gave, Kind, Marked
+    from ragtrace.capture.integration_run import IntegrationRun
+    from ragtrace.capture.types import Failure
+    from ragtrace.capture.values import Doc
+    from ragtrace.model import Outcome, Usage
+
+_ASKED_KEYS = ("question", "query", "input", "user_input", "user_query", "messages")  # of an inner chain
+_PLAIN_KEYS = ("question", "query", "user_query", "user_input", "messages")
+_SPOKEN_KEYS = ("answer", "final_answer", "generation", "response")
+_GRADED_KEYS = (*_SPOKEN_KEYS, "prediction", "student_answer")
+_BEGINNINGS: dict[Kind, Any] = {"chain": Began(), "tool": Began(), "search": Sought(""), "model": Asked()}
+
+
+class Interpreter:
+    """Reads the events of one run, in their order, and reports to the run what they mean.
+
+    Thread-unsafe: the run calls it, one event at a time. An event that cannot be read is counted as a loss, and the
+    next is read.
+
+    Args:
+        run: takes what is read.
+    """
+
+    def __init__(self, run: IntegrationRun) -> None:
+        self.run = run
+        self.speech = Speech()
+        self.lineage = Lineage(run, self.speech)
+        self._scopes: dict[str, Scope] = {}
+        self._root: Scope | None = None
+        self._is_joined = False  # the application opened the run, and its root stands for its block
+        self._outcome: Outcome | None = None
+        self._has_query = False
+        self._first_query = ""  # of the first retriever outside tools
+        self._inner_question = ""  # in the input of an inner step, for a root whose input has no text
+        self._has_retriever = False  # a retriever was called, or the application marked documents
+        self._has_model = False  # a model was called outside retrievers
+        self._searched_ns = 0  # start of the last retriever outside other retrievers
+        self._spoken_ns = 0  # end of the last model call outside retrievers; its start while it is open
+        self._is_retrieval_only = False  # the output is no answer, and no model wrote one
+        self._answer: str | None = None  # in the root's output, once the root has ended
+        self._chain_answer: str | None = None  # of the last chain in a joined run
+        self._branches: list[str] = []  # answers of branches that ran side by side
+        self._is_check = False  # the root judged an answer that it was given
+        self._spoken_in: dict[tuple[int, int], list[list[str]]] = {}  # replies of nodes, by graph and step
+        self._spoken_at: dict[str, int] = {}  # texts of models that a step gave out: its number
+        self._direct: dict[str, str] = {}  # results of tools that answer for the agent, by call id
+        self._is_interrupted = False
+        self._interrupts: list[str] = []  # texts that the run asks a person
+        self._is_left = False  # a generator of the run was closed before its end
+        self._usage: Usage | None = None
+
+    def take(self, event: Event) -> None:
+        """Read one event."""
+        if event.kind == "end":
+            for opened in reversed(self._scopes.values()):
+                if not opened.is_over:
+                    self._end_agent(opened, event)
+            self._conclude(event.data, event.error)
+        elif event.kind == "mark":
+            self._marked(event, event.data)
+        elif event.kind == "choice":
+            self._chose(event, event.data)
+        elif event.ended_ns is None:
+            self._begin(event)
+        else:
+            scope = self._scopes.get(event.id) or self._begin(event)
+            scope.is_over = True
+            self._end(scope, event, event.ended_ns)
+
+    # -- where a step begins --
+
+    def _begin(self, event: Event) -> Scope:
+        """Take a step that begins, or one of which only the end is told."""
+        parent = self._scopes.get(event.parent) or self._root
+        scope = Scope(parent, event.kind, event.name, event.started_ns, event.id)
+        self._scopes[event.id] = scope
+        if parent is None:
+            self._root = scope
+        data = event.data if event.ended_ns is None else _BEGINNINGS[event.kind]
+        if event.kind == "search":
+            self._begin_search(scope, data)
+        elif event.kind == "model":
+            self._begin_model(scope, data)
+        else:
+            self._begin_chain(scope, data)
+        return scope
+
+    def _begin_chain(self, scope: Scope, began: Began) -> None:
+        scope.inputs = began.value
+        if began.is_block:
+            self._is_joined = scope.is_block = True
+            self._has_query = "query" in self.run.attributes
+            return
+        if (node := began.node) is not None:
+            scope.node = node
+            scope.task += ((node.step, node.place, node.path),)
+            scope.is_sent = scope.is_sent or node.is_sent
+        if began.is_graph and is_resumption(began.value):  # a program that asks and goes on within one run
+            self._is_interrupted = False
+            self._interrupts.clear()
+        if scope.kind == "tool":
+            scope.is_called, scope.is_direct = True, began.is_direct
+            scope.call_id, scope.description = began.call_id, began.description
+        scope.agent = began.agent
+        if scope.within is None and (scope.kind == "tool" or scope.agent is not None):
+            scope.within_key = scope.id
+        self._given(scope)
+
+    @guarded
+    def _given(self, scope: Scope) -> None:
+        """Take the input of a chain or a tool: the documents in it, and the question of the run."""
+        lineage, inputs = self.lineage, scope.inputs
+        lineage.begin(scope)
+        if scope.parent is None and mapping_of(inputs) is not None and not lineage.pool:
+            lineage.texts.contexts(scope.name, None, inputs)
+        if scope.within is not None:
+            return
+        if scope.is_top:
+            if not self._has_query:
+                self._ask(inputs)
+            return
+        if scope.node is not None:
+            self._take_state(scope)
+        self._recall(scope)
+        if self._has_query or self._inner_question or scope.kind != "chain" or scope.is_in_tool:
+            return
+        if fields := mapping_of(inputs):
+            self._inner_question = question_in({key: fields[key] for key in _ASKED_KEYS if key in fields})
+
+    def _begin_search(self, scope: Scope, sought: Sought) -> None:
+        scope.key, scope.query, scope.top_k = scope.id, sought.query, sought.top_k
+        scope.source = sought.source or scope.name
+        self._has_retriever = True
+        if scope.within is None:
+            self._searched_ns = scope.started_ns
+        if not self._has_query and scope.is_top:
+            self.run.set_query(scope.query)
+            self._has_query = True
+        if not (self._first_query or scope.is_in_tool or scope.within is not None):
+            self._first_query = scope.query
+
+    @guarded
+    def _begin_model(self, scope: Scope, asked: Asked) -> None:
+        """Take the rendered prompt of a model call."""
+        scope.asked, turns = asked, asked.messages
+        scope.messages = turns_in(turns, is_prompt=True)
+        for above in scope.enclosing():
+            above.has_model = True
+        if not self._has_query and scope.is_top:
+            self._ask(turns)
+        if scope.within is None:  # a prompt inside a retriever asks for other queries, not for the answer
+            self._has_model = True
+            self._spoken_ns = scope.started_ns
+            self.lineage.prompt(scope, turns, prompt_text(scope.messages))
+
+    # -- the question --
+
+    @guarded
+    def _ask(self, inputs: object) -> None:
+        """Take a run's question and the turns before it, where a root's input has them.
+
+        Of a `Steer` it is what it writes into the state; the reply to an interrupt is no question.
+        """
+        given = fields_of(inputs) or inputs
+        self._take_question(question_in(given), given)
+
+    def _take_question(self, question: str, given: object) -> None:
+        if question:
+            self._has_query = True
+            self.run.set_query(question)
+            history = history_in(given)
+            if history:
+                self.run.set_history(history)
+
+    def _take_state(self, scope: Scope) -> None:
+        """Take the state that a graph's node is given: what a turn begins with, and a resumed one's question."""
+        fields, top = fields_of(scope.inputs), scope.top
+        # An `entrypoint` is called again with the input of its first run, as step 0: other graphs tell of none.
+        is_entrypoint = top.beginning is None and scope.node is not None and scope.node.step == 0
+        top.beginning = top.beginning or Beginning()
+        if is_entrypoint and not self._has_query:
+            self._take_question(question_in(scope.inputs), scope.inputs)
+        if not fields:  # a tool's call, which a resumed agent begins with
+            return
+        top.beginning.note(fields)
+        if scope.is_sent:  # written for one task, as a part of a question is
+            return
+        for key, value in fields.items():
+            top.beginning.whole.setdefault(key, value)
+        if not self._has_query:
+            self._take_question(question_in_state(fields), fields)
+
+    def _recall(self, scope: Scope) -> None:
+        """Take the turns that a memory keeps, where the root's input has none; later it has the answer too."""
+        root = self._root
+        if root is None or root.has_model or "history" in self.run.attributes:
+            return
+        turns = recalled_in(scope.inputs, root.inputs)
+        if turns:
+            self.run.set_history(turns)
+
+    @guarded
+    def _find_question(self, root: Scope, outputs: object = None) -> None:
+        """Find the question of a run whose input names it in its own way, or that goes on with a saved state.
+
+        A text of the input or of the state comes first, see `question_among`; then what a retriever was asked. The
+        state that a resumed graph gives out has the question too, where the steps that ran were given a part of it.
+        """
+        if self._has_query:
+            return
+        if root.is_resumed and (left := fields_of(outputs)):
+            question = question_in_state(left)
+            if question:
+                self._take_question(question, left)
+                return
+        queries = [step.query.strip() for step in self.run.retrievals() if step.query]
+        began = root.beginning.fields if root.beginning is not None else {}
+        is_told = has_texts(root.inputs)
+        given = began if root.is_resumed or not is_told else root.inputs
+        whole = root.beginning.whole if root.is_resumed and root.beginning is not None else None
+        question = question_among(whole, queries) or question_among(given, queries)
+        if not question and not root.is_resumed:
+            question = ("" if is_told else self._inner_question) or self._first_query
+        self._take_question(question, given)
+
+    # -- where a step ends --
+
+    def _end(self, scope: Scope, event: Event, ended_ns: int) -> None:
+        data = event.data
+        if type(data) is Said:
+            self._end_model(scope, data, event.error, ended_ns)
+        elif isinstance(data, list):
+            self.lineage.search(scope, data, ended_ns)
+            if scope.parent is None:
+                self._answer = ""
+        elif scope.kind == "search" and (data is None or event.error is not None or data.is_steering):
+            self.lineage.failed_search(scope, event.error, ended_ns)
+            if data is not None:
+                self._failed(scope, data, event.error)
+        else:
+            self._end_chain(scope, event.data, event.error, ended_ns)
+            self._end_agent(scope, event)
+
+    def _end_agent(self, scope: Scope, event: Event) -> None:
+        """Report the agent that a chain ran, behind all that happened inside."""
+        if scope.agent is not None:
+            self.run.agent_called(
+                scope.agent,
+                started_ns=scope.started_ns,
+                ended_ns=event.ended_ns,
+                key=scope.id,
+                parent_key=scope.parent_key,
+                error=event.error,
+            )
+
+    def _end_chain(self, scope: Scope, gave: Gave, failure: Failure | None, ended_ns: int) -> None:
+        is_failed = failure is not None or gave.is_steering
+        if scope.kind == "tool":
+            self._end_tool(scope, gave, failure, ended_ns, is_failed=is_failed)
+        self._is_left = self._is_left or gave.is_left
+        if is_failed:
+            self._failed(scope, gave, failure)
+            return
+        self._is_interrupted = self._is_interrupted or gave.is_waiting
+        outcome: Outcome | None = None
+        if scope.is_top:
+            if self._is_interrupted:
+                outcome = "interrupted"
+            elif gave.is_streamed and self._is_broken_off(scope):
+                outcome = "partial"
+        inputs = gave.streamed_input if gave.is_streamed else scope.inputs
+        if gave.is_streamed:
+            self._take_streamed(scope, inputs)
+        if gave.value is not None:
+            self.lineage.step(scope, inputs, gave.value, ended_ns)
+        self._take_output(scope, inputs, gave, outcome)
+        if scope.parent is None:
+            self._outcome = outcome
+
+    def _is_broken_off(self, root: Scope) -> bool:
+        """Tell whether a stream was abandoned: LangChain then ends its root like one that was read to the end.
+
+        Steps inside are still open then, unless their generators were closed before it.
+        """
+        return self._is_left or any(
+            not scope.is_over and scope.is_in(root) for scope in self._scopes.values() if not scope.is_block
+        )
+
+    @guarded
+    def _take_streamed(self, scope: Scope, inputs: object) -> None:
+        """Take the input of a streamed chain, which comes with its end: documents or a text in their place."""
+        texts = self.lineage.texts
+        if scope.parent is None:
+            scope.inputs = inputs
+        if texts.given is None and not self.lineage.pool:
+            texts.given = documents_in(inputs)
+            if scope.parent is None and mapping_of(inputs) is not None and not texts.given:
+                texts.contexts(scope.name, None, inputs)
+
+    @guarded
+    def _take_output(self, scope: Scope, inputs: object, gave: Gave, outcome: Outcome | None) -> None:
+        """Take what a chain or a tool gave out: the replies of a graph's node, the answer of a root."""
+        outputs = gave.value
+        if not scope.is_top:
+            if scope.node is not None:
+                self._take_node(scope, outputs)
+            return
+        if gave.is_streamed and not self._is_joined:
+            self._ask(inputs)
+        if not self._has_query:
+            self._find_question(scope, outputs)
+        answer = self._answer_of(scope, outputs, is_streamed=gave.is_streamed)
+        if scope.parent is None:
+            self._answer, self._branches = answer.text, answer.branches
+            text = answer.text or self.speech.last_text
+            self._is_check = scope.beginning is None and is_check(scope.inputs, outputs, text)
+        else:
+            self._take_chain_answer(scope, answer.text, outcome, outputs=outputs, branches=answer.branches)
+
+    def _take_node(self, scope: Scope, outputs: object) -> None:
+        """Note that a graph's step has ended, and what it said in messages: steps side by side may answer each."""
+        beginning = scope.top.beginning
+        if beginning is not None:
+            beginning.is_past = True
+        for text in (fields_of(outputs) or {}).values():
+            if isinstance(text, str) and text.strip() in self.speech.said:
+                self._spoken_at.setdefault(text, scope.outer_step)
+        replies = [
+            text
+            for part in (outputs if isinstance(outputs, list) else [outputs])
+            for message in _listed((fields_of(part) or {}).get("messages"))
+            if type(message) is Turn and message.role == "assistant" and not message.calls
+            if (text := content_text(message.content).strip()) and not is_verdict(text)
+        ]
+        if replies and scope.node is not None:
+            self._spoken_in.setdefault((id(scope.parent), scope.node.step), []).append(replies)
+
+    @guarded
+    def _end_tool(
+        self, tool: Scope, gave: Gave, failure: Failure | None, ended_ns: int, *, is_failed: bool
+    ) -> None:
+        """Report a tool call that has ended; one that found documents is a search."""
+        output, result = gave.value, None
+        documents: list[Doc] | None = None
+        tool.shown = gave.text
+        if not is_failed:
+            documents, result = new_documents(output, tool.inputs, tool.name), _result_of(output, gave.text)
+            if type(output) is Turn:
+                tool.call_id = tool.call_id or output.call_id
+                tool.is_direct = tool.is_direct and not output.is_error
+            if tool.is_direct:
+                self._direct[tool.call_id or ""] = shown(result)
+        if documents:
+            self._has_retriever = True
+            self._searched_ns = tool.started_ns
+        self.run.tool_called(
+            tool.name,
+            arguments=_arguments_text(tool.inputs),
+            result=result,
+            call_id=tool.call_id,
+            description=tool.description,
+            started_ns=tool.started_ns,
+            ended_ns=ended_ns,
+            key=tool.id,
+            parent_key=tool.parent_key,
+            error=failure,
+        )
+
+    @guarded
+    def _end_model(self, scope: Scope, said: Said, failure: Failure | None, ended_ns: int) -> None:
+        """Report a model call that has ended, with what it said by then."""
+        first = said.choices[0] if said.choices else None
+        text = (content_text(first.content) if first is not None else "") or said.streamed
+        outputs = tuple(message for choice in said.choices if (message := turn_of(choice)) is not None)
+        if not outputs and text:
+            outputs = (Message(role="assistant", content=text),)
+        speech, asked = self.speech, scope.asked
+        if text.strip():
+            speech.replies.append(text)
+            speech.own.add(text)
+        for choice in said.choices:
+            self.lineage.texts.called(choice)
+        if scope.within is None and asked is not None:
+            self._spoken_ns = ended_ns
+            answer = answer_text(text, is_json=asked.is_json_asked)
+            called = first.calls[0]["args"] if first is not None and first.calls else None
+            is_thinking = bool(text) and called is None  # and was cut before it said anything
+            # A call that failed and that nothing tried again leaves no words of an earlier one in its place.
+            if answer or said.is_refused or is_thinking or failure is not None:
+                speech.last_reply, speech.last_text, speech.is_json_asked = text, answer, asked.is_json_asked
+            if failure is None:
+                speech.said.update(one.strip() for one in (text, answer, *(one.content for one in outputs)))
+                speech.said.discard("")
+            speech.has_failed = failure is not None
+            speech.refused_text = answer if said.is_refused else None
+            speech.broken_text = answer or None if failure is not None else None
+            speech.last_called = called
+            speech.last_model = asked.model or scope.name
+            self._usage = added_usage(self._usage, said.usage)
+        if scope.parent is None and failure is None:
+            self._answer = speech.last_text
+        self._report_model(scope, said, outputs, failure, ended_ns)
+        if said.is_open:
+            return
+        if scope.is_in_block and failure is None:
+            self._take_chain_answer(scope, speech.last_text, None)
+        elif failure is not None:
+            self._failed(scope, None, failure)
+
+    def _report_model(
+        self, scope: Scope, said: Said, outputs: tuple[Message, ...], failure: Failure | None, ended_ns: int
+    ) -> None:
+        asked = scope.asked
+        if asked is None:
+            return
+        self.run.generated(
+            operation=asked.operation,
+            model=asked.model or scope.name,
+            provider=asked.provider,
+            response_model=said.response_model,
+            response_id=said.response_id,
+            inputs=scope.messages,
+            outputs=outputs,
+            usage=said.usage,
+            finish_reasons=said.finish_reasons,
+            first_chunk_s=(said.first_chunk_ns - scope.started_ns) / 1e9 if said.first_chunk_ns else None,
+            chunks=said.chunks or None,
+            request=asked.request,
+            server_address=asked.server_address,
+            server_port=asked.server_port,
+            is_in_process=asked.is_in_process,
+            started_ns=scope.started_ns,
+            ended_ns=ended_ns,
+            parent_key=scope.within_key,
+            error=failure,
+        )
+
+    def _failed(self, scope: Scope, gave: Gave | None, failure: Failure | None) -> None:
+        """Take a step that stopped: by an error, by an interrupt that waits for a person, or by the framework."""
+        asks = gave.asks if gave is not None else None
+        if asks is not None:
+            self._is_interrupted = True
+            if asks and asks not in self._interrupts:  # it passes through the node and each graph around it
+                self._interrupts.append(asks)
+        if failure is not None and not (gave is not None and gave.is_stopped):
+            self.lineage.withdraw(scope)
+        if scope.parent is not None:
+            if scope.is_in_block:
+                self._take_chain_answer(scope, "", None if asks is None else "interrupted")
+            return
+        if gave is not None and gave.is_streamed:
+            self._ask(gave.streamed_input)
+        if asks is not None:
+            self._outcome = "interrupted"
+
+    # -- what the application says itself --
+
+    @guarded
+    def _marked(self, event: Event, marked: Marked) -> None:
+        """Take documents that the application says it found or chose."""
+        scope = self._scopes.get(event.parent) or self._root
+        if scope is None:
+            return
+        if marked.is_choice:
+            self.lineage.mark_selected(scope, marked.documents)
+        elif self.lineage.mark_retrieved(scope, marked.documents, marked.source, event.started_ns):
+            self._has_retriever = True
+
+    @guarded
+    def _chose(self, event: Event, chosen: Chosen) -> None:
+        """Take what a reranker made of its documents, or that it failed."""
+        scope = self._scopes.get(event.parent) or self._root
+        if scope is None or event.ended_ns is None:
+            return
+        times = (event.started_ns, event.ended_ns)
+        if event.error is not None:
+            self.lineage.failed_choice(scope, chosen.model, chosen.top_n, *times, event.error)
+        else:
+            self.lineage.choice(scope, chosen.given, chosen.out, chosen.model, chosen.top_n, *times, chosen.source)
+
+    # -- the end --
+
+    @guarded
+    def _conclude(self, outcome: Outcome | None, failure: Failure | None) -> None:
+        """Write the facts that are known at a run's end."""
+        root, run = self._root, self.run
+        if root is None:
+            run.discard()
+            return
+        outcome = outcome or self._outcome
+        answer = self._answer
+        if outcome == "interrupted":
+            answer, self._branches = "", []  # what its state holds by then was not told to anybody
+        elif answer is None and outcome == "error":
+            answer = self.speech.broken_text  # the user has read it
+        if not self._is_joined:
+            run.ends_as(outcome)
+            self._find_question(root)
+        self.lineage.settle(root, has_model=self._has_model)
+        if self._usage is not None:  # also of a run that gives no answer, or whose application gives it itself
+            run.attributes.setdefault("usage", self._usage)
+        if self._interrupts:
+            run.interrupted("\n".join(self._interrupts))
+        if self._is_joined:
+            self._conclude_block()
+            return
+        text = self._text_of(answer, outcome)
+        if not self._is_question(root, text, outcome):
+            run.discard()
+            return
+        has_refused, model = self._is_refusal(text), self.speech.last_model
+        if len(self._branches) > 1:
+            run.answered_by_branches(self._branches, model=model, usage=self._usage)
+        elif (text or has_refused) and (outcome != "error" or answer is not None):
+            run.answered(text, model=model, usage=self._usage, is_refused=has_refused)
+        elif outcome is None and (self._is_retrieval_only or not self._has_model):
+            run.expects_no_answer()
+        elif outcome is None:  # a model spoke, and said nothing
+            run.answered("", model=model, usage=self._usage)
+        if failure is not None and outcome in {"error", None}:
+            run.failed(failure)
+
+    def _conclude_block(self) -> None:
+        """Fill in the answer of an application's own run where the application has given none."""
+        run = self.run
+        if "answer" in run.attributes:
+            run.attributes["is_refused"] |= self._is_refusal(run.attributes["answer"])
+            return
+        text = self._chain_answer if self._chain_answer is not None else self._text_of(None, None)
+        has_refused, model = self._is_refusal(text), self.speech.last_model
+        if len(self._branches) > 1:
+            run.answered_by_branches(self._branches, model=model, usage=self._usage)
+        elif text or has_refused or self._spoken_ns > self._searched_ns:  # a model that said nothing
+            run.answered(text, model=model, usage=self._usage, is_refused=has_refused)
+        elif self._has_retriever and not run.has_generations():
+            run.expects_no_answer(is_of_application=True)
+
+    @guarded
+    def _take_chain_answer(
+        self,
+        scope: Scope,
+        answer: str | None,
+        outcome: Outcome | None,
+        *,
+        outputs: object = None,
+        branches: Sequence[str] = (),
+    ) -> None:
+        """Take the end of a chain in the block of an application's own run: an answer, unless a later one has one.
+
+        A grader behind the chain that answered leaves the answer as it is.
+        """
+        text = "" if outcome == "interrupted" else self._text_of(answer, outcome)
+        self.run.ends_as(outcome)
+        self._is_retrieval_only = self._is_interrupted = False
+        if outcome != "interrupted":
+            self._interrupts.clear()
+        if text and not (self._chain_answer and (is_verdict(text) or is_check(scope.inputs, outputs, text))):
+            self._chain_answer, self._branches = text, list(branches)
+
+    def _is_refusal(self, answer: str) -> bool:
+        """Tell whether an answer is what the last model said when its provider declined, or is blank for that."""
+        said = self.speech.refused_text
+        return said is not None and answer.strip() in {"", said.strip()}
+
+    def _text_of(self, answer: str | None, outcome: Outcome | None) -> str:
+        is_last = self._spoken_ns > self._searched_ns and outcome != "interrupted"
+        spoken = self.speech.last_text if is_last else ""
+        text = answer if answer is not None else spoken
+        # LangChain hands an abandoned root all pieces but the last one that was read.
+        return spoken if outcome == "partial" and spoken.startswith(text) else text
+
+    def _is_question(self, root: Scope, answer: str, outcome: Outcome | None) -> bool:
+        """Tell whether a root that ended was a question, so that its run is kept.
+
+        A run is kept where a model answered or a retriever was called. A grader, a router and a model that only
+        calls a tool are no questions when they stand alone. A run that failed or was stopped before either is kept
+        where a chain was asked something.
+        """
+        run = self.run
+        if self._has_retriever or run.selection_source == "explicit":
+            return True
+        pool = run.candidates()
+        if outcome not in {None, "partial"}:
+            return self._has_model or (root.kind == "chain" and self._has_query)
+        if not self._has_model:
+            is_searched = bool(pool) and bool(_plain_question(root))
+            return outcome is None and (is_searched or (bool(answer) and not self._is_retrieval_only))
+        if self._is_retrieval_only:
+            return bool(pool) and self._spoken_ns < self._last_search_ns()
+        if outcome == "partial" or answer.strip() in self._direct.values():
+            return True
+        # A number or a yes answers what an agent looked up, or what a person asked in a conversation.
+        texts = self.lineage.texts
+        is_looked_up = texts.are_looked_up or (texts.has_rows and root.beginning is not None)
+        if answer and (is_looked_up or run.attributes.get("history")) and not self._is_check:
+            return not is_steering(answer)
+        if not answer and self.speech.last_called is None:
+            return not self._is_check
+        is_graded = self._is_check or is_verdict(answer)
+        return not is_graded or (len(pool) > 1 and not _is_grader(root, answer))
+
+    # -- the answer --
+
+    def _answer_of(self, scope: Scope, outputs: object, *, is_streamed: bool) -> Given:
+        """Return the answer in a root's output, less what the run began with.
+
+        These come in turn: the results of tools that answer for the agent, answers of branches side by side, the
+        field or the message with the answer, a text that a model said under a name of the application's own. A
+        stream whose pieces cannot be added up leaves the root with the last piece only; the model has the whole.
+        """
+        speech, direct, began = self.speech, self._direct, _began(scope)
+        is_draft_kept = scope.is_resumed and not (self._has_model or self._has_retriever)
+        new = of_this_turn(outputs, began, speech.said, is_draft_kept=is_draft_kept)
+        if told := _given_directly(new, direct):
+            return Given(told)
+        branches = [answer_text(one, is_json=speech.is_json_asked) for one in self._answers_beside(new)]
+        if len(branches) > 1:
+            return Given("\n\n".join(branches), branches)
+        found = _held_direct(new, direct) or answer_in(new)
+        answer = None if found is None else answer_text(found, is_json=speech.is_json_asked)
+        if self._is_search_alone(scope, outputs, answer):
+            self._is_retrieval_only = True
+            return Given("")
+        if found is None or answer is None:
+            is_wordless = speech.last_model is not None and not speech.last_text  # it called a tool with its answer
+            if is_wordless:
+                return Given(structured_text(new) or called_in(new, speech.last_called))
+            if branches:
+                return Given(branches[0])
+            is_step = scope.beginning is not None or self._has_retriever
+            is_silent = is_step and fields_of(outputs) is not None and is_verdict(speech.last_text)
+            return Given("" if is_silent else None)
+        whole = speech.last_reply
+        is_last_piece = is_streamed and len(found) < len(whole) and whole.endswith(found)
+        return Given(speech.last_text if is_last_piece else answer)
+
+    def _answers_beside(self, outputs: object) -> list[str]:
+        """Return the answers in an output: several where branches or steps side by side answered, one for each.
+
+        A mapping with an ``answer`` has that one, whatever is beside it.
+        """
+        fields = fields_of(outputs)
+        side = self._side_by_side(outputs if fields is None else fields.get("messages"))
+        if len(side) > 1 or (fields is None and not isinstance(outputs, list)):
+            return side
+        fields = fields or {}
+        named = {key: value for key, value in fields.items() if key in ANSWER_FIELDS and not _is_blank(value)}
+        if isinstance(named.get("answer"), str):
+            return []
+        if not named and answer_in(outputs) is not None:  # in its messages
+            return []
+        queries = {step.query.strip() for step in self.run.retrievals() if step.query}
+        prompts = [
+            "\n".join(one.content for one in step.inputs)
+            for step in self.run.steps
+            if isinstance(step, Generation) and not all(is_verdict(one.content) for one in step.outputs)
+        ]
+        told = named or last_spoken(fields, self._spoken_at) or outputs
+        return branch_answers(told, self.speech.said, prompts, queries)
+
+    def _side_by_side(self, messages: object) -> list[str]:
+        """Return the replies of the nodes of one step, where the last of the new messages is one of them."""
+        said = [
+            content_text(one.content).strip()
+            for one in _listed(messages)
+            if type(one) is Turn and one.role == "assistant"
+        ]
+        for replies in self._spoken_in.values() if said else ():
+            texts = sorted({reply for node in replies for reply in node if reply in said})
+            if len(replies) > 1 and said[-1] in texts:
+                return texts
+        return []
+
+    def _is_search_alone(self, scope: Scope, outputs: object, answer: str | None) -> bool:
+        """Tell whether a root gave out what was retrieved, and no answer.
+
+        A model that wrote the query spoke before the retrieval began, one that graded the documents behind it.
+        """
+        has_spoken = self._spoken_ns > self._last_search_ns()
+        if (answer and answer.strip() in self._direct.values()) or (
+            has_spoken and self.speech.has_failed and not answer
+        ):
+            return False
+        if is_documents_only(outputs) and (outputs or self._has_retriever):
+            return True
+        if answer is None and _is_documents_state(scope, outputs):
+            return True
+        if has_spoken:
+            return False
+        if answer is None or answer == structured_text(outputs):
+            return True
+        if not self._has_retriever and not self._is_stated(scope, outputs):
+            return True
+        return self.run.is_mostly_passages(answer)
+
+    def _last_search_ns(self) -> int:
+        return max((self._searched_ns, *(step.started_ns for step in self.run.retrievals())))
+
+    def _is_stated(self, scope: Scope, outputs: object) -> bool:
+        """Tell whether a function answered: a question and a new answer stand under names that say so.
+
+        A text is an answer where the question came with documents.
+        """
+        if not _plain_question(scope):
+            return False
+        given, fields = _began(scope), fields_of(outputs)
+        if fields is None:
+            return isinstance(outputs, str) and bool(self.run.candidates() or self.lineage.texts.given)
+        if scope.is_resumed:  # a person approved what the state held
+            given = {}
+        is_under_key = any(
+            isinstance(said := fields.get(key), str) and said != given.get(key) for key in _SPOKEN_KEYS
+        )
+        return is_under_key or _is_replied(fields.get("messages"), given.get("messages"))
+
+
+class Given(NamedTuple):
+    """The answer in a root's output: None for the last model's text, "" where there is none.
+
+    `branches` holds the answers of branches that ran side by side, where there are several.
+    """
+
+    text: str | None
+    branches: list[str] = []  # noqa: RUF012 - never changed
+
+
+def _began(scope: Scope) -> dict[object, object]:
+    """Return what a root's state or input held before its first step, by the names of the fields."""
+    given = scope.inputs
+    fields: Mapping[object, object] = {"messages": given} if isinstance(given, list) else fields_of(given) or {}
+    return {**fields, **(scope.beginning.fields if scope.beginning is not None else {})}
+
+
+def _plain_question(scope: Scope) -> str:
+    given = _began(scope)
+    return question_in({key: given[key] for key in _PLAIN_KEYS if key in given})
+
+
+def _is_grader(root: Scope, verdict: str) -> bool:
+    """Tell whether a verdict over several passages grades them or an answer, and is not the answer itself."""
+    given = fields_of(root.inputs) or {}
+    is_answer_given = any(isinstance(given.get(key), str) and given[key] for key in _GRADED_KEYS)
+    return is_answer_given or is_steering(verdict)
+
+
+def _given_directly(outputs: object, direct: Mapping[str, str]) -> str:
+    """Return the results of tools that answer for the agent, where they are the last messages; else ""."""
+    messages: object = outputs.get("messages") if isinstance(outputs, dict) else outputs
+    last: list[str] = []
+    for message in reversed(messages) if isinstance(messages, list) and direct else ():
+        if type(message) is not Turn or message.role != "tool" or message.call_id not in direct:
+            break
+        last.append(content_text(message.content))
+    return "\n\n".join(reversed(last))
+
+
+def _held_direct(outputs: object, direct: Mapping[str, str]) -> str:
+    """Return the result of a direct tool that stands under a name of the application's own, else ""."""
+    texts = (text for text in (fields_of(outputs) or {}).values() if direct and isinstance(text, str))
+    return next((text for text in texts if text.strip() and text in direct.values()), "")
+
+
+def _is_documents_state(scope: Scope, outputs: object) -> bool:
+    """Tell whether a state holds documents, and beside them no text that is new and longer than a grade."""
+    fields = fields_of(outputs)
+    if not fields or documents_in(outputs) is None:
+        return False
+    given = _began(scope)
+    others = (value for key, value in fields.items() if key not in QUESTION_KEYS and value != given.get(key))
+    return all(_is_silent(value) for value in others)
+
+
+def _is_silent(value: object) -> bool:
+    if isinstance(value, str):
+        return is_verdict(value)
+    return (
+        value is None
+        or isinstance(value, bool | int | float)
+        or documents_in(value) is not None
+        or value in ([], {})
+    )
+
+
+def _is_replied(messages: object, given: object) -> bool:
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    is_reply = type(last) is Turn and last.role == "assistant"
+    return is_reply and not (isinstance(given, LISTS) and last in given)
+
+
+def _is_blank(value: object) -> bool:
+    return value is None or (isinstance(value, str | list | dict) and not value)
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _arguments_text(given: object) -> object:
+    """Return a tool's arguments as JSON; a text as it is."""
+    return json.dumps(given, default=str, ensure_ascii=False) if isinstance(given, dict) else given
+
+
+def _result_of(output: object, text: str | None) -> object:
+    """Return what a tool gave out, as the model is shown it."""
+    if type(output) is Turn:
+        return content_text(output.content, is_prompt=True)
+    documents = documents_in(output)
+    if documents is not None:
+        return "\n\n".join(document.text for document in documents)
+    return output if text is None else text

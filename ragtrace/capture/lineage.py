@@ -1,0 +1,922 @@
+"""The way of the passages through a run: found, ordered, chosen, rewritten, put into the prompt.
+
+Most frameworks tell of no reranking. What came in and what came out tell: a composite retriever against the
+retrievers inside it, a step's list of documents against the documents that it was given or that were found in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from ragtrace.capture.attribution import found_in
+from ragtrace.capture.documents import (
+    contexts_in,
+    documents_in,
+    is_documents_only,
+    is_nested,
+    lists_in,
+    new_documents,
+    results_met,
+)
+from ragtrace.capture.evidence import Origin, Origins, by_first_shown
+from ragtrace.capture.evidence_texts import EvidenceTexts
+from ragtrace.capture.guard import guarded, is_equal
+from ragtrace.capture.known import (
+    KnownDocuments,
+    is_reranked,
+    own_ids,
+    read_documents,
+    rerank_score_of,
+)
+from ragtrace.capture.model_calls import answer_text
+from ragtrace.capture.passages import ReadPassages, are_joined, ranked
+from ragtrace.capture.scopes import Scope
+from ragtrace.capture.turns import answer_in, question_in
+from ragtrace.capture.values import Doc, Turn, fields_of, mapping_of
+from ragtrace.model import Passage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ragtrace.capture.integration_run import IntegrationRun
+    from ragtrace.capture.known import Hit, Hits
+    from ragtrace.capture.scopes import Speech
+    from ragtrace.capture.types import Failure
+
+
+WIDENED = 2  # times as long as the passage that stands in it: neighbours were added, and no header
+_SHORTEST_SENTENCE_CHARS = 12
+SHORTEST_CUT_CHARS = 40  # by such a beginning a passage is known again in a prompt
+_SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|[\r\n]+")
+SHORTEST_PART_CHARS = 16  # a shorter text, as a grader's "no", stands in many an answer
+
+
+class Delivered(NamedTuple):
+    """Documents that a retriever or a choice handed on, and how many prompts had been rendered by then."""
+
+    hits: dict[str, Hit]
+    prompts: int
+    is_choice: bool
+    is_inner: bool = False  # a retriever inside another one
+
+
+class Choice(NamedTuple):
+    """Documents that a step gave out, and the documents that it chose from."""
+
+    scope: Scope
+    out: dict[str, Hit]
+    base: dict[str, Hit]
+    ended_ns: int
+
+
+class Lineage:
+    """Follows the passages of one run, and reports pool, selection, rerankings and prompts to it.
+
+    Searches, steps, choices, marks and prompts are told in the order in which they ended. Not thread-safe.
+
+    Args:
+        run: takes what is found out.
+        speech: what the models of the run said.
+
+    Attributes:
+        pool: the candidates by key, each as it was met first.
+        texts: texts that stand in place of passages.
+        is_narrowed: a step chose among the documents.
+    """
+
+    def __init__(self, run: IntegrationRun, speech: Speech) -> None:
+        self.run = run
+        self.speech = speech
+        self.texts = EvidenceTexts(run, speech)
+        self.pool: dict[str, Hit] = {}
+        self.is_narrowed = False
+        self._seen: dict[str, Hit] = {}  # each document as first met
+        self._told: dict[str, Hit] = {}  # documents as a choice reported them last
+        self._known = KnownDocuments()
+        self._tasks: dict[str, tuple[tuple[int, int, str], ...]] = {}  # that found the candidates first, by key
+        self._is_pool_ordered = False  # a step joined or fused results, and `pool` has its order
+        self._is_fused = False  # `pool` has the order of ranks that a step computed
+        self._selection_source = "chain"
+        self._last_chosen: list[str] = []  # keys of the selection reported last
+        self._delivered: list[Delivered] = []  # results of retrievers and choices in turn
+        self._taken_back: dict[str, Hit] = {}  # results of steps that failed later
+        self._waiting: Choice | None = None  # counts as a choice if a prompt follows, else as citations
+        self._joins: dict[str, list[Doc]] = {}  # passages by the text that joins them
+        self._found_by_call: dict[str, list[str]] = {}  # keys of documents by the id of a tool call
+        self._whole: dict[int, str] = {}  # texts that show whole passages, by identity
+        self._shown: list[str] = []  # keys of documents in the order of a state or of messages
+
+    # -- what is told --
+
+    @guarded
+    def begin(self, scope: Scope) -> None:
+        """Take a step that begins: the documents and the rows that it is given."""
+        scope.results_before = len(self._delivered)
+        scope.replies_before = len(self.speech.replies)
+        scope.given = documents_in(scope.inputs)
+        if scope.kind == "chain" and scope.within is None:
+            self.texts.rows(scope.name, scope.inputs)
+        if scope.given and self.texts.given is None and not self.pool:
+            self.texts.given = self.texts.from_outside(scope.given) or None
+
+    @guarded
+    def search(self, scope: Scope, documents: Sequence[Doc], ended_ns: int) -> None:
+        """Take what a retriever returned: a leaf's pool, or what a composite made of its inner ones."""
+        self._settle_waiting()
+        documents = self.run.reader.first(documents)
+        origins: dict[int, list[str]] = {}
+        if scope.sources:
+            documents, origins = self._with_origins(scope, documents, {})
+        else:
+            documents = self.texts.from_outside(list(documents))
+            self._known.part(documents, self._seen)
+        passages, out = self._met(documents, scope.source, origins)
+        if scope.sources:
+            self._take_composite(scope, passages, out, ended_ns)
+        else:
+            self._report_search(scope, passages, ended_ns)
+            self._add_to_pool(scope, out)
+        self._deliver(scope, out, ended_ns)
+
+    @guarded
+    def failed_search(self, scope: Scope, failure: Failure | None, ended_ns: int) -> None:
+        """Report a retriever that failed."""
+        self.run.retrieved(
+            (),
+            source=scope.source,
+            query=scope.query or None,
+            top_k=scope.top_k,
+            started_ns=scope.started_ns,
+            ended_ns=ended_ns,
+            key=scope.key or None,
+            parent_key=scope.within_key,
+            error=failure,
+        )
+
+    @guarded
+    def step(self, scope: Scope, inputs: object, outputs: object, ended_ns: int) -> None:
+        """Take what a chain or a tool gave out: the documents among it, less what it merely handed on."""
+        self._step(scope, inputs, outputs, new_documents(outputs, inputs, scope.name), ended_ns)
+
+    @guarded
+    def choice(
+        self,
+        scope: Scope,
+        given: Sequence[Doc],
+        out: Sequence[Doc],
+        model: str,
+        top_n: int | None,
+        started_ns: int,
+        ended_ns: int,
+        source: str = "explicit",
+    ) -> None:
+        """Take what a reranker made of the documents that it was given; `scope` is the step that it ran in."""
+        self._settle_waiting()
+        base = self._firsts(given)
+        kept, origins = self._with_origins(scope, out, base)
+        _, chosen = self._met(kept, None, origins)
+        scores: dict[str, float | None] | None = None
+        if any(one.score is not None for one in out):  # the reranker's, as soon as one is not the retriever's
+            is_rescored = any(key not in base or hit[0].score != base[key][0].score for key, hit in chosen.items())
+            scores = {key: hit[0].score if is_rescored else None for key, hit in chosen.items()}
+        if all(key in base for key in chosen):
+            parent_key = scope.key or scope.within_key
+            self._report_choice(scope, chosen, base, started_ns, ended_ns, source, parent_key, model, top_n, scores)
+        else:
+            self._note_choice(chosen, source)  # merged or rewritten passages have no rank in the pool
+            self.run.selected(_passages(chosen), selection_source=source)
+        self._deliver_choice(scope, chosen, base, ended_ns)
+
+    @guarded
+    def failed_choice(
+        self, scope: Scope, model: str, top_n: int | None, started_ns: int, ended_ns: int, failure: Failure | None
+    ) -> None:
+        """Report a reranker that failed."""
+        self.run.reranked(
+            (),
+            model=model,
+            top_n=top_n,
+            started_ns=started_ns,
+            ended_ns=ended_ns,
+            parent_key=scope.key or scope.within_key,
+            error=failure,
+        )
+
+    def mark_retrieved(self, scope: Scope, documents: Sequence[Doc], source: str | None, now_ns: int) -> bool:
+        """Take documents that the application says it found; those that the run knows are not counted twice.
+
+        Return whether that was a search.
+        """
+        keys = self._known.keys(documents)
+        new = [document for key, document in zip(keys, documents, strict=True) if key not in self.pool]
+        if documents and not new:
+            return False
+        found = Scope(scope, "search", source or scope.name, now_ns)
+        found.query = self.run.attributes.get("query", "")
+        self.search(found, new, now_ns)
+        return True
+
+    @guarded
+    def mark_selected(self, scope: Scope, documents: Sequence[Doc]) -> None:
+        """Take documents that the application itself says it chose; what is inferred later leaves them."""
+        for above in (scope, *scope.enclosing()):
+            above.is_marked = True
+        kept, origins = self._with_origins(scope, documents, {}, has_own=True)
+        _, out = self._met(kept, None, origins)
+        for rank, (key, hit) in enumerate(out.items(), start=1):
+            out[key] = (replace(hit[0], rank=rank, score=self._rescored(key, hit)), hit[1])
+        self.run.add_selected(_passages(out))
+
+    @guarded
+    def prompt(self, scope: Scope, turns: Sequence[Turn], text: str) -> None:
+        """Take a rendered prompt: what its tool messages hold, where no event told of their tools, and its text."""
+        last = turns[-1] if turns else None
+        if last is None or last.role != "user" or type(last.content) is not str:
+            # Else it is a question in plain text: no tool message follows it, and it holds no document.
+            for tool, documents in self.texts.in_prompt(scope, turns):
+                self._step(tool, None, documents, documents, tool.started_ns)
+            parts = [found for turn in turns if (found := self._found_by_call.get(turn.call_id or ""))]
+            if len(parts) > 1:
+                self._shown = list(dict.fromkeys(key for found in parts for key in found))
+        self._settle_waiting()
+        if text:
+            self.run.add_prompt(text)
+
+    @guarded
+    def withdraw(self, scope: Scope) -> None:
+        """Take back what a step delivered before it failed: another attempt stands for it, if the root lives."""
+        if scope.parent is None:
+            scope.found = scope.found or self._taken_back
+        elif scope.found and scope.kind != "search":
+            for above in scope.enclosing():
+                above.found = {key: hit for key, hit in above.found.items() if hit is not scope.found.get(key)}
+                above.chosen = None if above.chosen is scope.chosen else above.chosen
+            self._taken_back.update(scope.found)
+
+    @guarded
+    def settle(self, root: Scope, *, has_model: bool) -> None:
+        """Report what is known at the end of a run only: the order of the pool, and the whole selection.
+
+        An agent that searches twice, or an ensemble over compressors, delivers the results of several choices.
+        """
+        if not self.pool and self.texts.given:
+            self._restore(self.texts.given)
+        self.texts.settle(has_model=has_model)
+        if self._shown and not self._is_fused:
+            self._order_as_shown(root)
+        elif self._tasks and not self._is_pool_ordered:
+            self._order_by_tasks()
+        if self.is_narrowed and root.kind != "search" and list(root.found) != self._last_chosen:
+            found = root.found or (self.pool if self._last_chosen else {})  # none: what was chosen was taken back
+            self.run.selected(_passages(self._kept(found)), selection_source=self._selection_source)
+        if self._is_pool_ordered:
+            self.run.set_candidates(_passages(self.pool))
+        if self._known.renamed:
+            self._rename()
+
+    # -- what a step gave out --
+
+    def _step(
+        self, scope: Scope, inputs: object, outputs: object, documents: list[Doc] | None, ended_ns: int
+    ) -> None:
+        chosen = self._given_out(scope, inputs, outputs, documents)
+        if scope.given:
+            self._follow_order(scope)
+        if chosen is None:
+            return
+        is_beside = scope.has_model and not is_documents_only(outputs)
+        if is_beside and self._is_answered(outputs):
+            return  # documents beside an answer are what was cited, not what went into the prompt
+        given = scope.given or documents_in(inputs) or results_met(inputs, self._seen)
+        base = self._firsts(given) if given else {}
+        kept, origins = self._with_origins(scope, chosen, base)
+        if chosen and not kept:
+            return  # the model's own words
+        if not (base or scope.found):
+            self._known.part(kept, {})
+        passages, out = self._met(kept, None if base or scope.found else scope.source, origins)
+        if scope.is_called and scope.call_id:
+            self._found_by_call[scope.call_id] = list(out)
+        is_added = _is_added_to(base, out, self.pool) or _is_found_anew(scope, outputs, base, out)
+        if is_added and not scope.found:
+            rest = {key: hit for key, hit in out.items() if key not in base}
+            self._take_found(scope, inputs, _passages(rest), rest, out, ended_ns)
+        elif base or scope.found:
+            choice = Choice(scope, out, _candidates(scope, out, base), ended_ns)
+            is_last = scope.parent is None and is_documents_only(outputs)
+            is_after = is_beside or self._is_answered(inputs)
+            if self._is_rest_known(choice, base):
+                return
+            if not is_after and self._is_joined_inside(choice):
+                self._keep_order(choice)
+            elif not is_after and self._is_fusion(choice, inputs):
+                self._fuse(choice)
+            else:
+                self._take_choice(choice, is_sure=is_last or not (is_after or self._is_shown_before(choice)))
+        elif all(key in self.pool for key in out):
+            if not self._is_joined(out) and not _is_given_one(inputs):
+                self._take_reordered(Choice(scope, out, self._delivered_with(out), ended_ns))
+        else:
+            self._take_found(scope, inputs, passages, out, out, ended_ns)
+
+    def _take_reordered(self, choice: Choice) -> None:
+        """Take documents of the pool where the input does not show what they were chosen or fused from."""
+        if not self.run.prompts and self._is_whole(choice) and not self._is_one_result(choice):
+            self._fuse(choice)
+        else:
+            self._take_choice(choice, is_sure=not self.run.prompts)
+
+    def _given_out(
+        self, scope: Scope, inputs: object, outputs: object, chosen: list[Doc] | None
+    ) -> list[Doc] | None:
+        """Return the documents that a step gave out; note its texts that stand in place of documents."""
+        if scope.kind == "tool":
+            found = self.texts.of_tool(scope, outputs, chosen)
+            if found is None and scope.found and scope.is_called and scope.call_id:
+                self._found_by_call[scope.call_id] = list(scope.found)
+            if found is None and scope.found and not scope.has_model:
+                return self._written_parts(scope, outputs.content if type(outputs) is Turn else outputs)
+            return found
+        if scope.within is None:
+            self.texts.rows(scope.name, outputs)
+        if chosen is None and isinstance(outputs, list):
+            texts = [hit[0].text for hit in ({**scope.found} or self.pool).values()]
+            chosen = results_met(outputs, self._seen, texts)
+        if chosen is None and (scope.given or scope.found) and not scope.has_model:
+            texts = [text for _, text in contexts_in(outputs, scope.name, inputs)]
+            chosen = self._written_parts(
+                scope, outputs if isinstance(outputs, str) else texts[0] if texts else None
+            )
+        if chosen is None and not (self.pool or scope.has_model or scope.within is not None):
+            self.texts.contexts(scope.name, inputs, outputs)
+        return chosen
+
+    def _written_parts(self, scope: Scope, written: object) -> list[Doc] | None:
+        """Return the documents of a step that writes sentences of some into its text; None where it cut none.
+
+        A document of which the text shows the beginning is found in the prompt by that.
+        """
+        if not isinstance(written, str):
+            return None
+        given = list(scope.given or map(_document_of, scope.found.values()))
+        if id(written) in self._whole or all(one.text in written for one in given):
+            self._whole[id(written)] = written  # a text is handed on from step to step
+            return None
+        passages = [Passage(id=str(place), text=one.text, rank=1) for place, one in enumerate(given)]
+        whole = {passage.text for passage in found_in(written, passages)}  # in any notation
+        left = {one.text for one in given if one.text not in whole and one.text[:SHORTEST_CUT_CHARS] not in written}
+        if not left:
+            return None
+        held = Counter(part for one in given for part in {*_SENTENCE_ENDS.split(one.text)})  # that many have
+        made: list[Doc] = []
+        for document in given:
+            sentences = _SENTENCE_ENDS.split(document.text) if document.text in left else ()
+            parts = [
+                one.strip() for one in sentences if held[one] == 1 and _is_sentence(one) and one.strip() in written
+            ]
+            made.append(replace(document, text="\n".join(parts)) if parts else document)
+        return made if made != given else None
+
+    def _take_found(
+        self,
+        scope: Scope,
+        inputs: object,
+        passages: ReadPassages,
+        found: dict[str, Hit],
+        out: dict[str, Hit],
+        ended_ns: int,
+    ) -> None:
+        """Take what a function found that searches without a retriever: the documents come from nowhere else."""
+        self._settle_waiting()
+        scope.query = scope.query or question_in(inputs)
+        self._report_search(scope, passages, ended_ns)
+        self._add_to_pool(scope, found)
+        self._deliver(scope, out, ended_ns)
+
+    # -- documents that are met --
+
+    def _with_origins(
+        self, scope: Scope, documents: Sequence[Doc], base: dict[str, Hit], *, has_own: bool = False
+    ) -> tuple[list[Doc], dict[int, list[str]]]:
+        """Return a step's documents less a model's own words, and the passages that its new texts are made of.
+
+        An extract, a part, a widened or a summarised passage keeps the id and the rank of its passage, also where
+        the step left the id and the metadata out. `base` is what the step was given.
+        """
+        read = list(self._parted(documents))
+        new = [place for place, document in enumerate(read) if not self._known.is_known(document)]
+        if not new:
+            return read, {}
+        near = {**base, **scope.found}
+        hits = near or self.pool
+        keys = list(hits)
+        finder = Origins([Origin(passage.text, facts) for passage, facts in hits.values()])
+        inner = self.speech.replies[scope.replies_before :] if scope.has_model else []
+        own: set[int] = set()
+        found: dict[int, list[str]] = {}
+        for place in new:
+            text, facts = read[place].text, read[place].facts
+            is_written = self.speech.own.holds(text) or any(text.strip() in said for said in inner)
+            places = finder.of(text, facts, is_written=is_written, is_given=bool(near)) if hits else []
+            if len(places) > 1 and finder.is_join(text, places):
+                self._joins[text] = [_document_of(hits[keys[at]]) for at in places]
+            elif places:
+                found[place] = [keys[at] for at in places]
+                self._known.take_as(text, hits[keys[places[0]]][0].id, keys[places[0]])
+            elif is_written and not has_own:
+                own.add(place)
+        kept: list[Doc] = []
+        origins: dict[int, list[str]] = {}
+        for place, document in enumerate(read):
+            if place in found:
+                origins[len(kept)] = found[place]
+            if place not in own:
+                kept += self._joins.get(document.text, [document]) if self._joins else [document]
+        return kept, origins
+
+    def _parted(self, documents: Sequence[Doc]) -> Sequence[Doc]:
+        """Return documents, and in place of a text that joins passages these passages."""
+        some = self.run.reader.first(documents)
+        if not self._joins:
+            return some
+        return [part for document in some for part in self._joins.get(document.text, [document])]
+
+    def _met(
+        self, documents: Sequence[Doc], source: str | None, origins: dict[int, list[str]] | None = None
+    ) -> tuple[ReadPassages, dict[str, Hit]]:
+        """Return documents as passages, and by key as they are now; each is remembered as it was first."""
+        documents = self.run.reader.first(documents)
+        again = self._met_again(documents) if self._seen and not origins else None
+        if again is not None:
+            return again
+        hits = read_documents(documents, self._known, self.run.reader, source)
+        passages, out = hits.passages, hits.by_key()
+        if origins:
+            out = self._under_origins(hits, origins)
+            passages = _passages(out)
+        self._seen = {**out, **self._seen} if self._seen else out.copy()
+        return passages, out
+
+    def _under_origins(self, hits: Hits, origins: dict[int, list[str]]) -> dict[str, Hit]:
+        """Return documents by the keys of the passages that they were made of; parts of one stand together."""
+        out: dict[str, Hit] = {}
+        for place, (key, passage, facts) in enumerate(zip(hits.keys, hits.passages, hits.facts, strict=True)):
+            names = origins.get(place, [key])
+            for name in names:
+                own = passage if name == key else replace(passage, id=self._seen[name][0].id)
+                before = out.get(name)
+                if before is None:
+                    out[name] = (own, facts)
+                elif place in origins and own.text not in before[0].text:
+                    out[name] = (replace(before[0], text=f"{before[0].text}\n\n{own.text}"), before[1])
+        return out
+
+    def _met_again(self, documents: Sequence[Doc]) -> tuple[ReadPassages, dict[str, Hit]] | None:
+        """Return documents that were all met before as they are now, as most rerankers hand them on; else None.
+
+        Their passages are known: 8 of them in 8 us, 23 us when they are read.
+        """
+        ids = own_ids(documents)
+        if ids is None or len(set(ids)) != len(ids):
+            return None
+        found = self._seen
+        if not found.keys() >= set(ids):
+            return None
+        out: dict[str, Hit] = {}
+        for key, document in zip(ids, documents, strict=True):
+            passage, facts = found[key]
+            if not is_equal(document.facts, facts) or document.text != passage.text:
+                return None
+            out[key] = (passage, facts)  # a hit of its own: what `_seen` holds itself was first met in this step
+        return _passages(out), out
+
+    def _firsts(self, documents: Sequence[Doc]) -> dict[str, Hit]:
+        """Return documents as they were when first met in this run."""
+        documents = self._parted(documents)
+        keys = self._known.keys(documents)
+        if not self._seen.keys() >= set(keys):
+            self._met(documents, None)
+        return {key: self._seen[key] for key in keys}
+
+    # -- searches --
+
+    def _report_search(
+        self, scope: Scope, passages: ReadPassages, ended_ns: int, *, is_fused: bool = False
+    ) -> None:
+        self.run.retrieved(
+            passages,
+            source=scope.source,
+            query=scope.query or None,
+            top_k=scope.top_k,
+            started_ns=scope.started_ns,
+            ended_ns=ended_ns,
+            key=scope.key or None,
+            parent_key=scope.within_key,
+            is_fused=is_fused,
+        )
+
+    def _add_to_pool(self, scope: Scope, out: dict[str, Hit]) -> None:
+        """Add what a search found to the pool; a passage that another search found before stays as it was."""
+        if scope.task:
+            for key in out:
+                self._tasks.setdefault(key, scope.task)
+        self.pool.update({key: hit for key, hit in out.items() if key not in self.pool} if self.pool else out)
+
+    def _take_composite(self, scope: Scope, passages: ReadPassages, out: dict[str, Hit], ended_ns: int) -> None:
+        inner = scope.found
+        is_same = list(inner) == list(out)
+        if is_same and scope.sources == 1 and _is_rewritten(out, inner):
+            self._note_choice(out, "retriever")
+            self.run.selected(_passages(out), selection_source="retriever")
+            scope.is_narrowed = True
+            self._report_search(scope, ranked([self._seen[key][0] for key in out]), ended_ns)
+            return
+        if is_same or (scope.sources > 1 and _covers(out, inner)):
+            self._report_search(scope, passages, ended_ns, is_fused=not scope.is_narrowed)
+            if not is_same and not scope.is_narrowed:
+                self._order_pool(inner, out)
+            out.update(
+                (key, inner[key]) for key in out if key in inner
+            )  # with the last scores of the stages inside
+            return
+        self._report_choice(scope, out, inner, scope.found_ns or scope.started_ns, ended_ns, "retriever", scope.key)
+        self._report_search(scope, ranked([self._seen[key][0] for key in out]), ended_ns)
+
+    def _deliver(self, scope: Scope, out: dict[str, Hit], ended_ns: int) -> None:
+        """Tell the scopes above what a retriever delivered, up to the composite around it."""
+        is_inner = scope.within is not None
+        self._delivered.append(Delivered(out, len(self.run.prompts), scope.is_narrowed, is_inner))
+        for above in scope.enclosing():
+            above.found.update(out)
+            above.sources += 1
+            above.found_ns = ended_ns
+            above.is_narrowed = above.is_narrowed or scope.is_narrowed
+            above.chosen = None
+
+    def _restore(self, given: Sequence[Doc]) -> None:
+        """Take documents that a step was given for the pool, unless the run made no use of them.
+
+        A conversation's state still holds the documents of the last turn when this one needs none.
+        """
+        passages = _passages(self._firsts(given))
+        if self.is_narrowed or self.run.prompt_contains(passages):
+            self.run.set_candidates(passages)
+
+    def _rename(self) -> None:
+        """Give the documents that were met without an id of their own the one that came later."""
+        named = {key: own for key, own in self._known.renamed.items() if key in self._seen}
+        if named:
+            firsts = {key: self._seen[key][0] for key in named}
+            self.run.rename({(first.id, first.text): named[key] for key, first in firsts.items()})
+
+    # -- order --
+
+    def _order_pool(self, base: Iterable[str], out: dict[str, Hit]) -> None:
+        """Put what was fused out of `base` into its new order, behind the rest of the pool."""
+        fused = {*base, *out}
+        self.pool = {**{key: hit for key, hit in self.pool.items() if key not in fused}, **out}
+
+    def _order_as_shown(self, root: Scope) -> None:
+        """Put the results of several searches into the order in which a state or the messages hold them."""
+        searches = [list(one.hits) for one in self._delivered if not one.is_choice and not one.is_inner]
+        order = by_first_shown(searches, self._shown)
+        if order != list(self.pool) and set(order) == self.pool.keys():
+            self.pool = {key: self.pool[key] for key in order}
+            self._is_pool_ordered = True
+        places = {key: place for place, key in enumerate(self._shown)}
+        if list(root.found) != self._last_chosen and root.found.keys() <= places.keys():
+            root.found = dict(sorted(root.found.items(), key=lambda item: places[item[0]]))
+
+    def _order_by_tasks(self) -> None:
+        """Put what a graph's tasks found side by side into the order of the tasks, where no prompt shows it all."""
+        order = sorted(self.pool, key=lambda key: self._tasks.get(key, ()))
+        passages = _passages(self.pool)
+        if order == list(self.pool) or any(
+            len(found_in(prompt, passages)) == len(passages) for prompt in self.run.prompts
+        ):
+            return
+        self.pool = {key: self.pool[key] for key in order}
+        self._is_pool_ordered = True
+
+    def _follow_order(self, scope: Scope) -> None:
+        """Put the pool into the order in which a step is given it: parallel searches end in any order."""
+        if len(self._delivered) < 2 or self._is_fused:
+            return
+        keys = dict.fromkeys(self._known.keys(self._parted(scope.given or ())))
+        if self.is_narrowed:
+            is_joined = keys.keys() == scope.outermost.found.keys() and self._is_joined(keys)
+            if is_joined and not any(one.is_choice and one.hits.keys() >= keys.keys() for one in self._delivered):
+                self._shown = list(keys)
+        elif keys.keys() == self.pool.keys() and list(keys) != list(self.pool) and self._is_joined(keys):
+            self.pool = {key: self.pool[key] for key in keys}
+            self._is_pool_ordered = True
+
+    def _is_fusion(self, choice: Choice, inputs: object) -> bool:
+        """Tell whether a step made one list of all documents of several results, by reciprocal ranks for instance.
+
+        A step that writes a reranker's score is a reranker.
+        """
+        scope = choice.scope
+        if (len(self._delivered) < 2 and not is_nested(inputs)) or not self._is_whole(choice):
+            return False
+        if choice.base is scope.found:
+            return scope.sources > 1 and not self._is_one_result(choice)
+        return is_nested(inputs) or self._results_in(inputs) > 1
+
+    def _is_whole(self, choice: Choice) -> bool:
+        """Tell whether a step gave out all documents that it had, which none had chosen before, and rated none."""
+        _, out, base, _ = choice
+        if len(out) > len(base) or not all(key in base for key in out) or not _covers(out, base):
+            return False
+        if any(delivery.is_choice and delivery.hits.keys() & base.keys() for delivery in self._delivered):
+            return False
+        return not any(is_reranked(hit[1], self._seen[key][1]) for key, hit in out.items() if key in self._seen)
+
+    def _is_one_result(self, choice: Choice) -> bool:
+        """Tell whether one result holds all that a step gave out: several found the same, or one was made."""
+        return any(delivery.hits.keys() >= choice.out.keys() for delivery in self._delivered)
+
+    def _results_in(self, inputs: object) -> int:
+        """Return how many different results of searches a step was given, each in a list of its own."""
+        results = {tuple(delivery.hits) for delivery in self._delivered if not delivery.is_choice}
+        return len({keys for part in lists_in(inputs) if (keys := tuple(self._known.keys(part))) in results})
+
+    def _fuse(self, choice: Choice) -> None:
+        """Put the pool into the order in which a step fused it."""
+        scope, out, base, ended_ns = choice
+        for rank, (key, (passage, facts)) in enumerate(out.items(), start=1):
+            first = self._seen[key][0]
+            score = first.score if passage.score is None else passage.score
+            self._seen[key] = out[key] = (replace(first, rank=rank, score=score), facts)
+        self._order_pool(base, out)
+        self._is_pool_ordered = self._is_fused = True
+        self._delivered.append(Delivered(out, len(self.run.prompts), is_choice=False))
+        for above in (scope, *scope.enclosing()):
+            above.found = {**{key: hit for key, hit in above.found.items() if key not in base}, **out}
+            above.found_ns = ended_ns
+
+    def _keep_order(self, choice: Choice) -> None:
+        """Leave what parallel steps chose in the order in which their lists were joined: they end in any order."""
+        scope, out, base, ended_ns = choice
+        if scope.is_narrowed:
+            self._deliver_choice(scope, {key: base[key] for key in out}, base, ended_ns)
+            return
+        before = {key for one in self._delivered[: scope.results_before] for key in one.hits}
+        new = {key: hit for key, hit in out.items() if key not in before}
+        self.pool = {**{key: hit for key, hit in self.pool.items() if key not in new}, **new}
+        self._is_pool_ordered = True
+        self._delivered.append(Delivered(out, len(self.run.prompts), is_choice=False, is_inner=True))
+        for above in (scope, *scope.enclosing()):
+            here = {key: hit for key, hit in out.items() if above is scope or key not in before}
+            above.found = {**{key: hit for key, hit in above.found.items() if key not in here}, **here}
+            above.found_ns = ended_ns
+
+    def _is_joined(self, out: Iterable[str]) -> bool:
+        """Tell whether documents are those of some deliveries, one behind the other."""
+        return are_joined(out, [list(delivery.hits) for delivery in self._delivered])
+
+    def _is_joined_inside(self, choice: Choice) -> bool:
+        """Tell whether a step gave out all that was found inside it, one result behind the other."""
+        scope, out, base, _ = choice
+        is_all = base is scope.found and scope.sources > 1 and base.keys() == out.keys()
+        return is_all and self._is_joined(out) and not self._is_scored_anew(out, base)
+
+    # -- choices --
+
+    def _take_choice(self, choice: Choice, *, is_sure: bool = True) -> None:
+        """Report a choice; one that may be a citation waits, and counts if a prompt or another step follows."""
+        waiting = self._waiting
+        if self._is_handed_on(choice):
+            return
+        if self._is_joined_inside(choice):
+            self._keep_order(choice)
+            return
+        is_again = waiting is not None and list(waiting.out) == list(choice.out)
+        if waiting is not None and not is_again and choice.base.keys() <= waiting.out.keys():
+            self._settle_waiting()  # what it kept was chosen from
+        if not is_sure:
+            self._waiting = waiting if is_again else choice
+            return
+        self._settle_waiting()
+        if not is_again:
+            self._make_choice(choice)
+
+    def _settle_waiting(self) -> None:
+        """Take the choice that waits for a prompt or a step to follow it, as one does now."""
+        choice, self._waiting = self._waiting, None
+        if choice is not None:
+            self._take_choice(choice)
+
+    def _make_choice(self, choice: Choice) -> None:
+        scope, out, base, ended_ns = choice
+        started_ns = max(scope.started_ns, scope.found_ns)
+        is_only_rewritten = list(base) == list(out) and not self._is_scored_anew(out, base)
+        if all(key in base for key in out) and not is_only_rewritten:
+            self._report_choice(scope, out, base, started_ns, ended_ns, "chain", scope.within_key)
+        else:
+            self._note_choice(out, "chain")  # merged, expanded or rewritten passages: a selection without ranks
+            self.run.selected(_passages(out), selection_source="chain")
+        self._deliver_choice(scope, out, base, ended_ns)
+
+    def _report_choice(
+        self,
+        scope: Scope,
+        out: dict[str, Hit],
+        base: dict[str, Hit],
+        started_ns: int,
+        ended_ns: int,
+        source: str,
+        parent_key: str | None,
+        model: str | None = None,
+        top_n: int | None = None,
+        scores: Mapping[str, float | None] | None = None,
+    ) -> None:
+        for rank, (key, hit) in enumerate(out.items(), start=1):
+            score = self._rescored(key, hit, base) if scores is None else scores[key]
+            out[key] = (replace(hit[0], rank=rank, score=score), hit[1])
+        is_whole_pool = list(base) == list(self.pool) and not self._is_pool_ordered and not self._known.renamed
+        self.run.reranked(
+            _passages(out),
+            candidates=None if is_whole_pool else _passages(base),
+            model=model or scope.name,
+            top_n=top_n,
+            started_ns=started_ns,
+            ended_ns=ended_ns,
+            parent_key=parent_key or None,
+            selection_source=source,
+        )
+        scope.is_narrowed = True
+        self._note_choice(out, source)
+
+    def _note_choice(self, out: dict[str, Hit], source: str) -> None:
+        self.is_narrowed = True
+        self._selection_source = source
+        self._last_chosen = list(out)
+        self._told.update(out)
+
+    def _deliver_choice(self, scope: Scope, out: dict[str, Hit], base: dict[str, Hit], ended_ns: int) -> None:
+        """Tell the scopes above which documents a choice kept, up to the composite around it."""
+        self._delivered.append(Delivered(out, len(self.run.prompts), is_choice=True))
+        for above in (scope,) if scope.kind == "search" else (scope, *scope.enclosing()):
+            above.is_narrowed = True
+            above.chosen = out
+            is_all = above.found.keys() <= base.keys()  # mostly, and seen in a quarter of the time
+            rest = {} if is_all else {key: hit for key, hit in above.found.items() if key not in base}
+            above.found = {**rest, **out}
+            above.found_ns = ended_ns
+
+    def _kept(self, found: dict[str, Hit]) -> dict[str, Hit]:
+        """Return what was delivered less what was then discarded, as an attempt that a loop replaced by another.
+
+        A delivery was discarded when no later prompt shows a passage of it, while one shows those of another.
+        """
+        last = {key: place for place, delivery in enumerate(self._delivered) for key in delivery.hits}
+        parts: dict[int, dict[str, Hit]] = {}
+        for key, hit in found.items():
+            parts.setdefault(last[key], {})[key] = hit
+        shown = {
+            place
+            for place, part in parts.items()
+            if self.run.prompt_contains(_passages(part), since=self._delivered[place].prompts)
+        }
+        return {key: hit for key, hit in found.items() if last[key] in shown} or found
+
+    def _is_rest_known(self, choice: Choice, given: dict[str, Hit]) -> bool:
+        """Tell whether a step that searched gave out what was new: it left out what its state holds already."""
+        scope, out, base, _ = choice
+        rest = scope.found.keys() - out.keys()
+        if not rest or base is not scope.found or not rest <= given.keys():
+            return False
+        return [key for key in scope.found if key in out] == list(out) or self._is_joined(out)
+
+    def _delivered_with(self, out: dict[str, Hit]) -> dict[str, Hit]:
+        """Return what documents of the pool were chosen from, where the step's input does not show it."""
+        for delivery in reversed(self._delivered):
+            if delivery.hits.keys() >= out.keys():
+                return delivery.hits
+        parts = [delivery.hits for delivery in self._delivered if delivery.hits.keys() & out.keys()]
+        return {key: hit for part in parts for key, hit in part.items()}
+
+    def _is_answered(self, value: object) -> bool:
+        """Tell whether what a step was given or gave out holds what the model said last, or a part of it."""
+        said = self.speech.last_text.strip()
+        if not self.speech.last_text:
+            return False
+        answer = answer_text(answer_in(_state_of(value)) or "", is_json=self.speech.is_json_asked).strip()
+        is_part = min(len(said), len(answer)) >= SHORTEST_PART_CHARS and (answer in said or said in answer)
+        return said == answer or is_part
+
+    def _is_shown_before(self, choice: Choice) -> bool:
+        """Tell whether a prompt has shown what a choice drops: it may pick out what an answer cites."""
+        base = choice.base
+        since = next((one.prompts for one in reversed(self._delivered) if one.hits.keys() & base.keys()), 0)
+        if since == len(self.run.prompts):
+            return False
+        dropped = (hit[0] for key, hit in base.items() if key not in choice.out)
+        return bool(self.run.prompt_contains(dropped, since=since))
+
+    def _is_handed_on(self, choice: Choice) -> bool:
+        """Tell whether a step left documents as they came: it looked at them, or copied their list."""
+        scope, out, base, _ = choice
+        if list(base) == list(out):
+            is_scored = base is not scope.chosen and self._is_scored_anew(out, base)
+            return not is_scored and not _is_rewritten(out, base)
+        last = self._delivered[-1] if self._delivered else None
+        if last is None or not last.is_choice or not out or scope.found or list(last.hits) != list(out):
+            return False
+        return all(is_equal(facts, last.hits[key][1]) for key, (_, facts) in out.items())
+
+    def _rescored(self, key: str, hit: Hit, base: dict[str, Hit] | None = None) -> float | None:
+        seen = self._seen.get(key)
+        if seen is not None and seen is not hit:
+            return rerank_score_of(hit[1], seen[1])
+        if base and any(is_equal(hit[1], facts) for _, facts in base.values()):
+            return None  # a rewritten passage with the metadata of the one that it was made of
+        return rerank_score_of(hit[1], None)
+
+    def _is_scored_anew(self, out: dict[str, Hit], base: dict[str, Hit]) -> bool:
+        """Tell whether documents have a score that they had not when they were told of last."""
+        return any(
+            rerank_score_of(hit[1], self._told.get(key, base[key])[1]) is not None for key, hit in out.items()
+        )
+
+
+def _is_sentence(part: str) -> bool:
+    return len(part.strip()) >= _SHORTEST_SENTENCE_CHARS and len(part.split(None, 2)) > 2
+
+
+def _document_of(hit: Hit) -> Doc:
+    passage, facts = hit
+    return Doc(passage.text, metadata=dict(facts))
+
+
+def _passages(hits: Mapping[str, Hit]) -> ReadPassages:
+    return ranked([passage for passage, _ in hits.values()])
+
+
+def _covers(out: dict[str, Hit], inner: dict[str, Hit]) -> bool:
+    """Tell whether all documents are in `out`, by key or, as retrievers mostly tell them apart, by text."""
+    if all(key in out for key in inner):
+        return True
+    texts = {hit[0].text for hit in out.values()}
+    return all(key in out or hit[0].text in texts for key, hit in inner.items())
+
+
+def _candidates(scope: Scope, out: dict[str, Hit], given: dict[str, Hit]) -> dict[str, Hit]:
+    """Return what a step chose from: the choice made inside it, what was found inside, or its input."""
+    for base in (scope.chosen, scope.found, given):
+        if base and all(key in base for key in out):
+            return base
+    return {**given, **scope.found}
+
+
+def _state_of(value: object) -> object:
+    """Return the fields of a state as a mapping."""
+    fields = fields_of(value)
+    return None if fields is None else dict(fields)
+
+
+def _is_added_to(base: dict[str, Hit], out: dict[str, Hit], pool: dict[str, Hit]) -> bool:
+    """Tell whether a step handed on all that it was given of the pool, and documents that are new beside it."""
+    is_kept = bool(base) and len(out) > len(base) and out.keys() >= base.keys()
+    if not is_kept or any(hit[0].text != out[key][0].text for key, hit in base.items()):
+        return False
+    return base.keys() <= pool.keys() and not any(key in pool for key in out if key not in base)
+
+
+def _is_found_anew(scope: Scope, outputs: object, base: dict[str, Hit], out: dict[str, Hit]) -> bool:
+    """Tell whether a graph's step searched though its state has documents, as for the web after a poor retrieval.
+
+    Its documents have nothing of the given ones, and no model wrote them.
+    """
+    if not base or not out or scope.has_model or fields_of(outputs) is None or not base.keys().isdisjoint(out):
+        return False
+    given = base.values()
+    return not any(_is_made_of(hit, other) for hit in out.values() for other in given)
+
+
+def _is_made_of(hit: Hit, other: Hit) -> bool:
+    """Tell whether a passage is a part of another one, holds it, or has its metadata."""
+    (passage, facts), (before, facts_before) = hit, other
+    is_part = passage.text in before.text or before.text in passage.text
+    return is_part or bool(facts and is_equal(facts, facts_before))
+
+
+def _is_given_one(inputs: object) -> bool:
+    """Tell whether a step was given a single document: it decides on that one, and not on the pool."""
+    fields = mapping_of(inputs)
+    parts = (inputs,) if fields is None else fields.values()
+    return any(type(part) is Doc for part in parts)
+
+
+def _is_rewritten(out: dict[str, Hit], base: dict[str, Hit]) -> bool:
+    """Tell whether a text was replaced or widened: a translation, an extract, or its neighbours beside it.
+
+    A header that is added to a passage rewrites nothing.
+    """
+    texts = ((base[key][0].text, hit[0].text) for key, hit in out.items())
+    return any(before not in after or len(after) >= WIDENED * len(before) for before, after in texts)

@@ -1,0 +1,401 @@
+"""Runs as lines of JSON: their events, as capture reads them, and what it makes of them again.
+
+A run is a line that begins it, a line for each event, and a line that ends it; each has the run's number. Values
+that JSON has not are objects with one name, their kind. An object that occurs again in a run is named by its place
+among those before it: a step that handed a list on is told from one that made another.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from datetime import date, datetime, time
+from decimal import Decimal
+from math import isfinite
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
+from msgspec.structs import fields
+
+from ragtrace.capture.assembly import finished_run
+from ragtrace.capture.events import Asked, Began, Chosen, Event, Gave, Marked, Node, Said, Sought
+from ragtrace.capture.integration_run import IntegrationRun
+from ragtrace.capture.masks import ROLES
+from ragtrace.capture.passages import RERANK_SCORE_KEYS
+from ragtrace.capture.pictures import PICTURE, PICTURE_KEYS, picture_key, picture_of
+from ragtrace.capture.types import Failure, Limits, RunConfig
+from ragtrace.capture.values import Doc, Fields, Opaque, Prompt, Steer, Turn
+from ragtrace.errors import InputError
+from ragtrace.model import Outcome, Passage, Usage
+from ragtrace.text import plain, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from ragtrace.capture.masks import Masker
+    from ragtrace.capture.recent_ids import RecentIds
+    from ragtrace.capture.types import EndedRun, FinishedRun, RunProcessor, WaitingRun
+
+FORMAT = 1
+
+
+class RecordedRun(Struct, frozen=True):
+    """A run as it is written and read.
+
+    Attributes:
+        workflow: name of its application.
+        started_ns: Unix ns.
+        events: in the order in which capture read them.
+        query: the question, where the application gave it when it opened the run.
+        k: cut-off of @K metrics, where the application set one.
+        outcome: how its opener ended it; None where the events tell.
+        failure: the error that its opener noted.
+        ended_ns: Unix ns.
+        is_whole: all of its lines were there.
+    """
+
+    workflow: str
+    started_ns: int
+    events: list[Event] = []
+    query: str | None = None
+    k: int | None = None
+    outcome: Outcome | None = None
+    failure: Failure | None = None
+    ended_ns: int = 0
+    is_whole: bool = True
+
+
+_STRUCTS: dict[str, type[Struct]] = {
+    kind.__name__: kind
+    for kind in (
+        Event, Node, Began, Gave, Sought, Asked, Said, Chosen, Marked, Doc, Turn, Prompt, Steer, Opaque, Failure,
+        Usage,
+    )
+}  # fmt: skip
+# How a field is masked that is no value of the application's: not at all, or as a name. All others are texts.
+_OURS = frozenset({("Event", "kind"), ("Event", "id"), ("Event", "parent"), ("Asked", "operation")})
+_NAMES = frozenset(
+    {
+        ("Event", "name"), ("Node", "path"), ("Turn", "name"), ("Failure", "kind"), ("Opaque", "kind"),
+        ("Said", "finish_reasons"),
+    }
+)  # fmt: skip
+_NAMING_KEYS = frozenset({"type", "name", "role"})  # of blocks and calls
+_SCORES = frozenset(RERANK_SCORE_KEYS)
+_INT64 = 1 << 63
+_SCALARS: dict[str, Callable[[str], object]] = {
+    "date": date.fromisoformat,
+    "datetime": datetime.fromisoformat,
+    "time": time.fromisoformat,
+    "decimal": Decimal,
+    "float": float,
+    "int": lambda text: int(text, 16),
+    "bytes": b64decode,
+}
+
+
+# -- writing --
+
+
+def head(*, is_masked: bool) -> bytes:
+    """Return the first line of a file."""
+    return _line({"ragtrace": "events", "format": FORMAT, "masked": is_masked})
+
+
+def lines_of(
+    run: RecordedRun, number: int, masker: Masker | None = None, redact: Callable[[str], str] | None = None
+) -> Iterator[bytes]:
+    """Yield the lines of a run.
+
+    Args:
+        run: the run.
+        number: by which it is told from the others.
+        masker: masks its words; None leaves them.
+        redact: applied to every text before that.
+    """
+    writer = _Writer(masker, redact)
+    begun = {"workflow": writer.text(run.workflow), "started_ns": run.started_ns, "k": run.k}
+    yield _line({"run": number, "begin": begun | {"query": None if run.query is None else writer.text(run.query)}})
+    for event in run.events:
+        yield _line({"run": number, "event": writer.value(event)})
+    ended = {"outcome": run.outcome, "failure": writer.value(run.failure), "ended_ns": run.ended_ns}
+    yield _line({"run": number, "end": ended})
+
+
+def _line(value: object) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+
+
+class _Writer:
+    """Turns the values of one run into those of JSON."""
+
+    def __init__(self, masker: Masker | None, redact: Callable[[str], str] | None) -> None:
+        self._masker = masker
+        self._redact = redact
+        self._met: dict[int, tuple[int, object]] = {}  # place and object by its id, which it keeps while it is here
+
+    def text(self, text: str) -> str:
+        """Return a text as it is written."""
+        text = text if self._redact is None else self._redact(text)
+        return text if self._masker is None else self._masker.text(text)
+
+    def name(self, name: str) -> str:
+        """Return the name of a field, a step or a tool as it is written."""
+        return name if self._masker is None else self._masker.name(name)
+
+    def value(self, value: Any, key: object = None, *, is_scored: bool = False, is_passage: bool = False) -> object:
+        """Return a value; `key` is the name that it is under, `is_scored` says that a number is a score."""
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int | float):
+            return self._number(value, is_score=is_scored or key in _SCORES)
+        if not isinstance(value, str | Struct | dict | list | tuple):
+            return self._scalar(value)
+        met = self._met.get(id(value))
+        if met is not None:
+            return {"again": met[0]}
+        self._met[id(value)] = (len(self._met), value)
+        if isinstance(value, str):
+            if self._masker is not None and (picture := _picture(value, key, is_passage=is_passage)):
+                link = self._masker.link(picture)
+                return picture_key(link) if key == PICTURE else link
+            is_name = key in _NAMING_KEYS and len(value.split()) == 1
+            return self._role(value) if key == "role" else self.name(value) if is_name else self.text(value)
+        if isinstance(value, Struct):
+            return {type(value).__name__: self._fields(value)}
+        if isinstance(value, dict):
+            pairs = [[self._key(name), self.value(part, name)] for name, part in value.items()]
+            return {"fields" if type(value) is Fields else "dict": pairs}
+        is_pair = len(value) == 2 and isinstance(value[1], float)  # a passage and its score
+        is_turn = len(value) == 2 and isinstance(value[0], str) and value[0] in ROLES  # ("user", "Where?")
+        keys = ("role", None) if is_turn else (None,) * len(value)
+        parts = [self.value(part, key, is_scored=is_pair) for key, part in zip(keys, value, strict=True)]
+        return parts if isinstance(value, list) else {"tuple": parts}
+
+    def _fields(self, value: Struct) -> dict[str, object]:
+        kind = type(value).__name__
+        found: dict[str, object] = {}
+        for one in fields(value):
+            part = getattr(value, one.name)
+            place = (kind, one.name)
+            if not one.required and type(part) is type(one.default) and part == one.default:
+                continue
+            if part is None or place in _OURS or isinstance(part, int | float):
+                found[one.name] = part
+            elif place == ("Turn", "role"):
+                found[one.name] = self._role(part)
+            elif place in _NAMES:
+                found[one.name] = (
+                    self.name(part) if isinstance(part, str) else {"tuple": list(map(self.name, part))}
+                )
+            elif place == ("Asked", "request"):
+                found[one.name] = {"dict": [[name, self.value(one, is_scored=True)] for name, one in part.items()]}
+            elif place == ("Event", "data") and isinstance(part, str):  # an outcome
+                found[one.name] = part
+            else:
+                found[one.name] = self.value(part, is_passage=place == ("Doc", "text"))
+        return found
+
+    def _role(self, role: str) -> str:
+        return role if role in ROLES else self.text(role)
+
+    def _key(self, name: object) -> object:
+        return self.name(name) if isinstance(name, str) else self.value(name)
+
+    def _number(self, number: Any, *, is_score: bool) -> object:
+        plainly = float.__float__(number) if isinstance(number, float) else int.__int__(number)
+        if not isfinite(plainly):
+            return {"float": repr(plainly)}
+        masked = plainly if is_score or self._masker is None else self._masker.number(plainly)
+        if type(masked) is int and not -_INT64 <= masked < _INT64:
+            return {"int": f"{masked:x}"}
+        return masked
+
+    def _scalar(self, value: object) -> object:
+        """Return a date, a decimal number or another value of one part."""
+        for kind, name in ((datetime, "datetime"), (date, "date"), (time, "time")):
+            if isinstance(value, kind):
+                return {name: self._readable(value.isoformat(), name)}
+        if isinstance(value, Decimal):
+            return {"decimal": self._readable(str(value), "decimal")}
+        if isinstance(value, bytes | bytearray):  # data of a file or a picture
+            return {"bytes": "" if self._masker is not None else b64encode(value).decode()}
+        scalar = plain(value)
+        return self.value(shown(value) if scalar is None else scalar)
+
+    def _readable(self, written: str, kind: str) -> str:
+        """Return a scalar as it is written, masked where the mask is one of its kind."""
+        masked = written if self._masker is None else self._masker.text(written)
+        try:
+            _SCALARS[kind](masked)
+        except (ValueError, ArithmeticError):  # the 29th of February, an exponent
+            return {"time": "00:00", "decimal": "0"}.get(kind, "1111-11-11")
+        return masked
+
+
+def _picture(text: str, key: object, *, is_passage: bool) -> str | None:
+    """Return the key of a picture, where a text is its key, its data or, where one is looked for, a link to it."""
+    if key == PICTURE and text.startswith(f"{PICTURE}:"):
+        return text
+    if key in PICTURE_KEYS:
+        return picture_key(text)
+    is_data = is_passage or not text[:64].partition("://")[1]
+    return picture_of(Passage(id="", text=text, rank=1)) if is_data else None
+
+
+# -- reading --
+
+
+def read_runs(lines: Iterable[bytes]) -> Iterator[RecordedRun]:
+    """Yield the runs of a file in the order in which they began; a run whose end is missing is not whole.
+
+    A last line without a line break is half of one, and left out: its process was killed.
+
+    Raises:
+        InputError: a line is none of such a file; it begins with the line's number.
+    """
+    open_runs: dict[int, tuple[dict[str, Any], list[Event], _Reader]] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.endswith(b"\n"):
+            break
+        try:
+            told = json.loads(line)
+            if "ragtrace" in told:
+                _check_format(told["format"], number)
+                continue
+            name = told["run"]
+            if "begin" in told:
+                yield from _unended(open_runs.pop(name, None))
+                open_runs[name] = (told["begin"], [], _Reader())
+            elif "event" in told:
+                begun, events, reader = open_runs[name]
+                events.append(_event(reader.value(told["event"])))
+            else:
+                begun, events, reader = open_runs.pop(name)
+                yield RecordedRun(**begun, events=events, **_ended(told["end"], reader))
+        except InputError:
+            raise
+        except Exception as error:  # a file may hold anything
+            raise InputError(f"{number}: is no line of recorded events") from error
+    for left in open_runs.values():
+        yield from _unended(left)
+
+
+def _check_format(given: object, number: int) -> None:
+    if given != FORMAT:
+        raise InputError(f"{number}: written in format {given}, of another version of ragtrace")
+
+
+def _event(value: object) -> Event:
+    if type(value) is not Event:
+        raise TypeError
+    return value
+
+
+def _ended(told: dict[str, Any], reader: _Reader) -> dict[str, Any]:
+    return {"outcome": told["outcome"], "failure": reader.value(told["failure"]), "ended_ns": told["ended_ns"]}
+
+
+def _unended(left: tuple[dict[str, Any], list[Event], _Reader] | None) -> Iterator[RecordedRun]:
+    if left is not None:
+        begun, events, _ = left
+        ended_ns = max((event.ended_ns or event.started_ns for event in events), default=begun["started_ns"])
+        yield RecordedRun(**begun, events=events, ended_ns=ended_ns, is_whole=False)
+
+
+class _Reader:
+    """Turns the values of JSON into those of one run; places are counted as the writer counted them."""
+
+    def __init__(self) -> None:
+        self._met: list[Any] = []
+
+    def value(self, told: Any) -> Any:
+        """Return a value."""
+        if isinstance(told, str):
+            self._met.append(told)
+            return told
+        if isinstance(told, list):
+            return self._filled([], told)
+        if not isinstance(told, dict):
+            return told
+        ((kind, inner),) = told.items()
+        if kind == "again":
+            return self._met[inner]
+        if kind in {"dict", "fields"}:
+            made = Fields() if kind == "fields" else {}
+            self._met.append(made)
+            for name, part in inner:
+                key = name if isinstance(name, str) else self.value(name)
+                made[key] = self.value(part)
+            return made
+        if kind in _SCALARS:
+            return _SCALARS[kind](inner)
+        place = len(self._met)
+        self._met.append(None)
+        if kind == "tuple":
+            self._met[place] = tuple([self.value(part) for part in inner])
+        else:
+            self._met[place] = self._struct(_STRUCTS[kind], inner)
+        return self._met[place]
+
+    def _filled(self, made: list[Any], parts: list[Any]) -> list[Any]:
+        self._met.append(made)
+        made.extend(self.value(part) for part in parts)
+        return made
+
+    def _struct(self, kind: type[Struct], told: dict[str, Any]) -> Struct:
+        return kind(**{name: self._field(kind.__name__, name, part) for name, part in told.items()})
+
+    def _field(self, kind: str, name: str, part: Any) -> Any:
+        place = (kind, name)
+        if place in _OURS or place == ("Turn", "role") or (place == ("Event", "data") and isinstance(part, str)):
+            return part
+        if place in _NAMES:
+            return part if isinstance(part, str) else tuple(part["tuple"])
+        if place == ("Asked", "request"):
+            return {name: self.value(one) for name, one in part["dict"]}
+        return self.value(part)
+
+
+# -- what capture makes of a run --
+
+
+class _Keeper:
+    """Takes the run that is replayed."""
+
+    trace_id = span_id = "0"
+
+    def __init__(self) -> None:
+        self.ended: EndedRun | WaitingRun | None = None
+
+    def on_start(self, workflow: str, started_ns: int) -> _Keeper:  # noqa: ARG002 - as a processor is called
+        return self
+
+    def on_end(self, ref: object, ended: EndedRun | WaitingRun) -> None:  # noqa: ARG002
+        self.ended = ended
+
+
+def replayed(run: RecordedRun, answering: RecentIds | None = None) -> FinishedRun | None:
+    """Return what capture makes of a run's events; None where they are no question.
+
+    Args:
+        run: the run.
+        answering: names of the workflows that have had an answer; the runs of a file share it.
+    """
+    keeper = _Keeper()
+    config = RunConfig(processor=cast("RunProcessor", keeper))
+    again = IntegrationRun(config, Limits(), run.started_ns, {}, answering)
+    again.begin(run.workflow, is_kept=True)
+    if run.query is not None:
+        again.set_query(run.query)
+    if run.k is not None:
+        again.set_k(run.k)
+    for event in run.events:
+        again.add(event)
+    if run.failure is not None:
+        again.failed(run.failure)
+    again.finish(run.outcome, ended_ns=run.ended_ns)
+    return finished_run(keeper.ended) if keeper.ended is not None else None

@@ -1,0 +1,269 @@
+"""Events that an integration adds are read into question, passages, choices, prompt, answer and outcome.
+
+No framework stands behind them: what they mean is read from the events alone.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+from msgspec.structs import replace
+
+from ragtrace.capture import Recorder
+from ragtrace.capture.events import Asked, Began, Chosen, Event, Gave, Marked, Said, Sought, shed
+from ragtrace.capture.integration_run import MAX_CHARS
+from ragtrace.capture.types import Failure, Rerank, Retrieval
+from ragtrace.capture.values import Doc, Turn
+from ragtrace.model import Usage
+from tests.kept import ANSWER, Keeper, Waiting, ids, kinds, scores, step
+
+TEXTS = {name: f"Passage {name} says where the lab number {name} is." for name in "abcd"}
+
+
+def docs(names, **facts):
+    return [Doc(TEXTS[name], name, {"score": 1 - place / 10, **facts}) for place, name in enumerate(names)]
+
+
+class Story:
+    """The events of one run, told in a few words."""
+
+    def __init__(self, keeper=None, **options):
+        self.keeper = keeper or Keeper()
+        self.run = Recorder(self.keeper, **options).start(workflow="w")
+        self._ids = count(1)
+        self._ns = count(1_000, 1_000)
+        self.root = self.begins("chain", Began({"question": "Where is the lab?"}), "request", parent="")
+
+    def begins(self, kind, data, name="", parent=None):
+        above = self.root.id if parent is None else parent
+        event = Event(kind, str(next(self._ids)), above, name or kind, next(self._ns), None, data)
+        self.run.add(event)
+        return event
+
+    def ends(self, event, data, error=None):
+        self.run.add(replace(event, ended_ns=next(self._ns), data=data, error=error))
+
+    def finds(self, names, name="faq"):
+        found = docs(names)
+        self.ends(self.begins("search", Sought("lab"), name), found)
+        return found
+
+    def step(self, given, out, name="filter"):
+        self.ends(self.begins("chain", Began(given), name), Gave(out))
+
+    def asks(self, prompt, reply=ANSWER, **facts):
+        call = self.begins("model", Asked([Turn("user", prompt)], model="m"))
+        self.ends(call, Said([Turn("assistant", reply)], usage=Usage(input_tokens=7, output_tokens=2), **facts))
+
+    def ended(self, out=None):
+        self.ends(self.root, Gave({"answer": ANSWER} if out is None else out))
+        self.run.finish()
+        return self.keeper.only
+
+
+def shown(found):
+    return "\n".join(doc.text for doc in found)
+
+
+def test_a_search_a_prompt_and_an_answer():
+    told = Story()
+    told.asks(f"{shown(told.finds('abc'))}\nWhere is the lab?")
+    run = told.ended()
+    assert (run.record.query, run.record.answer, run.record.outcome) == ("Where is the lab?", ANSWER, "answered")
+    assert (ids(run, "retrieved"), run.prompt_ids) == (["a", "b", "c"], ("a", "b", "c"))
+    assert (kinds(run), run.record.usage.input_tokens) == (["retrieval", "chat"], 7)
+
+
+def test_a_step_that_gives_out_fewer_documents_chose_among_them():
+    told = Story()
+    found = told.finds("abcd")
+    told.step(found, [found[2], found[0]])
+    told.asks(shown([found[2], found[0]]))
+    run = told.ended()
+    assert (ids(run, "retrieved"), ids(run, "reranked")) == (["a", "b", "c", "d"], ["c", "a"])
+    assert run.record.selection_source == "chain"
+
+
+def test_a_list_that_is_handed_on_is_no_choice():
+    told = Story()
+    found = told.finds("abc")
+    told.step({"docs": found, "question": "?"}, {"docs": found, "grade": "yes"})
+    told.asks(shown(found))
+    assert not ids(told.ended(), "reranked")
+
+
+def test_a_reranker_that_is_told_of_by_itself():
+    told = Story()
+    found = told.finds("abc")
+    out = [Doc(found[1].text, "b", {}, 0.75), Doc(found[0].text, "a", {}, 0.5)]
+    event = Event("choice", "9", told.root.id, "cross", 5_000, 6_000, Chosen(found, out, "cross", 2, "framework"))
+    told.run.add(event)
+    told.asks(shown(out))
+    run = told.ended()
+    assert (ids(run, "reranked"), scores(run, "reranked")) == (["b", "a"], [0.75, 0.5])
+    assert (run.record.selection_source, step(run, Rerank).model) == ("framework", "cross")
+
+
+def test_a_search_inside_a_search_is_one_pool():
+    told = Story()
+    outer = told.begins("search", Sought("lab"), "ensemble")
+    for names in ("ab", "cd"):
+        inner = told.begins("search", Sought("lab"), names, parent=outer.id)
+        told.ends(inner, docs(names))
+    told.ends(outer, docs("cadb"))
+    told.asks(shown(docs("cadb")))
+    assert ids(told.ended(), "retrieved") == ["c", "a", "d", "b"]
+
+
+def test_a_tool_s_text_is_evidence_and_the_model_s_own_words_are_none():
+    told = Story()
+    call = {"name": "note", "args": {"text": "The lab moved to Rome last year."}, "id": "1"}
+    model = told.begins("model", Asked([Turn("user", "Where is the lab?")], model="m"))
+    told.ends(model, Said([Turn("assistant", "", [call])]))
+    texts = {"note": "Noted: The lab moved to Rome last year.", "search": "The lab stands at the harbour of Oslo."}
+    turns = []
+    for name, text in texts.items():
+        tool = told.begins("tool", Began(call["args"] if name == "note" else {"q": "lab"}, call_id=name), name)
+        turns.append(Turn("tool", text, call_id=name))
+        told.ends(tool, Gave(turns[-1]))
+    model = told.begins("model", Asked([Turn("user", "Where is the lab?"), *turns], model="m"))
+    told.ends(model, Said([Turn("assistant", ANSWER)]))
+    run = told.ended({"messages": [Turn("user", "Where is the lab?"), Turn("assistant", ANSWER)]})
+    assert [passage.text for passage in run.record.contexts] == [texts["search"]]
+
+
+def test_documents_that_the_application_names():
+    told = Story()
+    marked = Event("mark", "", told.root.id, "", 1, 1, Marked(docs("abc"), is_choice=False, source="files"))
+    told.run.add(marked)
+    told.run.add(replace(marked, data=Marked(docs("cb"), is_choice=True)))
+    told.asks(shown(docs("cb")))
+    run = told.ended()
+    assert (ids(run, "retrieved"), ids(run, "reranked")) == (["a", "b", "c"], ["c", "b"])
+    assert run.record.selection_source == "explicit"
+
+
+def test_a_step_that_is_told_of_once():
+    told = Story()
+    told.run.add(Event("search", "7", told.root.id, "faq", 2_000, 3_000, docs("ab")))
+    told.asks(shown(docs("ab")))
+    run = told.ended()
+    assert (ids(run, "retrieved"), step(run, Retrieval).source) == (["a", "b"], "faq")
+
+
+def test_a_person_is_waited_for():
+    told = Story()
+    told.asks("Where?", "May I look it up?")
+    told.ends(told.root, Gave(asks="May I look it up?", is_steering=True))
+    told.run.finish()
+    record = told.keeper.only.record
+    assert (record.outcome, record.interrupt) == ("interrupted", "May I look it up?")
+
+
+def test_a_search_that_failed_and_the_error_of_the_run():
+    told = Story()
+    failure = Failure(kind="LookupError", message="no index")
+    told.ends(told.begins("search", Sought("lab"), "faq"), Gave(), failure)
+    told.ends(told.root, Gave(), failure)
+    told.run.failed(failure)
+    told.run.finish("error")
+    run = told.keeper.only
+    assert (run.record.outcome, run.failure, step(run, Retrieval).failure) == ("error", failure, failure)
+
+
+def test_events_are_read_once_the_run_has_ended_and_show_what_was():
+    told = Story(Waiting())
+    found = told.finds("ab")
+    told.asks(shown(found))
+    assert told.run.steps == []
+    told.ends(told.root, Gave({"answer": ANSWER}))
+    told.run.finish()
+    told.keeper.process()
+    assert ids(told.keeper.only, "retrieved") == ["a", "b"]
+
+
+def test_texts_are_redacted_before_anything_is_kept():
+    told = Story(Waiting(), redact=lambda text: text.replace("Ada", "[name]"))
+    told.ends(told.begins("search", Sought("Ada?"), "faq"), [Doc("Ada lives in Oslo.", "a")])
+    told.asks("Use: Ada lives in Oslo.", "Ada does.")
+    told.ends(told.root, Gave({"answer": "Ada does."}))
+    assert "Ada" not in repr(told.run._later)
+    told.run.finish()
+    told.keeper.process()
+    assert "Ada" not in repr(told.keeper.only)
+
+
+@pytest.mark.parametrize("kind", ["chain", "tool", "search", "model", "mark", "choice", "end"])
+def test_an_event_that_makes_no_sense_is_a_loss_and_the_next_is_read(kind):
+    told = Story()
+    told.run.add(Event(kind, "x", "nobody", data=object(), ended_ns=None if kind in {"chain", "tool"} else 1))
+    found = told.finds("ab")
+    told.asks(shown(found))
+    if kind != "end":  # what comes behind the end is of no run
+        assert told.ended().record.answer == ANSWER
+
+
+class TestRoom:
+    """Beyond 4 Mi characters the oldest prompts lose their texts, then the passages of the lowest ranks."""
+
+    def test_a_text_counts_once(self):
+        text = "x" * 1_000
+        turn = Turn("user", text)
+        events = [Event("model", str(n), data=Asked([turn, Turn("user", text)])) for n in range(5)]
+        assert shed(events, 2_000).chars == 1_000
+
+    def test_the_oldest_prompts_go_first(self):
+        turns = [Turn("user", str(n) * 1_000) for n in range(4)]
+        events = [Event("model", str(n), data=Asked([turn])) for n, turn in enumerate(turns)]
+        assert shed(events, 2_500) == (2_000, 2, 0)
+        assert [turn.content[:1] for turn in turns] == ["", "", "2", "3"]
+
+    def test_what_the_last_prompt_shows_stays(self):
+        history = [Turn("user", str(n) * 1_000) for n in range(4)]
+        events = [Event("model", str(n), data=Asked(history[: n + 1])) for n in range(4)]
+        assert shed(events, 1_000).prompts == 0
+        assert all(turn.content for turn in history)
+
+    def test_then_the_lowest_ranks_lose_their_texts_and_keep_their_ids(self):
+        found = [Doc(str(n) * 1_000, None if n == 3 else f"d{n}") for n in range(4)]
+        events = [
+            Event("search", "1", ended_ns=1, data=found),
+            Event("model", "2", data=Asked([Turn("user", "?")])),
+        ]
+        assert shed(events, 2_500) == (2_000, 0, 2)
+        assert [(doc.lost, bool(doc.text), bool(doc.id)) for doc in found] == [
+            (0, True, True),
+            (0, True, True),
+            (1_000, False, True),
+            (1_000, False, True),
+        ]
+
+    def test_a_run_keeps_counts_ids_and_the_answer_and_says_what_it_lost(self):
+        told = Story(Waiting())
+        found = [Doc(f"{n:03d} " * 75_000, f"d{n}") for n in range(20)]  # 6 million characters
+        search = told.begins("search", Sought("lab"), "faq")
+        told.run.add(replace(search, ended_ns=2_000, data=found), chars=sum(len(doc.text) for doc in found))
+        assert told.run._later_chars <= MAX_CHARS
+        told.asks(found[0].text)
+        told.ends(told.root, Gave({"answer": ANSWER}))
+        told.run.finish()
+        told.keeper.process()
+        record = told.keeper.only.record
+        assert (record.answer, len(record.pool("retrieved"))) == (ANSWER, 20)
+        assert record.lossy["passage_texts"] >= 6
+        assert record.lossy["contexts_truncated"]
+
+    def test_an_old_prompt_that_is_lost_makes_contexts_uncertain(self):
+        told = Story()
+        found = told.finds("ab")
+        for n in range(6):
+            prompt = f"{n}" * 1_000_000
+            call = told.begins("model", Asked([Turn("user", prompt)], model="m"))
+            told.run.add(
+                replace(call, ended_ns=call.started_ns, data=Said([Turn("assistant", f"{n}")])), chars=1_000_000
+            )
+        told.asks(shown(found))
+        record = told.ended().record
+        assert record.lossy["prompts"] == 2
+        assert record.lossy["contexts_truncated"]

@@ -227,8 +227,7 @@ class Redactor:
             return made
         if isinstance(value, dict):
             return type(value)(
-                (key, part if key in ID_KEYS and type(part) is str else self._of(part, depth + 1))
-                for key, part in value.items()
+                (key, part if _is_id(key, part) else self._of(part, depth + 1)) for key, part in value.items()
             )
         if isinstance(value, LISTS):
             return type(value)(self._of(part, depth + 1) for part in value)
@@ -239,6 +238,10 @@ class Redactor:
         if isinstance(value, Turn):
             changed["calls"] = [{**call, "args": self._of(call["args"], depth + 1)} for call in value.calls]
         return replace(value, **changed)
+
+
+def _is_id(key: object, part: object) -> bool:
+    return type(key) is str and key in ID_KEYS and type(part) is str  # an application's own key may raise
 
 
 _KINDS = frozenset({str, dict, list, tuple, Fields})

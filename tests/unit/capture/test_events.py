@@ -204,6 +204,21 @@ def test_an_event_that_makes_no_sense_is_a_loss_and_the_next_is_read(kind):
         assert told.ended().record.answer == ANSWER
 
 
+def test_a_key_that_cannot_be_compared_costs_nothing_where_texts_are_redacted():
+    class Key:
+        def __hash__(self):
+            return hash("id")
+
+        def __eq__(self, other):
+            raise RuntimeError("no")
+
+    told = Story(redact=lambda text: text.replace("Ada", "[name]"))
+    found = told.finds("ab")
+    told.step({"docs": found, Key(): "Ada"}, {"docs": found[:1]})
+    told.asks(found[0].text)
+    assert ids(told.ended(), "reranked") == ["a"]
+
+
 class TestRoom:
     """Beyond 4 Mi characters the oldest prompts lose their texts, then the passages of the lowest ranks."""
 

@@ -290,4 +290,7 @@ WITH_HANDLER = {
     "sql-large-db": sql_large_db,
     "raptor": raptor,
 }
-IN_BLOCK = {"captioned-images": captioned_images, "hierarchical-indices": hierarchical_indices}
+IN_BLOCK = {  # what is returned is asked in a block
+    "captioned-images": lambda: captioned_images,
+    "hierarchical-indices": lambda: hierarchical_indices,
+}

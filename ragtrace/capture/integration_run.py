@@ -11,7 +11,7 @@ from ragtrace.capture.attribution import found_in
 from ragtrace.capture.events import Event, Redactor, shed
 from ragtrace.capture.guard import guarded, record_wrong_call
 from ragtrace.capture.passages import ranked, renamed
-from ragtrace.capture.run import MAX_STEPS, Run, entered_run
+from ragtrace.capture.run import MAX_STEPS, Run, entered_run, report
 from ragtrace.capture.types import Agent, Failure, Generation, Rerank, Retrieval
 from ragtrace.model import LabelScale, LabelScope
 from ragtrace.model.record import SEVERAL_ANSWERS
@@ -346,9 +346,13 @@ class IntegrationRun(Run):
         if event.kind == "end":
             self._interpreter, self._is_read = None, True
 
-    def _end_events(self, outcome: Outcome | None) -> None:
-        if self._interpreter is not None:
-            self._read_event(Event("end", data=outcome, error=self._failure))
+    def _read_rest(self, outcome: Outcome | None, ended_ns: int) -> None:
+        noted = self._failure  # what is read may note another
+        super()._read_rest(outcome, ended_ns)
+        if self._interpreter is not None:  # the integration added events and no end
+            report(self._read_event, Event("end", data=outcome, error=self._failure))
+        if self._events:
+            report(self._write_events, outcome, ended_ns, noted)
 
     def _record(self, event: Event) -> None:
         """Keep an event for the file of a bug report; it is written once the run has ended."""
@@ -368,7 +372,8 @@ class IntegrationRun(Run):
         query, k = self._opened_with
         workflow = self._attributes["workflow"]
         self._config.events.write(
-            RecordedRun(workflow, self._started_ns, events, query, k, outcome, failure, ended_ns)
+            RecordedRun(workflow, self._started_ns, events, query, k, outcome, failure, ended_ns),
+            self._config.redact,
         )
 
     def catch_up(self) -> None:

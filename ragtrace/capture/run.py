@@ -548,8 +548,8 @@ class Run:
             self._is_whole = self._failure is None and outcome in {None, "answered"}
             reports, self._before_finish = self._before_finish, {}
         self._reporter = threading.get_ident()
-        for report in reports.values():
-            _report(report)
+        for tell in reports.values():
+            report(tell)
         self._reporter = None
         # The wall clock may have been set back meanwhile: a run takes no negative time.
         until_ns = max(ended_ns or time.time_ns(), self._started_ns)
@@ -568,13 +568,9 @@ class Run:
 
     def _complete(self, outcome: Outcome | None, ended_ns: int) -> EndedRun | None:
         """Make the calls that wait, and copy everything that was reported; later reports change nothing in it."""
-        failure = self._failure
         self._reporter = threading.get_ident()
-        self._make_calls()
-        self._end_events(outcome)
+        self._read_rest(outcome, ended_ns)
         self._reporter = None
-        if self._events:
-            _report(self._write_events, outcome, ended_ns, failure)
         if self._is_discarded:
             return None
         truncated = self._truncated.copy()
@@ -614,18 +610,16 @@ class Run:
             return "interrupted"
         return outcome or ("error" if self._failure else self._default_outcome or "answered")
 
-    def _end_events(self, outcome: Outcome | None) -> None:
-        """Read that the run has ended, where an integration added events and no end."""
+    def _read_rest(self, _outcome: Outcome | None, _ended_ns: int) -> None:
+        """Read what waits; an integration's run reads that it has ended too."""
+        self._make_calls()
 
     def _make_calls(self) -> None:
         with self._lock:
             while self._later:
                 function, args = self._later.popleft()
-                _report(function, *args)
+                report(function, *args)
             self._later_chars = 0
-
-    def _write_events(self, outcome: Outcome | None, ended_ns: int, failure: Failure | None) -> None:
-        """Write the events for a bug report; only integrations have some."""
 
     def __enter__(self) -> Self:
         self._entered.append(_current.set(self))
@@ -746,7 +740,7 @@ def named_prompt(prompt: object) -> tuple[str, str | None]:
     return (name, version) if colon and name and version else (shown(prompt), None)
 
 
-def _report(function: Callable[..., object], *args: object) -> None:
+def report(function: Callable[..., object], *args: object) -> None:
     """Make a call that an integration left; the next is made also when it raises."""
     try:
         function(*args)

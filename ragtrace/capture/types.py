@@ -214,8 +214,8 @@ class RunProcessor(Protocol):
 class EventSink(Protocol):
     """Takes what happened in each run, for a bug report. Called in the pipeline's thread."""
 
-    def write(self, run: RecordedRun) -> None:
-        """Keep the events of a run that was read; never raises."""
+    def write(self, run: RecordedRun, redact: Callable[[str], str] | None) -> None:
+        """Keep the events of a run that was read, with every text redacted; never raises."""
         ...
 
 

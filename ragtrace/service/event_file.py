@@ -29,13 +29,12 @@ class EventFile:
     Args:
         path: the file; its folder must exist.
         is_masked: whether words are masked.
-        redact: applied to every text before that.
 
     Raises:
         ConfigError: the file cannot be opened.
     """
 
-    def __init__(self, path: str, *, is_masked: bool, redact: Callable[[str], str] | None = None) -> None:
+    def __init__(self, path: str, *, is_masked: bool) -> None:
         self._file: int | None = None
         try:
             self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -44,17 +43,16 @@ class EventFile:
                 f"record_events={path!r}: {error.strerror}; name a file in a folder that exists"
             ) from None
         self._masker = Masker() if is_masked else None
-        self._redact = redact
         self._numbers = count(1)
         self._is_begun = False
 
-    def write(self, run: RecordedRun) -> None:
-        """Append a run; a run that the file has no room for is its end."""
+    def write(self, run: RecordedRun, redact: Callable[[str], str] | None = None) -> None:
+        """Append a run, with `redact` applied before masks; one that the file has no room for is its end."""
         if self._file is None:
             return
         try:
             lines = [] if self._is_begun else [head(is_masked=self._masker is not None)]
-            lines += lines_of(run, next(self._numbers), self._masker, self._redact)
+            lines += lines_of(run, next(self._numbers), self._masker, redact)
             told = b"".join(lines)
             if os.fstat(self._file).st_size + len(told) > MOST_BYTES:
                 self._stop(f"it has {MOST_BYTES:,} bytes")

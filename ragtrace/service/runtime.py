@@ -22,7 +22,7 @@ from ragtrace.errors import ConfigError
 from ragtrace.sinks.base import sinks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from opentelemetry._logs import LoggerProvider
     from opentelemetry.metrics import MeterProvider
@@ -317,8 +317,7 @@ def _install(
     from ragtrace.service.build import build  # noqa: PLC0415 - brings the SDK in; only when it is wanted
 
     service, sinks = None, sinks_of(settings.sinks)
-    redact = safe_redact(settings.redact)
-    events = _event_file(settings, redact) if settings.enabled and captures else None
+    events = _event_file(settings) if settings.enabled and captures else None
     if settings.enabled:
         service = build(
             settings,
@@ -337,7 +336,7 @@ def _install(
     _discard_inherited()
     _state.recorder.config = RunConfig(
         processor=_state.diverted_to or (None if service is None else service.pipeline),
-        redact=redact,
+        redact=safe_redact(settings.redact),
         workflow=settings.workflow,
         environment=settings.environment,
         corpus=settings.corpus,
@@ -350,14 +349,14 @@ def _install(
 
 
 @off_loop
-def _event_file(settings: Settings, redact: Callable[[str], str] | None) -> EventFile | None:
+def _event_file(settings: Settings) -> EventFile | None:
     """Open the file of `record_events`; None where that is not set."""
     path = settings.record_events.path
     if path is None:
         return None
     from ragtrace.service.event_file import EventFile  # noqa: PLC0415 - only when it is wanted
 
-    return EventFile(path, is_masked=settings.record_events.masked, redact=redact)
+    return EventFile(path, is_masked=settings.record_events.masked)
 
 
 @off_loop

@@ -27,7 +27,7 @@ class Kept:
     def __init__(self):
         self.runs = []
 
-    def write(self, run):
+    def write(self, run, redact):
         self.runs.append(run)
 
 

@@ -9,15 +9,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import ragtrace
-from ragtrace.capture import internal_errors
+from ragtrace.capture import Recorder, internal_errors
 from ragtrace.capture.events import Began, Event, Gave
 from ragtrace.capture.recorded import RecordedRun, read_runs
 from ragtrace.cli.main import main
 from ragtrace.errors import ConfigError
 from ragtrace.service import event_file
 from ragtrace.service.event_file import EventFile
+from tests.kept import Keeper
 
 SITE = "ragtrace.service.event_file"
 RUN = RecordedRun(
@@ -88,8 +90,20 @@ def test_two_processes_may_append(tmp_path):
 
 def test_texts_are_redacted_before_they_are_written(tmp_path):
     path = tmp_path / "events.jsonl"
-    EventFile(str(path), is_masked=False, redact=lambda text: text.replace("Oslo", "[town]")).write(RUN)
+    EventFile(str(path), is_masked=False).write(RUN, lambda text: text.replace("Oslo", "[town]"))
     assert runs_of(path)[0].events[-1].data.value == {"answer": "In [town]."}
+
+
+def test_what_capture_has_redacted_is_not_redacted_again(tmp_path):
+    path = tmp_path / "events.jsonl"
+    file = EventFile(str(path), is_masked=False)
+    recorder = Recorder(Keeper(), redact=lambda text: text.replace("lab", "lab!"))
+    recorder.config = replace(recorder.config, events=file)
+    run = recorder.start()
+    for event in RUN.events:
+        run.add(event)
+    run.finish()
+    assert runs_of(path)[0].events[0].data.value == {"question": "Where is the lab!?"}
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a full disk at hand")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from ragtrace.capture.evidence import Rows, rows_in
+from ragtrace.capture.messages import ROLES
 from ragtrace.capture.passages import ID_KEYS, RERANK_SCORE_KEYS, number_of, read_mapping, text_key
 from ragtrace.capture.values import HOLDERS, LISTS, Doc, Fields, Turn, fields_of, text_of
 from ragtrace.text import shown
@@ -63,7 +64,6 @@ _SIGNS = frozenset(
         "page",
     )
 )
-_TURNS = frozenset(("human", "ai", "system", "tool", "user", "assistant", "function", "developer"))
 
 
 def documents_in(value: object, name: str = "") -> list[Doc] | None:
@@ -359,7 +359,7 @@ def document_of(fields: Mapping[Any, object], *, is_named: bool = True) -> Doc |
         >>> document_of({"role": "user", "content": "Where?"}) is None
         True
     """
-    if "role" in fields or "tool_call_id" in fields or fields.get("type") in _TURNS:
+    if "role" in fields or "tool_call_id" in fields or fields.get("type") in ROLES:
         return None
     if not is_named and not any(sign in fields for sign in _SIGNS):
         return None

@@ -18,6 +18,7 @@ from decimal import Decimal
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from ragtrace.capture.messages import ROLES
 from ragtrace.capture.passages import RERANK_SCORE_KEYS
 
 if TYPE_CHECKING:
@@ -679,11 +680,6 @@ _MOST_ROWS = 10_000
 _MOST_ROW_TEXTS = 64
 _LEAST_VALUES_CHARS = 8
 _MOST_NUMBERS = 16  # of a row: more are a vector
-_ROLES = _set(
-    """
-    ai assistant developer function human system tool user
-    """
-)
 _NO_ROWS = re.compile(
     r"messages?|histor|conversation|chat|todo|tasks?|plan|steps?|question|example|section|feedback|comment|tool|event"
     r"|terms?$|keyword|topic|title|generat|expan|rewrit|schema|column|config|setting|option|metadata|queries|prompt"
@@ -750,14 +746,14 @@ def _read_rows(text: str) -> object:
 
 def _is_row(part: object) -> bool:
     if isinstance(part, Mapping):
-        if not part or "role" in part or "tool_call_id" in part or str(part.get("type")) in _ROLES:
+        if not part or "role" in part or "tool_call_id" in part or str(part.get("type")) in ROLES:
             return False
         if _ASKS.issuperset(str(name).casefold() for name in part):  # a query to send, perhaps with its place
             return False
         return all(isinstance(one, _SCALARS) or _is_scalar_like(one) for one in part.values())
     if not isinstance(part, list | tuple) or not part:
         return False
-    if isinstance(part[0], str) and part[0] in _ROLES:
+    if isinstance(part[0], str) and part[0] in ROLES:
         return False
     if len(part) > _MOST_NUMBERS and all(type(one) is float for one in part):
         return False

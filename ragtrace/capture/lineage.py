@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from ragtrace.capture.types import Failure
 
 
-WIDENED = 2  # times as long as the passage that stands in it: neighbours were added, and no header
+_WIDENED = 2  # times as long as the passage that stands in it: neighbours were added, and no header
 _SHORTEST_SENTENCE_CHARS = 12
-SHORTEST_CUT_CHARS = 40  # by such a beginning a passage is known again in a prompt
+_SHORTEST_CUT_CHARS = 40  # by such a beginning a passage is known again in a prompt
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|[\r\n]+")
-SHORTEST_PART_CHARS = 16  # a shorter text, as a grader's "no", stands in many an answer
+_SHORTEST_PART_CHARS = 16  # a shorter text, as a grader's "no", stands in many an answer
 
 
 class Delivered(NamedTuple):
@@ -145,17 +145,7 @@ class Lineage:
     @guarded
     def failed_search(self, scope: Scope, failure: Failure | None, ended_ns: int) -> None:
         """Report a retriever that failed."""
-        self.run.retrieved(
-            (),
-            source=scope.source,
-            query=scope.query or None,
-            top_k=scope.top_k,
-            started_ns=scope.started_ns,
-            ended_ns=ended_ns,
-            key=scope.key or None,
-            parent_key=scope.within_key,
-            error=failure,
-        )
+        self._report_search(scope, ReadPassages(), ended_ns, error=failure)
 
     @guarded
     def step(self, scope: Scope, inputs: object, outputs: object, ended_ns: int) -> None:
@@ -368,7 +358,9 @@ class Lineage:
             return None
         passages = [Passage(id=str(place), text=one.text, rank=1) for place, one in enumerate(given)]
         whole = {passage.text for passage in found_in(written, passages)}  # in any notation
-        left = {one.text for one in given if one.text not in whole and one.text[:SHORTEST_CUT_CHARS] not in written}
+        left = {
+            one.text for one in given if one.text not in whole and one.text[:_SHORTEST_CUT_CHARS] not in written
+        }
         if not left:
             return None
         held = Counter(part for one in given for part in {*_SENTENCE_ENDS.split(one.text)})  # that many have
@@ -505,7 +497,13 @@ class Lineage:
     # -- searches --
 
     def _report_search(
-        self, scope: Scope, passages: ReadPassages, ended_ns: int, *, is_fused: bool = False
+        self,
+        scope: Scope,
+        passages: ReadPassages,
+        ended_ns: int,
+        *,
+        is_fused: bool = False,
+        error: Failure | None = None,
     ) -> None:
         self.run.retrieved(
             passages,
@@ -517,6 +515,7 @@ class Lineage:
             key=scope.key or None,
             parent_key=scope.within_key,
             is_fused=is_fused,
+            error=error,
         )
 
     def _add_to_pool(self, scope: Scope, out: dict[str, Hit]) -> None:
@@ -807,7 +806,7 @@ class Lineage:
         if not self.speech.last_text:
             return False
         answer = answer_text(answer_in(_state_of(value)) or "", is_json=self.speech.is_json_asked).strip()
-        is_part = min(len(said), len(answer)) >= SHORTEST_PART_CHARS and (answer in said or said in answer)
+        is_part = min(len(said), len(answer)) >= _SHORTEST_PART_CHARS and (answer in said or said in answer)
         return said == answer or is_part
 
     def _is_shown_before(self, choice: Choice) -> bool:
@@ -919,4 +918,4 @@ def _is_rewritten(out: dict[str, Hit], base: dict[str, Hit]) -> bool:
     A header that is added to a passage rewrites nothing.
     """
     texts = ((base[key][0].text, hit[0].text) for key, hit in out.items())
-    return any(before not in after or len(after) >= WIDENED * len(before) for before, after in texts)
+    return any(before not in after or len(after) >= _WIDENED * len(before) for before, after in texts)

@@ -19,10 +19,10 @@ from unicodedata import normalize
 
 from ragtrace.capture.attribution import unescaped
 from ragtrace.capture.evidence import MARKS
+from ragtrace.capture.messages import ROLES
 from ragtrace.capture.verdicts import is_verdict, is_verdict_on
 from ragtrace.text import folded, valid
 
-ROLES = frozenset({"user", "assistant", "system", "tool", "human", "ai", "function", "developer"})
 # Modules whose patterns and lists tell what a name stands for.
 _RULES = (
     "assembly", "attribution", "chunks", "citations", "content_blocks", "documents", "evidence", "evidence_texts",

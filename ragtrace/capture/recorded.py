@@ -20,7 +20,7 @@ from msgspec.structs import fields
 from ragtrace.capture.assembly import finished_run
 from ragtrace.capture.events import Asked, Began, Chosen, Event, Gave, Marked, Node, Said, Sought
 from ragtrace.capture.integration_run import IntegrationRun
-from ragtrace.capture.masks import ROLES
+from ragtrace.capture.messages import ROLES
 from ragtrace.capture.passages import RERANK_SCORE_KEYS
 from ragtrace.capture.pictures import PICTURE, PICTURE_KEYS, picture_key, picture_of
 from ragtrace.capture.types import Failure, Limits, RunConfig

@@ -15,7 +15,7 @@ from ragtrace.capture.content_blocks import content_text
 from ragtrace.capture.guard import is_equal
 from ragtrace.capture.messages import before_question, spoken
 from ragtrace.capture.model_calls import ANSWER_FIELDS, ANSWER_WORDS, answer_field
-from ragtrace.capture.values import Doc, Fields, Opaque, Prompt, Turn, fields_of, mapping_of
+from ragtrace.capture.values import Doc, Opaque, Prompt, Turn, fields_of, mapping_of
 from ragtrace.capture.verdicts import is_steering_name, is_verdict, is_verdict_on
 from ragtrace.model import Call, Message
 from ragtrace.text import shown
@@ -230,8 +230,8 @@ def answer_in(outputs: object, depth: int = 0) -> str | None:
         return outputs.answer
     if isinstance(outputs, list | tuple):
         return _last_said(outputs)
-    if type(outputs) is not Fields and isinstance(outputs, dict):
-        answer = _answer_under_keys(outputs, depth)
+    if (fields := mapping_of(outputs)) is not None:
+        answer = _answer_under_keys(fields, depth)
         return structured_text(outputs) if answer is None and depth else answer  # a root's dict is a state
     answer = answer_field(outputs)
     return structured_text(outputs) if answer is None else answer
@@ -435,9 +435,9 @@ def of_this_turn(
         {'docs': []}
     """
     before = _texts_before(began)
-    if type(outputs) is not Fields and isinstance(outputs, dict):
+    if (fields := mapping_of(outputs)) is not None:
         kept: dict[object, object] = {}
-        for key, value in outputs.items():
+        for key, value in fields.items():
             earlier = began.get(key)
             if key == _MESSAGES or _are_messages(value):
                 kept[key] = new_messages(value, earlier, before, said) if isinstance(value, list) else value

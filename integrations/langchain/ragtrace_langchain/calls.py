@@ -21,6 +21,7 @@ from ragtrace.capture import (
     shown,
     tags_of,
 )
+from ragtrace.capture.content_blocks import block_text, is_text_block
 from ragtrace.capture.events import Asked, Node, Said
 from ragtrace.capture.values import Turn
 from ragtrace.model import Usage
@@ -284,7 +285,5 @@ def piece_text(piece: object) -> str:
         'In '
     """
     if isinstance(piece, list):
-        from ragtrace.capture.content_blocks import block_text, is_text_block  # noqa: PLC0415 - few models need it
-
         return "".join(block_text(block) for block in piece if is_text_block(block))
     return piece if isinstance(piece, str) else ""

@@ -1,0 +1,256 @@
+"""LlamaIndex runs that are open: an `OpenRun` for each root, an `OpenSpan` for each span of interest."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import ragtrace
+from ragtrace.capture import Defaults, current_run, describe
+from ragtrace.capture.events import Asked, Began, Event
+from ragtrace_llamaindex.request import said
+from ragtrace_llamaindex.values import Values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from ragtrace.capture import Failure, IntegrationRun
+    from ragtrace.capture.events import Kind as EventKind
+    from ragtrace.capture.values import Doc
+    from ragtrace.model import Message
+    from ragtrace_llamaindex.span_kinds import Kind
+    from ragtrace_llamaindex.workflow_state import Saved
+
+
+MAX_IDS = 16_384  # of spans that have ended, of one tree
+OWNER = "llamaindex"  # of the events, and of what is reported before a run ends
+_EVENT_KINDS: dict[Kind, EventKind] = {
+    "retriever": "search",
+    "rerank": "choice",
+    "model": "model",
+    "embedding": "model",
+    "tool": "tool",
+}
+
+
+@dataclass(slots=True, eq=False)
+class OpenRun:
+    """One outermost call that is open, and the `Run` it writes to.
+
+    A call gets a run at its first step that is worth one: a search, a model call, a query.
+    """
+
+    defaults: Defaults
+    run: IntegrationRun | None = None
+    root: OpenSpan | None = None
+    arguments: Mapping[str, object] | None = None  # of a root without a run
+    interrupt: object = None  # the last input that a workflow asked a person for
+    journals: list[object] = field(default_factory=list)  # what the runtime keeps of the workflows in the run
+    saved: Saved | None = None  # what the workflow's context held when the run began
+    error: BaseException | None = None
+    offers: dict[str, Any] = field(default_factory=dict)  # what steps gave out before the run began
+    values: Values = field(default_factory=Values)
+    lock: threading.RLock = field(default_factory=threading.RLock)  # a stream's finaliser may run inside it
+    ids: list[str] = field(default_factory=list)  # of ended spans too, since tasks may outlive them
+    open: set[OpenSpan] = field(default_factory=set)
+    streams: set[Stream] = field(default_factory=set)
+    is_ended: bool = False
+    is_begun: bool = False  # the first event was added
+    is_joined: bool = False  # the application opened the run; `root` stands for its block
+    is_cancelled: bool = False
+    is_waiting: bool = False  # the root has returned and its answer is being read
+    is_partial: bool = False
+    is_searched: bool = False
+    is_resumed: bool = False  # the root is a workflow that goes on from a saved context
+    is_agent: bool = False
+    has_query: bool = False  # else `question` is what a search was asked, and stands in
+    question: str = ""
+    texts: tuple[str, ...] = ()  # of the input that names its question in its own way
+    examples: tuple[Message, ...] = ()  # turns that a chat engine puts before its memory
+    is_told: bool = False  # the history is known
+    keeps_turns: bool = False  # the root is a chat engine or an agent
+
+    def add(self, event: Event) -> None:
+        """Add an event; the application may ask its own run what is known so far."""
+        run = self.run
+        if run is None:
+            return
+        run.add(event, chars=self.values.taken_chars(), owner=OWNER)
+        if self.is_joined:
+            run.catch_up()
+
+
+@dataclass(slots=True, eq=False)
+class OpenSpan:
+    """One open span of interest; spans refer to their parents and never to their children."""
+
+    state: OpenRun
+    parent: OpenSpan | None
+    kind: Kind
+    id: str
+    owner: int  # id() of the object whose method runs
+    started_ns: int
+    within: OpenSpan | None = None  # the nearest retriever above
+    tool: OpenSpan | None = None  # the nearest tool above
+    is_handle: bool = False  # a workflow's run that spans the call that starts it, in early versions
+    is_json_asked: bool = False  # structured output or JSON mode, here or above
+    name: str = ""
+    model: str | None = None  # of a postprocessor
+    top_k: int | None = None
+    given: list[Doc] = field(default_factory=list)  # nodes that a postprocessor was given
+
+    def __post_init__(self) -> None:
+        parent = self.parent
+        if parent is not None:
+            self.within = parent if parent.kind == "retriever" else parent.within
+            self.tool = parent if parent.kind == "tool" else parent.tool
+            self.is_json_asked = parent.is_json_asked
+
+    @property
+    def is_inner(self) -> bool:
+        """True inside a retriever or a postprocessor, whose prompts ask no question."""
+        parent = self.parent
+        if parent is None:
+            return False
+        if parent.kind == "rerank" or parent.is_inner:
+            return True
+        # An engine inside a retriever answers with passages, and its answer stands for them.
+        return parent.kind == "retriever" and self.kind != "query"
+
+    @property
+    def is_top(self) -> bool:
+        """True for a call that the application made itself."""
+        parent = self.parent
+        return parent is None or (parent.parent is None and self.state.is_joined)
+
+    def begins(self, data: Any) -> None:
+        """Add the event of its beginning."""
+        self._add(None, data, None)
+
+    def ends(self, data: Any, error: Failure | None = None) -> None:
+        """Add the event of its end."""
+        self._add(time.time_ns(), data, error)
+
+    def _add(self, ended_ns: int | None, data: Any, error: Failure | None) -> None:
+        above = self.parent.id if self.parent is not None else ""
+        kind = _EVENT_KINDS.get(self.kind, "chain")
+        self.state.add(Event(kind, self.id, above, self.name, self.started_ns, ended_ns, data, error))
+
+
+@dataclass(slots=True, eq=False)
+class Stream:
+    """Pieces that a reader has read, kept apart from the generator so that nothing keeps that alive."""
+
+    span: OpenSpan
+    is_answer: bool  # the answer of the run, not a model's reply inside it
+    is_done: bool = False
+    is_fed: bool = False  # a model streams into it now
+    feeds: tuple[Stream, int] | None = None  # the answer that a reply is read through, and its length before
+    pieces: list[object] = field(default_factory=list)
+    watch: object = None
+
+    @property
+    def text(self) -> str:
+        """The pieces read so far as one text."""
+        return "".join(piece for piece in self._read() if type(piece) is str)
+
+    @property
+    def chunks(self) -> int:
+        """Number of pieces read so far."""
+        return len(self._read())
+
+    def _read(self) -> list[object]:
+        if self.feeds is None:
+            return self.pieces
+        answer, start = self.feeds
+        return answer.pieces[start:]
+
+
+@dataclass(slots=True, eq=False)
+class ModelSpan(OpenSpan):
+    """An open model call."""
+
+    asked: Asked = field(default_factory=Asked)
+    first_chunk_ns: int = 0
+    lazy_key: tuple[int, int] | None = None
+    read_through: Stream | None = None
+    stream: Stream | None = None
+
+
+def ended_root() -> OpenSpan:
+    """Return the root of a tree that has ended: nothing that begins in it is recorded.
+
+    Example:
+        >>> ended_root().state.is_ended
+        True
+    """
+    state = OpenRun(Defaults())
+    state.is_ended = True
+    return OpenSpan(state, None, "other", "", 0, 0)
+
+
+_FACTS = ("session", "user", "corpus", "corpus_version", "k")
+
+
+class JoinedRuns:
+    """The trees of open runs that the application opened itself, by run.
+
+    Args:
+        end: called with a tree just before its run ends.
+    """
+
+    def __init__(self, end: Callable[[OpenRun], None]) -> None:
+        self._states: dict[int, OpenRun] = {}
+        self._end = end
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def root(self, defaults: Defaults | None) -> OpenSpan | None:
+        """Return the root that calls of the current code belong to, None outside such a run."""
+        run = current_run()
+        if run is None or defaults is None or not (defaults.recorder or ragtrace.recorder()).has_open(run):
+            return None
+        state = self._states.get(id(run))
+        state = state or self._join(run, defaults)
+        if not state.is_begun:
+            with state.lock:  # another thread adds its first event
+                pass
+        return state.root
+
+    def forget(self, state: OpenRun) -> None:
+        """Forget the tree of a run that has ended."""
+        self._states.pop(id(state.run), None)
+
+    def clear(self) -> None:
+        """Forget all trees."""
+        self._states.clear()
+
+    def _join(self, run: IntegrationRun, defaults: Defaults) -> OpenRun:
+        state = OpenRun(defaults)
+        state.is_joined = True
+        state.run = run
+        state.question = run.attributes.get("query", "")
+        state.has_query = bool(state.question)
+        state.root = OpenSpan(state, None, "other", f"run-{id(run)}", 0, run.started_ns)
+        with state.lock:
+            kept = self._states.setdefault(id(run), state)
+            if kept is state:  # else another thread was faster
+                state.add(Event("told"))
+                state.root.begins(Began(is_block=True))
+                state.is_begun = True
+                run.before_finish(lambda: self._end(state), OWNER)
+                _describe(run, defaults)
+        return kept
+
+
+def _describe(run: IntegrationRun, defaults: Defaults) -> None:
+    """Write the facts of the request and the defaults that the application did not give the run itself."""
+    request = {
+        name: fact for name, fact in said().items() if name in {"tags", "metadata"} or name not in run.attributes
+    }
+    known = {name: None for name in _FACTS if name in run.attributes}
+    describe(run, replace(defaults, **known), request)  # type: ignore[arg-type] # None of each fact

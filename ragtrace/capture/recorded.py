@@ -73,7 +73,12 @@ _STRUCTS: dict[str, type[Struct]] = {
     )
 }  # fmt: skip
 # How a field is masked that is no value of the application's: not at all, or as a name. All others are texts.
-_OURS = frozenset({("Event", "kind"), ("Event", "id"), ("Event", "parent"), ("Asked", "operation")})
+_OURS = frozenset(
+    {
+        ("Event", "kind"), ("Event", "id"), ("Event", "parent"), ("Asked", "operation"), ("Sought", "fuses"),
+        ("Ended", "outcome"), ("Chosen", "source"), ("Doc", "label"),
+    }
+)  # fmt: skip
 _NAMES = frozenset(
     {
         ("Event", "name"), ("Node", "path"), ("Turn", "name"), ("Failure", "kind"), ("Opaque", "kind"),

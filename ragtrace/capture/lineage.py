@@ -1195,7 +1195,7 @@ class Lineage:
 
 
 def _is_telling(part: str, passage: Passage, passages: Sequence[Passage]) -> bool:
-    return len(part) >= SHORTEST_PART_CHARS and not any(
+    return len(part) >= _SHORTEST_PART_CHARS and not any(
         part in other.text for other in passages if other.id != passage.id
     )
 

@@ -168,9 +168,7 @@ class ToldInterpreter(Interpreter):
             return
         if not (isinstance(gave.value, list) and all(isinstance(one, Doc) for one in gave.value)):
             texts = gave.value if isinstance(gave.value, list) else [gave.value]
-            self.lineage.texts.note(
-                tool, texts, tool.inputs
-            )  # no passages are in them
+            self.lineage.texts.note(tool, texts, tool.inputs)  # no passages are in them
             return
         before = len(run.retrievals())
         self.lineage.step(tool, None, gave.value, ended_ns)

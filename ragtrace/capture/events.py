@@ -206,7 +206,7 @@ class Chosen(Struct, frozen=True, repr_omit_defaults=True):
 
 
 class Asking(Struct, frozen=True, repr_omit_defaults=True):
-    """What a framework says of the question.
+    """Question of a run, as its framework tells it.
 
     Attributes:
         question: "" where nothing is said of it.

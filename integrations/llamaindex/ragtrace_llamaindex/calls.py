@@ -1,4 +1,4 @@
-"""What a call of LlamaIndex's is given, and what it gave out, as the data of an event."""
+"""The data of an event, from the arguments of a call of LlamaIndex's and from its result."""
 
 from __future__ import annotations
 

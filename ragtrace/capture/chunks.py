@@ -176,7 +176,9 @@ class _Names:
         )
 
     def _behind(self, name: str, texts: Sequence[str]) -> list[str | None]:
-        """Return the chunks behind texts: those of the list before where they tell, else of all."""
+        """Return the chunks behind texts: themselves, those of the list before where they tell, else of all."""
+        if all(text in self._shared[name] for text in texts):
+            return list(texts)
         last = chunks_of(texts, self._last[name])
         return last if None not in last else chunks_of(texts, self._shared[name])
 

@@ -15,19 +15,23 @@ from msgspec.structs import replace
 from ragtrace.capture.passages import ID_KEYS
 from ragtrace.capture.types import Failure, Operation
 from ragtrace.capture.values import LISTS, Doc, Fields, Opaque, Turn
-from ragtrace.model import Usage, content_id
+from ragtrace.model import Outcome, Usage, content_id
 from ragtrace.text import MAX_RECORD_CHARS, kept
 
-Kind = Literal["chain", "tool", "search", "model", "choice", "mark", "end"]
+Kind = Literal["chain", "tool", "search", "model", "choice", "mark", "told", "ask", "offer", "answer", "end"]
 """Kinds of events.
 
 - chain: any function of the application's, the whole run among them. It begins with `Began` and ends with `Gave`.
 - tool: a call of a tool, which begins and ends as a chain does.
 - search: a retriever. It begins with `Sought` and ends with a list of `Doc`.
 - model: a call of the application's model. It begins with `Asked` and ends with `Said`.
-- choice: a reranker that was told of by itself. It only ends, with `Chosen`.
+- choice: a reranker that was told of by itself. It ends with `Chosen`, and may begin before, with None.
 - mark: documents that the application names itself, as `Marked`.
-- end: the run has ended, and `data` is its outcome. `Run.finish` adds it where the integration did not.
+- told: the first event of a run whose framework tells question and answer itself, see `Asking` and `Ended`.
+- ask: what a framework says of the question, as `Asking`.
+- offer: what a function gave out that may come from a search of its own: values by their names.
+- answer: the text so far of an answer that is read piece by piece.
+- end: the run has ended, and `data` is its outcome, or `Ended`. `Run.finish` adds it where the integration did not.
 """
 
 
@@ -83,6 +87,12 @@ class Began(Struct, frozen=True, repr_omit_defaults=True):
         description: what a tool says of itself.
         is_direct: a tool whose result is the agent's answer.
         is_block: it stands for the run that the application opened around its steps; it has no end.
+        is_engine: it answers a question, so that its answer may stand for the passages found inside.
+        is_retry: an engine that asks again and shows its model the answer that it gave up.
+        calls_tools: an agent, whose model calls tools before it answers.
+        is_resumed: it goes on from a saved state.
+        shows: the passages that it was given to write them into its prompts.
+        texts: texts that it was given in place of passages.
     """
 
     value: Any = None
@@ -93,6 +103,12 @@ class Began(Struct, frozen=True, repr_omit_defaults=True):
     description: str | None = None
     is_direct: bool = False
     is_block: bool = False
+    is_engine: bool = False
+    is_retry: bool = False
+    calls_tools: bool = False
+    is_resumed: bool = False
+    shows: list[Doc] | None = None
+    texts: list[str] = []
 
 
 class Gave(Struct, frozen=True, repr_omit_defaults=True):
@@ -122,11 +138,19 @@ class Gave(Struct, frozen=True, repr_omit_defaults=True):
 
 
 class Sought(Struct, frozen=True, repr_omit_defaults=True):
-    """Question to a retriever."""
+    """Question to a retriever.
+
+    Attributes:
+        fuses: where its result is the order of what was searched inside: it gave out all of it, there were several
+            searches or passages of its own, or always, as the framework says of it.
+        is_all: it gives out all that its index holds.
+    """
 
     query: str
     source: str | None = None
     top_k: int | None = None
+    fuses: Literal["all", "several", "always"] = "all"
+    is_all: bool = False
 
 
 class Asked(Struct, frozen=True, repr_omit_defaults=True):
@@ -151,7 +175,9 @@ class Said(Struct, frozen=True, repr_omit_defaults=True):
         streamed: the pieces that came before a stream broke.
         first_chunk_ns: Unix ns of the first piece; 0 of a reply that was not streamed.
         chunks: number of pieces.
+        is_streamed: the reply was to be read piece by piece, also where no piece came.
         is_refused: the provider declined, or its filter stopped the reply.
+        goes_on: the reply calls a tool in its text, and is no answer.
         is_open: the call was open when the run ended.
     """
 
@@ -159,11 +185,13 @@ class Said(Struct, frozen=True, repr_omit_defaults=True):
     streamed: str = ""
     first_chunk_ns: int = 0
     chunks: int = 0
+    is_streamed: bool = False
     usage: Usage | None = None
     finish_reasons: tuple[str, ...] = ()
     response_model: str | None = None
     response_id: str | None = None
     is_refused: bool = False
+    goes_on: bool = False
     is_open: bool = False
 
 
@@ -175,6 +203,35 @@ class Chosen(Struct, frozen=True, repr_omit_defaults=True):
     model: str
     top_n: int | None = None
     source: str = "explicit"
+
+
+class Asking(Struct, frozen=True, repr_omit_defaults=True):
+    """Question of a run, as its framework tells it.
+
+    Attributes:
+        question: "" where nothing is said of it.
+        history: the turns before it; None where nothing is said of them.
+        told: answers of earlier turns, which the state still holds.
+    """
+
+    question: str = ""
+    history: list[Turn] | None = None
+    told: tuple[str, ...] = ()
+
+
+class Ended(Struct, frozen=True, repr_omit_defaults=True):
+    """How a run ended whose framework tells its answer.
+
+    Attributes:
+        answer: None where the result has no answer that a name tells.
+        texts: the texts in such a result.
+        asks: what it asks a person that it waits for.
+    """
+
+    outcome: Outcome | None = None
+    answer: str | None = None
+    texts: tuple[str, ...] = ()
+    asks: str | None = None
 
 
 class Marked(Struct, frozen=True, repr_omit_defaults=True):

@@ -57,7 +57,8 @@ class EvidenceTexts:
     def called(self, reply: Turn) -> None:
         """Note what a model gave to its tools: it is no evidence when it comes back."""
         for call in reply.calls:
-            self._speech.own.add(call["args"])
+            given = call["args"]
+            self._speech.own.add(value_of_text(given) if isinstance(given, str) else given)
             self._called_after[call["id"]] = len(self._speech.replies)
 
     def from_outside(self, documents: list[Doc] | None, arguments: object = None) -> list[Doc]:
@@ -124,6 +125,11 @@ class EvidenceTexts:
         written = [_written_in(text, tool.name) for text in texts]
         if written and all(written):
             return self._kept([document for documents in written for document in documents], arguments)
+        self.note(tool, texts, arguments)
+        return None
+
+    def note(self, tool: Scope, texts: Sequence[str], arguments: object) -> None:
+        """Note what a tool's texts say beyond the words of the models."""
         speech = self._speech
         inner = speech.replies[tool.replies_before :] if tool.has_model or not tool.is_called else []
         for text in texts:
@@ -133,7 +139,6 @@ class EvidenceTexts:
                 if len(part) < _SHORTEST_REPEAT_CHARS or not any(part in known for known in self._of_tools):
                     self._of_tools.append(part)
                     self._run.add_text(part, source=tool.name)
-        return None
 
     # -- contexts and rows --
 

@@ -50,10 +50,11 @@ class IntegrationRun(Run):
         'Where is the lab?'
     """
 
-    _interpreter: Interpreter | None = None
+    _interpreters: Mapping[
+        str, Interpreter | None
+    ] = {}  # by integration; None once its events were read to the last
     _redactor: Redactor | None = None
     _most_chars = MAX_CHARS  # behind which texts are taken out
-    _is_read = False  # its events were, to the last
     _opened_with: tuple[str | None, int | None] = (None, None)  # question and K, as the first event found them
     _template: tuple[object, object] | None = None  # name and version of the prompt, as a framework told them
 
@@ -299,16 +300,17 @@ class IntegrationRun(Run):
         if len(self._later) >= MAX_LATER:
             self._make_calls()
 
-    def add(self, event: Event, *, chars: int = 0) -> None:
+    def add(self, event: Event, *, chars: int = 0, owner: str = "") -> None:
         """Add what happened next; it is read in the pipeline's thread once the run has ended, see `Interpreter`.
 
         Args:
             event: what happened; the application must not be able to change it. Its texts are redacted here.
             chars: characters of the texts that it shows first.
+            owner: the integration, where several may report into one run.
         """
         if self._config.redact is not None:
             event = self._redacted(event, self._config.redact)
-        self._wait(self._read_event, (event,), chars)
+        self._wait(self._read_event, (event, owner), chars)
         if self._later_chars > self._most_chars:
             self._shed()
 
@@ -333,24 +335,32 @@ class IntegrationRun(Run):
         if left.passages:
             self._lose("passage_texts", left.passages)
 
-    def _read_event(self, event: Event) -> None:
-        if self._is_read:  # another thread ended the run
+    def _read_event(self, event: Event, owner: str = "") -> None:
+        known = self._interpreters
+        interpreter = known[owner] if owner in known else self._interpreter_of(event)
+        if interpreter is None:  # another thread ended the run
             return
         if self._config.events is not None:
             self._record(event)
-        if self._interpreter is None:
-            from ragtrace.capture.interpret import Interpreter  # noqa: PLC0415 - the pipeline's thread imports it
+        self._interpreters = {**known, owner: None if event.kind == "end" else interpreter}
+        interpreter.take(event)
 
-            self._interpreter = Interpreter(self)
-        self._interpreter.take(event)
-        if event.kind == "end":
-            self._interpreter, self._is_read = None, True
+    def _interpreter_of(self, first: Event) -> Interpreter:
+        # The pipeline's thread imports them.
+        if first.kind == "told":
+            from ragtrace.capture.told import ToldInterpreter  # noqa: PLC0415
+
+            return ToldInterpreter(self)
+        from ragtrace.capture.interpret import Interpreter  # noqa: PLC0415
+
+        return Interpreter(self)
 
     def _read_rest(self, outcome: Outcome | None, ended_ns: int) -> None:
         noted = self._failure  # what is read may note another
         super()._read_rest(outcome, ended_ns)
-        if self._interpreter is not None:  # the integration added events and no end
-            report(self._read_event, Event("end", data=outcome, error=self._failure))
+        for owner, interpreter in self._interpreters.items():
+            if interpreter is not None:  # the integration added events and no end
+                report(self._read_event, Event("end", data=outcome, error=self._failure), owner)
         if self._events:
             report(self._write_events, outcome, ended_ns, noted)
 

@@ -68,10 +68,13 @@ class Interpreter:
         run: takes what is read.
     """
 
+    are_ids_made = False  # every passage has an id, made up where the application gives none
+    holds_in_tools = True  # what happens inside a tool is a step of that
+
     def __init__(self, run: IntegrationRun) -> None:
         self.run = run
         self.speech = Speech()
-        self.lineage = Lineage(run, self.speech)
+        self.lineage = Lineage(run, self.speech, are_ids_made=self.are_ids_made)
         self._scopes: dict[str, Scope] = {}
         self._root: Scope | None = None
         self._is_joined = False  # the application opened the run, and its root stands for its block
@@ -105,7 +108,7 @@ class Interpreter:
             self._conclude(event.data, event.error)
         elif event.kind == "mark":
             self._marked(event, event.data)
-        elif event.kind == "choice":
+        elif event.kind == "choice" and event.ended_ns is not None:
             self._chose(event, event.data)
         elif event.ended_ns is None:
             self._begin(event)
@@ -128,7 +131,7 @@ class Interpreter:
             self._begin_search(scope, data)
         elif event.kind == "model":
             self._begin_model(scope, data)
-        else:
+        elif event.kind != "choice":
             self._begin_chain(scope, data)
         return scope
 
@@ -148,8 +151,9 @@ class Interpreter:
         if scope.kind == "tool":
             scope.is_called, scope.is_direct = True, began.is_direct
             scope.call_id, scope.description = began.call_id, began.description
-        scope.agent = began.agent
-        if scope.within is None and (scope.kind == "tool" or scope.agent is not None):
+        scope.agent, scope.is_engine = began.agent, began.is_engine
+        is_step = (scope.kind == "tool" and self.holds_in_tools) or scope.agent is not None
+        if scope.within is None and is_step:
             scope.within_key = scope.id
         self._given(scope)
 
@@ -176,6 +180,7 @@ class Interpreter:
 
     def _begin_search(self, scope: Scope, sought: Sought) -> None:
         scope.key, scope.query, scope.top_k = scope.id, sought.query, sought.top_k
+        scope.fuses, scope.is_all = sought.fuses, sought.is_all
         scope.source = sought.source or scope.name
         self._has_retriever = True
         if scope.within is None:
@@ -190,12 +195,14 @@ class Interpreter:
     def _begin_model(self, scope: Scope, asked: Asked) -> None:
         """Take the rendered prompt of a model call."""
         scope.asked, turns = asked, asked.messages
+        if asked.operation == "embeddings":
+            return
         scope.messages = turns_in(turns, is_prompt=True)
         for above in scope.enclosing():
             above.has_model = True
         if not self._has_query and scope.is_top:
             self._ask(turns)
-        if scope.within is None:  # a prompt inside a retriever asks for other queries, not for the answer
+        if not scope.is_inner:  # a prompt inside a retriever asks for other queries, not for the answer
             self._has_model = True
             self._spoken_ns = scope.started_ns
             self.lineage.prompt(scope, turns, prompt_text(scope.messages))
@@ -402,7 +409,7 @@ class Interpreter:
             self._searched_ns = tool.started_ns
         self.run.tool_called(
             tool.name,
-            arguments=_arguments_text(tool.inputs),
+            arguments=arguments_text(tool.inputs),
             result=result,
             call_id=tool.call_id,
             description=tool.description,
@@ -427,23 +434,8 @@ class Interpreter:
             speech.own.add(text)
         for choice in said.choices:
             self.lineage.texts.called(choice)
-        if scope.within is None and asked is not None:
-            self._spoken_ns = ended_ns
-            answer = answer_text(text, is_json=asked.is_json_asked)
-            called = first.calls[0]["args"] if first is not None and first.calls else None
-            is_thinking = bool(text) and called is None  # and was cut before it said anything
-            # A call that failed and that nothing tried again leaves no words of an earlier one in its place.
-            if answer or said.is_refused or is_thinking or failure is not None:
-                speech.last_reply, speech.last_text, speech.is_json_asked = text, answer, asked.is_json_asked
-            if failure is None:
-                speech.said.update(one.strip() for one in (text, answer, *(one.content for one in outputs)))
-                speech.said.discard("")
-            speech.has_failed = failure is not None
-            speech.refused_text = answer if said.is_refused else None
-            speech.broken_text = answer or None if failure is not None else None
-            speech.last_called = called
-            speech.last_model = asked.model or scope.name
-            self._usage = added_usage(self._usage, said.usage)
+        if not scope.is_inner and asked is not None and asked.operation != "embeddings":
+            self._take_speech(scope, asked, said, text, outputs, failure, ended_ns)
         if scope.parent is None and failure is None:
             self._answer = speech.last_text
         self._report_model(scope, said, outputs, failure, ended_ns)
@@ -453,6 +445,35 @@ class Interpreter:
             self._take_chain_answer(scope, speech.last_text, None)
         elif failure is not None:
             self._failed(scope, None, failure)
+
+    def _take_speech(
+        self,
+        scope: Scope,
+        asked: Asked,
+        said: Said,
+        text: str,
+        outputs: tuple[Message, ...],
+        failure: Failure | None,
+        ended_ns: int,
+    ) -> None:
+        """Take what a model said that was asked for the answer, as far as anybody can tell."""
+        speech, first = self.speech, said.choices[0] if said.choices else None
+        self._spoken_ns = ended_ns
+        answer = answer_text(text, is_json=asked.is_json_asked)
+        called = first.calls[0]["args"] if first is not None and first.calls else None
+        is_thinking = bool(text) and called is None  # and was cut before it said anything
+        # A call that failed and that nothing tried again leaves no words of an earlier one in its place.
+        if answer or said.is_refused or is_thinking or failure is not None:
+            speech.last_reply, speech.last_text, speech.is_json_asked = text, answer, asked.is_json_asked
+        if failure is None:
+            speech.said.update(one.strip() for one in (text, answer, *(one.content for one in outputs)))
+            speech.said.discard("")
+        speech.has_failed = failure is not None
+        speech.refused_text = answer if said.is_refused else None
+        speech.broken_text = answer or None if failure is not None else None
+        speech.last_called = called
+        speech.last_model = asked.model or scope.name
+        self._usage = added_usage(self._usage, said.usage)
 
     def _report_model(
         self, scope: Scope, said: Said, outputs: tuple[Message, ...], failure: Failure | None, ended_ns: int
@@ -471,7 +492,7 @@ class Interpreter:
             usage=said.usage,
             finish_reasons=said.finish_reasons,
             first_chunk_s=(said.first_chunk_ns - scope.started_ns) / 1e9 if said.first_chunk_ns else None,
-            chunks=said.chunks or None,
+            chunks=said.chunks if said.chunks or said.is_streamed else None,
             request=asked.request,
             server_address=asked.server_address,
             server_port=asked.server_port,
@@ -516,12 +537,13 @@ class Interpreter:
     @guarded
     def _chose(self, event: Event, chosen: Chosen) -> None:
         """Take what a reranker made of its documents, or that it failed."""
-        scope = self._scopes.get(event.parent) or self._root
+        scope = self._scopes.get(event.id) or self._scopes.get(event.parent) or self._root
         if scope is None or event.ended_ns is None:
             return
+        scope.is_over = scope.is_over or scope.kind == "choice"
         times = (event.started_ns, event.ended_ns)
         if event.error is not None:
-            self.lineage.failed_choice(scope, chosen.model, chosen.top_n, *times, event.error)
+            self.lineage.failed_choice(scope, chosen.given, chosen.model, chosen.top_n, *times, event.error)
         else:
             self.lineage.choice(scope, chosen.given, chosen.out, chosen.model, chosen.top_n, *times, chosen.source)
 
@@ -842,9 +864,9 @@ def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def _arguments_text(given: object) -> object:
+def arguments_text(given: object) -> object:
     """Return a tool's arguments as JSON; a text as it is."""
-    return json.dumps(given, default=str, ensure_ascii=False) if isinstance(given, dict) else given
+    return json.dumps(given, default=str, ensure_ascii=False) if isinstance(given, dict | list) else given
 
 
 def _result_of(output: object, text: str | None) -> object:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from ragtrace.capture.attribution import found_in
+from ragtrace.capture.attribution import PassageFinder, answered_prompt, found_in, letters, prompt_set
 from ragtrace.capture.documents import (
     contexts_in,
     documents_in,
@@ -33,7 +33,7 @@ from ragtrace.capture.known import (
     rerank_score_of,
 )
 from ragtrace.capture.model_calls import answer_text
-from ragtrace.capture.passages import ReadPassages, are_joined, ranked
+from ragtrace.capture.passages import ReadPassages, are_joined, number_of, ranked
 from ragtrace.capture.scopes import Scope
 from ragtrace.capture.turns import answer_in, question_in
 from ragtrace.capture.values import Doc, Turn, fields_of, mapping_of
@@ -52,6 +52,8 @@ _WIDENED = 2  # times as long as the passage that stands in it: neighbours were 
 _SHORTEST_SENTENCE_CHARS = 12
 _SHORTEST_CUT_CHARS = 40  # by such a beginning a passage is known again in a prompt
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|[\r\n]+")
+_SOUGHT_PASSAGES = 64  # in the prompts, to know that one of a list is shown
+_TAIL_BYTES = 48  # of a piece's letters, to find the passage that it is a part of
 _SHORTEST_PART_CHARS = 16  # a shorter text, as a grader's "no", stands in many an answer
 
 
@@ -81,14 +83,23 @@ class Lineage:
     Args:
         run: takes what is found out.
         speech: what the models of the run said.
+        are_ids_made: every passage has an id, made up where the application gives none. An id that no search found
+            then says nothing, and neither does a passage that comes back as it was found.
 
     Attributes:
         pool: the candidates by key, each as it was met first.
         texts: texts that stand in place of passages.
         is_narrowed: a step chose among the documents.
+        is_retried: an engine shows its model the answer that was given up.
     """
 
-    def __init__(self, run: IntegrationRun, speech: Speech) -> None:
+    def __init__(self, run: IntegrationRun, speech: Speech, *, are_ids_made: bool = False) -> None:
+        self._are_ids_made = are_ids_made
+        self.is_retried = False
+        self._last: dict[str, Hit] | None = None  # the list delivered or chosen last
+        self._parts: dict[str, list[str]] = {}  # texts of passages that a step gave out in several, by key
+        self._pieces: dict[str, tuple[Passage, str]] = {}  # passage and text of pieces, by the label of each
+        self._stands_for: dict[str, dict[str, Hit]] = {}  # passages behind an engine's answer, by its id
         self.run = run
         self.speech = speech
         self.texts = EvidenceTexts(run, speech)
@@ -110,6 +121,11 @@ class Lineage:
         self._whole: dict[int, str] = {}  # texts that show whole passages, by identity
         self._shown: list[str] = []  # keys of documents in the order of a state or of messages
 
+    @property
+    def has_met(self) -> bool:
+        """Whether a step had passages."""
+        return bool(self._seen)
+
     # -- what is told --
 
     @guarded
@@ -129,18 +145,30 @@ class Lineage:
         self._settle_waiting()
         documents = self.run.reader.first(documents)
         origins: dict[int, list[str]] = {}
+        if scope.is_all and scope.within is None and self._are_copies(documents):
+            scope.holder.is_check = scope.holder.parent is not None
+            return
         if scope.sources:
-            documents, origins = self._with_origins(scope, documents, {})
+            documents, origins = self._with_origins(scope, documents, {}, has_own=self._are_ids_made)
         else:
             documents = self.texts.from_outside(list(documents))
             self._known.part(documents, self._seen)
-        passages, out = self._met(documents, scope.source, origins)
+        if scope.answers:
+            passages, out = self._behind_answers(scope, documents)
+        else:
+            passages, out = self._met(documents, scope.source, origins)
         if scope.sources:
             self._take_composite(scope, passages, out, ended_ns)
         else:
             self._report_search(scope, passages, ended_ns)
             self._add_to_pool(scope, out)
         self._deliver(scope, out, ended_ns)
+
+    @guarded
+    def answered(self, scope: Scope, answer: str | None) -> None:
+        """Take the end of an engine: inside a retriever its answer may stand for the passages found in it."""
+        if scope.sources and scope.within is not None and answer:
+            scope.within.answers.append((answer, dict(scope.found)))
 
     @guarded
     def failed_search(self, scope: Scope, failure: Failure | None, ended_ns: int) -> None:
@@ -166,6 +194,12 @@ class Lineage:
     ) -> None:
         """Take what a reranker made of the documents that it was given; `scope` is the step that it ran in."""
         self._settle_waiting()
+        if any(one.id in self._stands_for for one in given):
+            self._choose_answers(scope, given, out, source, ended_ns)
+            return
+        if self._are_ids_made:
+            self._choose_anew(Choice(scope, {}, {}, ended_ns), given, out, model, top_n, started_ns, source)
+            return
         base = self._firsts(given)
         kept, origins = self._with_origins(scope, out, base)
         _, chosen = self._met(kept, None, origins)
@@ -183,11 +217,19 @@ class Lineage:
 
     @guarded
     def failed_choice(
-        self, scope: Scope, model: str, top_n: int | None, started_ns: int, ended_ns: int, failure: Failure | None
+        self,
+        scope: Scope,
+        given: Sequence[Doc],
+        model: str,
+        top_n: int | None,
+        started_ns: int,
+        ended_ns: int,
+        failure: Failure | None,
     ) -> None:
         """Report a reranker that failed."""
         self.run.reranked(
             (),
+            candidates=_passages(self._firsts(given)) if given else None,
             model=model,
             top_n=top_n,
             started_ns=started_ns,
@@ -206,6 +248,7 @@ class Lineage:
         if documents and not new:
             return False
         found = Scope(scope, "search", source or scope.name, now_ns)
+        found.source = source or ("" if self._are_ids_made else found.source)
         found.query = self.run.attributes.get("query", "")
         self.search(found, new, now_ns)
         return True
@@ -217,8 +260,13 @@ class Lineage:
             above.is_marked = True
         kept, origins = self._with_origins(scope, documents, {}, has_own=True)
         _, out = self._met(kept, None, origins)
-        for rank, (key, hit) in enumerate(out.items(), start=1):
-            out[key] = (replace(hit[0], rank=rank, score=self._rescored(key, hit)), hit[1])
+        if self._are_ids_made and all(
+            key in self._seen and hit[0].text == self._seen[key][0].text for key, hit in out.items()
+        ):
+            self._score_anew(out, {key: self._seen[key][0].score for key in out})
+        elif not self._are_ids_made:
+            for rank, (key, hit) in enumerate(out.items(), start=1):
+                out[key] = (replace(hit[0], rank=rank, score=self._rescored(key, hit)), hit[1])
         self.run.add_selected(_passages(out))
 
     @guarded
@@ -237,6 +285,14 @@ class Lineage:
             self.run.add_prompt(text)
 
     @guarded
+    def offered(self, root: Scope, name: str, documents: Sequence[Doc]) -> None:
+        """Take passages that a function gave out, where nothing else was found and a prompt shows one of them."""
+        sought = [Passage(id="", text=one.text, rank=1) for one in documents[:_SOUGHT_PASSAGES]]
+        if not (self._seen or self.run.retrievals()) and self.run.prompt_contains(sought):
+            found = Scope(root, "search", name, root.started_ns)
+            self.search(found, documents, root.started_ns)
+
+    @guarded
     def withdraw(self, scope: Scope) -> None:
         """Take back what a step delivered before it failed: another attempt stands for it, if the root lives."""
         if scope.parent is None:
@@ -248,10 +304,11 @@ class Lineage:
             self._taken_back.update(scope.found)
 
     @guarded
-    def settle(self, root: Scope, *, has_model: bool) -> None:
+    def settle(self, root: Scope, *, has_model: bool, answer: str | None = None) -> None:
         """Report what is known at the end of a run only: the order of the pool, and the whole selection.
 
-        An agent that searches twice, or an ensemble over compressors, delivers the results of several choices.
+        An agent that searches twice, or an ensemble over compressors, delivers the results of several choices. With
+        the answer, the prompt that it replied to tells which attempt counts, and what was shown in parts.
         """
         if not self.pool and self.texts.given:
             self._restore(self.texts.given)
@@ -262,7 +319,12 @@ class Lineage:
             self._order_by_tasks()
         if self.is_narrowed and root.kind != "search" and list(root.found) != self._last_chosen:
             found = root.found or (self.pool if self._last_chosen else {})  # none: what was chosen was taken back
-            self.run.selected(_passages(self._kept(found)), selection_source=self._selection_source)
+            if not self._are_ids_made:
+                self.run.selected(_passages(self._kept(found)), selection_source=self._selection_source)
+            elif root.found:
+                self.run.selected(_passages(found), selection_source=self._selection_source)
+        if answer is not None and root.kind != "search":
+            self._settle_shown(root, answer)
         if self._is_pool_ordered:
             self.run.set_candidates(_passages(self.pool))
         if self._known.renamed:
@@ -384,7 +446,8 @@ class Lineage:
     ) -> None:
         """Take what a function found that searches without a retriever: the documents come from nowhere else."""
         self._settle_waiting()
-        scope.query = scope.query or question_in(inputs)
+        if not self._are_ids_made:
+            scope.query = scope.query or question_in(inputs)
         self._report_search(scope, passages, ended_ns)
         self._add_to_pool(scope, found)
         self._deliver(scope, out, ended_ns)
@@ -400,10 +463,13 @@ class Lineage:
         the step left the id and the metadata out. `base` is what the step was given.
         """
         read = list(self._parted(documents))
-        new = [place for place, document in enumerate(read) if not self._known.is_known(document)]
+        near = {**base, **scope.found}
+        if self._are_ids_made:
+            new = self._unknown_in(read, near)
+        else:
+            new = [place for place, document in enumerate(read) if not self._known.is_known(document)]
         if not new:
             return read, {}
-        near = {**base, **scope.found}
         hits = near or self.pool
         keys = list(hits)
         finder = Origins([Origin(passage.text, facts) for passage, facts in hits.values()])
@@ -413,7 +479,8 @@ class Lineage:
         for place in new:
             text, facts = read[place].text, read[place].facts
             is_written = self.speech.own.holds(text) or any(text.strip() in said for said in inner)
-            places = finder.of(text, facts, is_written=is_written, is_given=bool(near)) if hits else []
+            is_given = bool(near) and not read[place].is_chunk
+            places = finder.of(text, facts, is_written=is_written, is_given=is_given) if hits else []
             if len(places) > 1 and finder.is_join(text, places):
                 self._joins[text] = [_document_of(hits[keys[at]]) for at in places]
             elif places:
@@ -429,6 +496,16 @@ class Lineage:
             if place not in own:
                 kept += self._joins.get(document.text, [document]) if self._joins else [document]
         return kept, origins
+
+    def _unknown_in(self, documents: list[Doc], near: dict[str, Hit]) -> list[int]:
+        """Return the places of documents with new ids; one with a text of a passage that is `near` takes its id."""
+        firsts = {hit[0].text: key for key, hit in reversed(near.items())}
+        unknown = [place for place, one in enumerate(documents) if one.id not in self._seen]
+        for place in unknown:
+            key = firsts.get(documents[place].text)
+            if key is not None:
+                documents[place] = replace(documents[place], id=self._seen[key][0].id)
+        return [place for place in unknown if documents[place].text not in firsts]
 
     def _parted(self, documents: Sequence[Doc]) -> Sequence[Doc]:
         """Return documents, and in place of a text that joins passages these passages."""
@@ -465,6 +542,7 @@ class Lineage:
                     out[name] = (own, facts)
                 elif place in origins and own.text not in before[0].text:
                     out[name] = (replace(before[0], text=f"{before[0].text}\n\n{own.text}"), before[1])
+                    self._parts.setdefault(name, [before[0].text]).append(own.text)
         return out
 
     def _met_again(self, documents: Sequence[Doc]) -> tuple[ReadPassages, dict[str, Hit]] | None:
@@ -481,7 +559,7 @@ class Lineage:
         out: dict[str, Hit] = {}
         for key, document in zip(ids, documents, strict=True):
             passage, facts = found[key]
-            if not is_equal(document.facts, facts) or document.text != passage.text:
+            if not is_equal(document.facts, facts) or document.text != passage.text:  # also another score
                 return None
             out[key] = (passage, facts)  # a hit of its own: what `_seen` holds itself was first met in this step
         return _passages(out), out
@@ -507,7 +585,7 @@ class Lineage:
     ) -> None:
         self.run.retrieved(
             passages,
-            source=scope.source,
+            source=scope.source or None,
             query=scope.query or None,
             top_k=scope.top_k,
             started_ns=scope.started_ns,
@@ -528,6 +606,17 @@ class Lineage:
     def _take_composite(self, scope: Scope, passages: ReadPassages, out: dict[str, Hit], ended_ns: int) -> None:
         inner = scope.found
         is_same = list(inner) == list(out)
+        is_fusion = scope.fuses == "always"
+        if is_fusion or (
+            scope.fuses == "several" and (is_same or scope.sources > 1 or not inner.keys() >= out.keys())
+        ):
+            is_fused = not scope.is_narrowed and (is_fusion or not is_same or scope.sources > 1)
+            self._report_search(scope, passages, ended_ns, is_fused=is_fused)
+            if is_fused:
+                self._order_pool(inner, out)
+            elif scope.is_narrowed:
+                out.update((key, inner[key]) for key in out if key in inner)
+            return
         if is_same and scope.sources == 1 and _is_rewritten(out, inner):
             self._note_choice(out, "retriever")
             self.run.selected(_passages(out), selection_source="retriever")
@@ -542,12 +631,17 @@ class Lineage:
                 (key, inner[key]) for key in out if key in inner
             )  # with the last scores of the stages inside
             return
-        self._report_choice(scope, out, inner, scope.found_ns or scope.started_ns, ended_ns, "retriever", scope.key)
+        started_ns = scope.found_ns or scope.started_ns
+        scores = (
+            self._new_scores(out, {key: hit[0].score for key, hit in inner.items()}) if self._are_ids_made else None
+        )
+        self._report_choice(scope, out, inner, started_ns, ended_ns, "retriever", scope.key, scores=scores)
         self._report_search(scope, ranked([self._seen[key][0] for key in out]), ended_ns)
 
     def _deliver(self, scope: Scope, out: dict[str, Hit], ended_ns: int) -> None:
         """Tell the scopes above what a retriever delivered, up to the composite around it."""
         is_inner = scope.within is not None
+        self._last = out
         self._delivered.append(Delivered(out, len(self.run.prompts), scope.is_narrowed, is_inner))
         for above in scope.enclosing():
             above.found.update(out)
@@ -571,6 +665,261 @@ class Lineage:
         if named:
             firsts = {key: self._seen[key][0] for key in named}
             self.run.rename({(first.id, first.text): named[key] for key, first in firsts.items()})
+
+    # -- passages whose ids are made up --
+
+    def _new_scores(self, out: Mapping[str, Hit], before: Mapping[str, float | None]) -> dict[str, float | None]:
+        """Return the scores that a choice gave: all of them, as soon as one is not as it was before, else none."""
+        is_rescored = any(hit[0].score != before.get(key) for key, hit in out.items())
+        return {key: hit[0].score if is_rescored else None for key, hit in out.items()}
+
+    def _score_anew(self, out: dict[str, Hit], before: Mapping[str, float | None]) -> None:
+        for rank, (key, score) in enumerate(self._new_scores(out, before).items(), start=1):
+            out[key] = (replace(out[key][0], rank=rank, score=score), out[key][1])
+
+    def _choose_anew(
+        self,
+        choice: Choice,
+        given: Sequence[Doc],
+        out: Sequence[Doc],
+        model: str,
+        top_n: int | None,
+        started_ns: int,
+        source: str,
+    ) -> None:
+        """Take what a reranker gave out: the same again, fewer, another order, other scores or other texts."""
+        scope, ended_ns = choice.scope, choice.ended_ns
+        self._take_unknown(scope, given, started_ns)
+        base = self._firsts(given)
+        kept, origins = self._with_origins(scope, out, base, has_own=True)
+        _, chosen = self._met(kept, None, origins)
+        now = {key: self._told.get(key, hit) for key, hit in base.items()}
+        scores = dict(zip(self._known.keys(given), (one.score for one in given), strict=False))
+        before = {key: None if (score := scores.get(key)) is None else number_of(score) for key in base}
+        if not all(key in base and hit[0].text == now[key][0].text for key, hit in chosen.items()):
+            self._note_choice(chosen, source)
+            self.run.selected(_passages(chosen), selection_source=source)
+        elif list(chosen) == list(base) and all(hit[0].score == before[key] for key, hit in chosen.items()):
+            return
+        else:
+            new = self._new_scores(chosen, before)
+            parent_key = scope.key or scope.within_key
+            self._report_choice(scope, chosen, now, started_ns, ended_ns, source, parent_key, model, top_n, new)
+        self._deliver_choice(scope, chosen, base, ended_ns)
+
+    def _choose_answers(
+        self, scope: Scope, given: Sequence[Doc], out: Sequence[Doc], source: str, ended_ns: int
+    ) -> None:
+        """Take a choice among passages of which some are an engine's answer: those behind it are chosen."""
+        if [one.id for one in out] == [one.id for one in given]:
+            return
+        chosen: dict[str, Hit] = {}
+        for name in (one.id or "" for one in out):
+            if name in self._stands_for:
+                chosen.update(self._stands_for[name])
+            elif name in self._seen:
+                chosen[name] = self._seen[name]
+        self._note_choice(chosen, source)
+        self.run.selected(_passages(chosen), selection_source=source)
+        self._deliver_choice(scope, chosen, dict(scope.holder.found), ended_ns)
+
+    def _behind_answers(self, scope: Scope, documents: Sequence[Doc]) -> tuple[ReadPassages, dict[str, Hit]]:
+        """Return what a retriever gave out, with the passages behind an engine's answer in place of that."""
+        found: dict[str, Hit] = {}
+        _, met = self._met(documents, scope.source)
+        for key, hit in met.items():
+            behind = next((known for text, known in scope.answers if text and text in hit[0].text), None)
+            if behind is None:
+                found.setdefault(key, hit)
+            else:
+                self._stands_for[key] = behind
+                found = {**found, **behind}
+        return _passages(found), found
+
+    def _are_copies(self, documents: Sequence[Doc]) -> bool:
+        """Tell whether documents are new ones with texts, or parts of texts, that the run has: an evaluator's."""
+        if not self._seen or not documents or any(one.score is not None for one in documents):
+            return False
+        if any(one.id in self._seen for one in documents):
+            return False
+        known = [hit[0].text for hit in (*self._seen.values(), *self._told.values())]
+        return all(one.text and any(one.text in text for text in known) for one in documents)
+
+    def _take_unknown(self, scope: Scope, given: Sequence[Doc], at_ns: int) -> None:
+        """Take passages that no retriever delivered for a search: the application's own found them."""
+        if self._seen or scope.within is not None or not given:
+            return
+        if scope.outermost.is_block and self.run.retrievals():
+            return
+        self._known.part(given, {})
+        passages, out = self._met(given, None)
+        self.run.retrieved(passages, started_ns=at_ns, ended_ns=at_ns)
+        self._add_to_pool(scope, out)
+        self._deliver(scope, out, at_ns)
+
+    @guarded
+    def shows(self, scope: Scope, documents: Sequence[Doc]) -> None:
+        """Take the passages that a step is given for its prompts: something unseen may have chosen them."""
+        holder, at_ns = scope.holder, scope.started_ns
+        documents = self.run.reader.first(documents)
+        is_labelled = any(one.label for one in documents)
+        kept = list(documents)
+        origins: dict[int, list[str]] = {}
+        if holder.found and not is_labelled:
+            kept, origins = self._with_origins(scope, documents, holder.found, has_own=True)
+        self._take_unknown(scope, documents, at_ns)
+        if is_labelled:
+            keys = self._known.keys(kept)
+            out = {key: self._seen[key] for key in keys if key in self._seen}
+            names = list(dict.fromkeys(keys))
+        else:
+            _, out = self._met(kept, None, origins)
+            keys = names = list(out)
+        self._take_unseen_choice(scope, holder, names, out, is_split=len(names) < len(keys))
+        self._note_pieces(documents, holder.found)
+        holder.results_shown = len(self._delivered)
+
+    def _take_unseen_choice(
+        self, scope: Scope, holder: Scope, names: list[str], out: dict[str, Hit], *, is_split: bool
+    ) -> None:
+        found = holder.found
+        if not found or not found.keys() >= set(names):
+            return
+        last = holder.chosen if holder.chosen is not None else found if holder.sources == 1 else None
+        if last is None and self._is_joined(names):
+            self._last = {name: found[name] for name in names}
+            return
+        if last is not None and names in (list(last), list(found)):
+            return
+        new = [list(one.hits) for one in self._delivered[holder.results_shown :]]
+        base = (
+            found
+            if last is not None
+            else {key: found[key] for part in [*new, names] for key in part if key in found}
+        )
+        chosen = {name: found[name] for name in names} if is_split else out
+        if not is_split:
+            self._score_anew(chosen, {name: found[name][0].score for name in names})
+        self._note_choice(chosen, "framework")
+        self.run.selected(_passages(chosen), selection_source="framework")
+        self._deliver_choice(scope, chosen, base, scope.started_ns)
+
+    def _note_pieces(self, documents: Sequence[Doc], found: Mapping[str, Hit]) -> None:
+        """Note which passage each labelled piece is a part of, and what its label means in the answer."""
+        passages = [hit[0] for hit in found.values()]
+        wholes = [letters(passage.text) for passage in passages]
+        at = 0
+        pieces: dict[str, tuple[Passage, str]] = {}
+        for one in documents if passages else ():
+            if one.label is not None:
+                tail = letters(one.text)[-_TAIL_BYTES:]
+                at = next(
+                    (place for place in range(at, len(wholes)) if tail in wholes[place]), at
+                )  # in their order
+                pieces[one.label] = (passages[at], one.text)
+        if pieces:
+            self._pieces.update(pieces)
+            self.run.label_passages({label: passage.id for label, (passage, _) in pieces.items()})
+
+    # -- what the prompt of the answer tells --
+
+    def _settle_shown(self, root: Scope, answer: str) -> None:
+        run = self.run
+        last = self._last_attempt(answer)
+        if last is not None and run.selection is not None:
+            run.selected(last, selection_source=self._selection_source)
+        elif last is not None and run.used_passages is None:
+            run.used(ranked(prompt_set(run.prompts, run.steps, answer, PassageFinder(last))))
+        self._use_pieces()
+        self._use_parts(answer)
+        if run.selection is None and not root.is_block:
+            self._order_as_answered(answer)
+
+    def _delivered_passages(self) -> tuple[Passage, ...]:
+        return self.run.selection if self.run.selection is not None else self.run.candidates()
+
+    def _last_attempt(self, answer: str) -> ReadPassages | None:
+        """Return the list delivered last, where the answer was asked for with all of it and nothing else found.
+
+        What was delivered before it was given up: an engine asked again, or another one, or a workflow looped.
+        """
+        run, delivered = self.run, self._delivered_passages()
+        last = None if self._last is None else _passages(self._last)
+        if last is None or len(last) >= len(delivered) or not run.prompts:
+            return None
+        wanted = {passage.id for passage in last}
+        asked = answered_prompt(run.prompts, run.steps, answer)
+        if {one.id for one in found_in(asked, delivered)} != wanted:
+            return None
+        if self.is_retried:
+            return last
+        # What an engine answered with is found where its answer stands in the prompt.
+        shown = prompt_set(run.prompts, run.steps, answer, PassageFinder(delivered))
+        return last if {one.id for one in shown} == wanted else None
+
+    def _use_pieces(self) -> None:
+        """Report the passages whose pieces stand in a prompt as those that the model was shown."""
+        run = self.run
+        if not self._pieces or run.used_passages is not None:
+            return
+        pieces = [
+            Passage(id=label, text=text, rank=rank)
+            for rank, (label, (_, text)) in enumerate(self._pieces.items(), start=1)
+        ]
+        shown = {piece.id for prompt in run.prompts for piece in found_in(prompt, pieces)}
+        used = {passage.id: passage for label, (passage, _) in self._pieces.items() if label in shown}
+        if used:
+            run.used(ranked(tuple(used.values())))
+
+    def _use_parts(self, answer: str) -> None:
+        """Report the passages that a prompt shows in parts: by sentences, or as what a step cut out of them.
+
+        A part that several passages have tells of none.
+        """
+        run = self.run
+        delivered = tuple({passage.id: passage for passage in self._delivered_passages()}.values())
+        if run.used_passages is not None or not run.prompts or not delivered:
+            return
+        if all(any(one.text in prompt for prompt in run.prompts) for one in delivered):
+            return
+        whole = {one.id for one in prompt_set(run.prompts, run.steps, answer, PassageFinder(delivered))}
+        parts = {
+            one.id: self._parts.get(one.id) or [part for part in _SENTENCE_ENDS.split(one.text) if part.strip()]
+            for one in delivered
+            if one.id not in whole
+        }
+        pieces = [
+            replace(one, text=part)
+            for one in delivered
+            for part in parts.get(one.id, [one.text])
+            if one.id in whole or _is_telling(part, one, delivered)
+        ]
+        if len({one.id for one in pieces}) == len(whole):
+            return
+        found: dict[str, list[str]] = {}
+        for piece in prompt_set(run.prompts, run.steps, answer, PassageFinder(pieces)):
+            found.setdefault(piece.id, []).append(piece.text)
+        if found.keys() > whole:
+            known = {one.id: one for one in delivered}
+            shown = (
+                known[name] if name in whole else replace(known[name], text="\n\n".join(texts))
+                for name, texts in found.items()
+            )
+            run.used(ranked(tuple(shown)))
+
+    def _order_as_answered(self, answer: str) -> None:
+        """Put the results of several searches into the prompt's order: tools end in any order."""
+        run = self.run
+        searches = run.retrievals()
+        if len(searches) < 2 or any(one.parent_key for one in searches):
+            return
+        pool = {passage.id: passage for passage in run.candidates()}
+        lists = [[passage.id for passage in one.passages] for one in searches]
+        finder = PassageFinder(tuple(pool.values()))
+        shown = [one.id for one in prompt_set(run.prompts, run.steps, answer, finder)]
+        order = by_first_shown(lists, shown)
+        if order != list(pool) and len(order) == len(pool) and are_joined(shown, lists):
+            run.set_candidates(ranked([pool[name] for name in order]))
 
     # -- order --
 
@@ -759,6 +1108,7 @@ class Lineage:
 
     def _deliver_choice(self, scope: Scope, out: dict[str, Hit], base: dict[str, Hit], ended_ns: int) -> None:
         """Tell the scopes above which documents a choice kept, up to the composite around it."""
+        self._last = out
         self._delivered.append(Delivered(out, len(self.run.prompts), is_choice=True))
         for above in (scope,) if scope.kind == "search" else (scope, *scope.enclosing()):
             above.is_narrowed = True
@@ -842,6 +1192,12 @@ class Lineage:
         return any(
             rerank_score_of(hit[1], self._told.get(key, base[key])[1]) is not None for key, hit in out.items()
         )
+
+
+def _is_telling(part: str, passage: Passage, passages: Sequence[Passage]) -> bool:
+    return len(part) >= _SHORTEST_PART_CHARS and not any(
+        part in other.text for other in passages if other.id != passage.id
+    )
 
 
 def _is_sentence(part: str) -> bool:

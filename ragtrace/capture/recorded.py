@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from ragtrace.capture.assembly import finished_run
-from ragtrace.capture.events import Asked, Began, Chosen, Event, Gave, Marked, Node, Said, Sought
+from ragtrace.capture.events import Asked, Asking, Began, Chosen, Ended, Event, Gave, Marked, Node, Said, Sought
 from ragtrace.capture.integration_run import IntegrationRun
 from ragtrace.capture.messages import ROLES
 from ragtrace.capture.passages import RERANK_SCORE_KEYS
@@ -69,11 +69,16 @@ _STRUCTS: dict[str, type[Struct]] = {
     kind.__name__: kind
     for kind in (
         Event, Node, Began, Gave, Sought, Asked, Said, Chosen, Marked, Doc, Turn, Prompt, Steer, Opaque, Failure,
-        Usage,
+        Usage, Asking, Ended,
     )
 }  # fmt: skip
 # How a field is masked that is no value of the application's: not at all, or as a name. All others are texts.
-_OURS = frozenset({("Event", "kind"), ("Event", "id"), ("Event", "parent"), ("Asked", "operation")})
+_OURS = frozenset(
+    {
+        ("Event", "kind"), ("Event", "id"), ("Event", "parent"), ("Asked", "operation"), ("Sought", "fuses"),
+        ("Ended", "outcome"), ("Chosen", "source"), ("Doc", "label"),
+    }
+)  # fmt: skip
 _NAMES = frozenset(
     {
         ("Event", "name"), ("Node", "path"), ("Turn", "name"), ("Failure", "kind"), ("Opaque", "kind"),

@@ -46,6 +46,14 @@ class Scope:
     node: Node | None = None  # of a graph
     task: tuple[tuple[int, int, str], ...] = ()  # places in the graphs that it runs in
     agent: str | None = None  # name of the agent that a chain runs
+    is_engine: bool = False  # its answer may stand for the passages found inside
+    is_check: bool = False  # an evaluator's: it searched texts that the run has
+    fuses: str = "all"  # of a retriever, see `Sought`
+    is_all: bool = False  # of a retriever that gives out its whole index
+    answers: list[tuple[str, dict[str, Hit]]] = field(
+        default_factory=list
+    )  # of engines inside, with their passages
+    results_shown: int = 0  # results of searches and choices when a step inside wrote passages into prompts
     is_sent: bool = False  # in a node that a graph sent a part of its state
     beginning: Beginning | None = None  # of the graph that a root, or a chain right inside a block, runs
     is_marked: bool = False  # the application marked documents inside
@@ -75,6 +83,27 @@ class Scope:
     def is_top(self) -> bool:
         """True for a root, and for a step right inside the application's block."""
         return self.parent is None or self.parent.is_block
+
+    @property
+    def is_inner(self) -> bool:
+        """True inside a retriever, a reranker or a check, whose prompts ask no question.
+
+        An engine inside a retriever answers with passages, and its answer stands for them.
+        """
+        parent = self.parent
+        if self.is_check or parent is None:
+            return self.is_check
+        if parent.kind == "choice" or parent.is_inner:
+            return True
+        return parent.kind == "search" and not self.is_engine
+
+    @property
+    def holder(self) -> Scope:
+        """The nearest retriever or engine above, else the root: it takes what is found here."""
+        scope = self.parent
+        while scope is not None and scope.kind != "search" and not scope.is_engine and scope.parent is not None:
+            scope = scope.parent
+        return scope if scope is not None else self
 
     @property
     def is_in_block(self) -> bool:

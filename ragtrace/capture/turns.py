@@ -200,7 +200,8 @@ def role_named(name: object) -> str:
 
 
 def _call(call: Mapping[str, object]) -> Call:
-    arguments = json.dumps(call["args"], default=str, ensure_ascii=False)
+    given = call["args"]
+    arguments = given if isinstance(given, str) else json.dumps(given, default=str, ensure_ascii=False)
     return Call(
         name=shown(call["name"]),
         arguments=arguments,

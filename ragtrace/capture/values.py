@@ -22,6 +22,8 @@ class Doc(Struct, repr_omit_defaults=True):
         metadata: a copy of its metadata; the scores may stand among them.
         score: its score, where the framework keeps it apart.
         lost: characters of a text that the run had no room for.
+        label: by which an answer may cite it, as a numbered piece of a passage.
+        is_chunk: an index knows it as a part of a document, so that it is a passage of its own.
     """
 
     text: str
@@ -29,6 +31,8 @@ class Doc(Struct, repr_omit_defaults=True):
     metadata: dict[str, Any] = {}
     score: float | None = None
     lost: int = 0
+    label: str | None = None
+    is_chunk: bool = False
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -64,12 +64,12 @@ class RagtraceSpanHandler(BaseSpanHandler[BaseSpan]):
         self,
         id_: str,
         bound_args: BoundArguments,  # noqa: ARG002 - called by keyword
-        instance: object = None,
+        instance: object = None,  # noqa: ARG002 - called by keyword
         result: object = None,
         **_kwargs: object,
     ) -> None:
         """Take what a span returned."""
-        tracer.exited(id_, instance, result)
+        tracer.exited(id_, result)
 
     @guarded
     def span_drop(

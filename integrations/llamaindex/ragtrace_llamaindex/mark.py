@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 from llama_index.core.instrumentation.span import active_span_id
 
 from ragtrace.capture import guarded_call
+from ragtrace.capture.events import Event, Marked
 from ragtrace_llamaindex.handlers import tracer
-from ragtrace_llamaindex.nodes import NodeColumns
 from ragtrace_llamaindex.request import holder
-from ragtrace_llamaindex.selection import found_of, record_found, record_marked
 from ragtrace_llamaindex.streams import reading
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from llama_index.core.schema import NodeWithScore
 
-    from ragtrace_llamaindex.run_state import OpenSpan
+    from ragtrace_llamaindex.open_runs import OpenSpan
 
 Documents = TypeVar("Documents", bound="Sequence[object]")
 Nodes = TypeVar("Nodes", bound="Sequence[NodeWithScore]")
@@ -64,20 +63,21 @@ def mark_retrieved(documents: Documents, source: str | None = None) -> Documents
 
 @guarded_call("mark_retrieved")
 def _mark_retrieved(documents: object, source: str | None) -> None:
-    span = _current_span()
-    run = span.state.run if span is not None else None
-    if span is not None and run is not None:
-        found = found_of(documents)
-        chars = found.chars if isinstance(found, NodeColumns) else 0
-        span.state.record(record_found, span, run, found, source, time.time_ns(), chars=chars)
+    _mark(documents, source, is_choice=False)
 
 
 @guarded_call("mark_selected")
-def _mark_selected(nodes: Sequence[NodeWithScore]) -> None:
+def _mark_selected(nodes: object) -> None:
+    _mark(nodes, None, is_choice=True)
+
+
+def _mark(items: object, source: str | None, *, is_choice: bool) -> None:
     span = _current_span()
-    run = span.state.run if span is not None else None
-    if span is not None and run is not None:
-        span.state.record(record_marked, span, run, found_of(run.reader.first(nodes)))
+    if span is None or span.state.run is None:
+        return
+    now_ns, state = time.time_ns(), span.state
+    marked = Marked(state.values.marked(items), is_choice=is_choice, source=source)
+    state.add(Event("mark", parent=span.id, started_ns=now_ns, ended_ns=now_ns, data=marked))
 
 
 def _current_span() -> OpenSpan | None:

@@ -26,7 +26,7 @@ from ragtrace.capture import (
 )
 from ragtrace.model import Call, Message
 from ragtrace_llamaindex.attributes import argument, first_of
-from ragtrace_llamaindex.nodes import picture_in
+from ragtrace_llamaindex.values import picture_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -37,6 +37,7 @@ _METHODS: tuple[tuple[type, Kind, frozenset[str]], ...] = (
 )
 # Retrievers whose result is one order over several: never a choice out of what they found.
 _FUSIONS = frozenset({"QueryFusionRetriever", "RouterRetriever", "RecursiveRetriever", "AutoMergingRetriever"})
+_WHOLE = frozenset({"SummaryIndexRetriever", "ListIndexRetriever"})  # they give out all that their index holds
 _AGENTS = frozenset({"BaseWorkflowAgent", "AgentWorkflow"})
 _RETRIES = frozenset({"RetryQueryEngine", "RetrySourceQueryEngine", "RetryGuidelineQueryEngine"})
 _TALKERS = frozenset({"BaseChatEngine", *_AGENTS})
@@ -118,6 +119,17 @@ def is_fusion(owner: type) -> bool:
         False
     """
     return is_llama_index_class(owner, _FUSIONS)
+
+
+@lru_cache(maxsize=MAX_KNOWN)
+def is_all(owner: type) -> bool:
+    """Tell whether a retriever gives out all that its index holds.
+
+    Example:
+        >>> is_all(BaseRetriever)
+        False
+    """
+    return is_llama_index_class(owner, _WHOLE)
 
 
 def is_llama_index_class(owner: type, names: frozenset[str]) -> bool:

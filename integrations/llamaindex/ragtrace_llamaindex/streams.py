@@ -14,13 +14,14 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse
 from wrapt import ObjectProxy
 
 from ragtrace.capture import guarded
-from ragtrace_llamaindex.on_end import report_model_call
-from ragtrace_llamaindex.run_state import ModelSpan, Stream
+from ragtrace.capture.events import Event
+from ragtrace_llamaindex.calls import said_by
+from ragtrace_llamaindex.open_runs import ModelSpan, Stream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 
-    from ragtrace_llamaindex.run_state import OpenSpan, RunState
+    from ragtrace_llamaindex.open_runs import OpenRun, OpenSpan
 
 
 # The stream that is being read in this context: a synthesizer calls its model only at the first read, and then
@@ -88,8 +89,8 @@ def watched(source: Iterator[object], watch: StreamWatch) -> Generator[object, o
 
     Example:
         >>> from ragtrace.capture import Defaults
-        >>> from ragtrace_llamaindex.run_state import OpenSpan, Stream, RunState
-        >>> stream = Stream(OpenSpan(RunState(Defaults()), None, "query", "q", 0, 0), is_answer=True)
+        >>> from ragtrace_llamaindex.open_runs import OpenRun, OpenSpan, Stream
+        >>> stream = Stream(OpenSpan(OpenRun(Defaults()), None, "query", "q", 0, 0), is_answer=True)
         >>> watch = StreamWatch(stream, lambda stream, error: setattr(stream, "is_done", True))
         >>> list(watched(iter("ab"), watch))
         ['a', 'b']
@@ -165,12 +166,12 @@ class OpenStreams:
         over: called with a tree whose root has returned, once what was left to read is read.
     """
 
-    def __init__(self, over: Callable[[RunState], None]) -> None:
+    def __init__(self, over: Callable[[OpenRun], None]) -> None:
         self.takers: dict[str | None, Callable[..., None]] = {}
         self.lazy: dict[tuple[int, int], ModelSpan] = {}
         self._over = over
 
-    def forget(self, state: RunState) -> None:
+    def forget(self, state: OpenRun) -> None:
         """Wait for nothing more of a tree."""
         for stream in list(state.streams):
             self._let_go(stream)
@@ -250,7 +251,7 @@ class OpenStreams:
         elif state.is_waiting and error is not None:
             state.error = error
         if isinstance(span, ModelSpan) and not stream.is_answer:
-            report_model_call(span, response, error, time.time_ns())
+            end_model_call(span, response, error)
         else:
             self._record_answer(stream, error)
         # An answer that is read is the end, whatever a model's generator may still hold.
@@ -259,12 +260,20 @@ class OpenStreams:
 
     def _record_answer(self, stream: Stream, error: BaseException | None) -> None:
         state = stream.span.state
-        state.answer = stream.text
+        state.add(Event("answer", data=stream.text))
         for inner in list(state.streams):  # nobody reads on in what was read through it
             if isinstance(inner.span, ModelSpan) and inner.span.read_through is stream:
                 state.streams.discard(inner)
                 self._let_go(inner)
-                report_model_call(inner.span, None, error, time.time_ns())
+                end_model_call(inner.span, None, error)
+
+
+@guarded
+def end_model_call(span: ModelSpan, response: object, error: BaseException | None) -> None:
+    """Tell the end of a model call, with what it said by then."""
+    run = span.state.run
+    if run is not None:
+        span.ends(said_by(span, response), run.failure_of(error))
 
 
 def _watcher_of(response: object, source: object) -> type[WatchedStream | WatchedAsyncStream] | None:

@@ -11,39 +11,27 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse, Stream
 from llama_index.core.workflow import Event, InputRequiredEvent, Workflow
 
 import ragtrace
-from ragtrace.capture import RecentIds, describe, entered_run, guarded, outcome_of, shown, spoken
-from ragtrace_llamaindex.attributes import first_of
-from ragtrace_llamaindex.messages import asked_of, fields_of, turns_in, turns_told
-from ragtrace_llamaindex.nodes import NodeColumns
-from ragtrace_llamaindex.on_end import (
-    answer_of,
-    conclude,
-    conclude_joined,
-    given_out,
-    is_check,
-    report_failed,
-    report_model_call,
-    report_open,
-)
-from ragtrace_llamaindex.on_start import ON_START, may_record_history, record_history, record_input
-from ragtrace_llamaindex.request import said
-from ragtrace_llamaindex.run_state import (
+from ragtrace.capture import RecentIds, describe, entered_run, guarded, outcome_of, shown
+from ragtrace.capture.events import Began, Ended, Gave
+from ragtrace.capture.events import Event as RunEvent
+from ragtrace_llamaindex.asking import examples_of, may_tell_history, tell_history, tell_input
+from ragtrace_llamaindex.calls import BEGINNINGS, answer_of, chosen_by, given_out
+from ragtrace_llamaindex.messages import asked_of, fields_of, turns_told
+from ragtrace_llamaindex.open_runs import (
     MAX_IDS,
     OWNER,
-    JoinedStates,
+    JoinedRuns,
     ModelSpan,
+    OpenRun,
     OpenSpan,
-    RunState,
-    ToolSpan,
     ended_root,
 )
-from ragtrace_llamaindex.selection import record_inner_answer, record_postprocessed, record_retrieved
+from ragtrace_llamaindex.request import said
 from ragtrace_llamaindex.span_kinds import (
     ID_TAIL,
     KINDS,
     is_agent,
     is_building_class,
-    is_fusion,
     is_output_form,
     is_step_class,
     is_tool_search,
@@ -51,24 +39,23 @@ from ragtrace_llamaindex.span_kinds import (
     keeps_turns,
     kind_of,
 )
-from ragtrace_llamaindex.streams import OpenStreams, reading
-from ragtrace_llamaindex.tools import note_found, report_tool_call
+from ragtrace_llamaindex.streams import OpenStreams, end_model_call, reading
 from ragtrace_llamaindex.workflow_state import awaited_in, is_waiting, journal_of, saved_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from inspect import BoundArguments
 
     from ragtrace.capture import Defaults
     from ragtrace.model import Outcome
-    from ragtrace_llamaindex.run_state import Stream
+    from ragtrace_llamaindex.open_runs import Stream
     from ragtrace_llamaindex.span_kinds import Kind
 
 MAX_UNSTARTED = 1_024  # outermost spans that are open and without a run so far
 MAX_BURIED = 8_192
 MAX_JOURNALS = 64  # of workflows inside one run
 _STREAMED = {StreamingResponse, AsyncStreamingResponse}
-_SPAN_CLASSES: dict[Kind, type[OpenSpan]] = {"model": ModelSpan, "embedding": ModelSpan, "tool": ToolSpan}
+_SPAN_CLASSES: dict[Kind, type[OpenSpan]] = {"model": ModelSpan, "embedding": ModelSpan}
 _ANSWERLESS = {"retriever", "rerank", "embedding", "tool"}
 _LISTS = {list, tuple}
 _CHOOSING = {"retriever", "rerank"}
@@ -91,9 +78,9 @@ class Tracer:
         self._streams = OpenStreams(self._stream_over)
         self.takers = self._streams.takers
         self._lazy = self._streams.lazy
-        self._unstarted: dict[int, RunState] = {}
+        self._unstarted: dict[int, OpenRun] = {}
         self._buried = RecentIds(MAX_BURIED)
-        self.joined = JoinedStates(self._end_joined)
+        self.joined = JoinedRuns(self._end_joined)
         self._upkeep = ended_root()
 
     def __len__(self) -> int:
@@ -166,10 +153,12 @@ class Tracer:
         if read is not None and isinstance(span, ModelSpan) and read.span.state is state:
             span.read_through = read
         self._add(span)
-        if kind != "other":
+        if kind == "other":
+            span.begins(Began())
+        else:
             self._begin(span, bound, instance)
 
-    def exited(self, id_: str, instance: object, result: object) -> None:
+    def exited(self, id_: str, result: object) -> None:
         """Take what a span returned."""
         span = self.spans.get(id_)
         if span is None:
@@ -182,22 +171,18 @@ class Tracer:
         elif isinstance(result, Event):  # the workflow goes on
             state.interrupt = None
             if span.id != id_ and not state.is_agent:
-                note_found(state, fields_of(result))
+                _offer(state, fields_of(result))
         elif span.id != id_ and type(result) in _LISTS:  # of an application's own function
-            note_found(state, {id_[:-ID_TAIL].rpartition(".")[2]: result})
+            _offer(state, {id_[:-ID_TAIL].rpartition(".")[2]: result})
         if span.id != id_:
             if len(state.ids) > MAX_IDS:
                 self.spans.pop(id_, None)
             return
         if not _closed(span):
             return
-        self._end(span, instance, result)
+        self._end(span, result)
         if span.parent is None:
             self._root_exited(span, result)
-        elif state.is_joined and span.is_top and span.kind not in _ANSWERLESS:
-            answer = answer_of(result)
-            if answer and not (state.answer and is_check(span, answer)):
-                state.answer = answer
 
     def dropped(self, id_: str, error: BaseException | None) -> None:
         """Take the failure of a span."""
@@ -220,7 +205,7 @@ class Tracer:
         if not _closed(span):
             return
         failure = error if error is not None else RuntimeError("span dropped")
-        report_failed(span, failure, time.time_ns())
+        _end_failed(span, failure)
         if span.parent is None:
             self._finish(span.state, None, _outcome(span.state, outcome_of(failure)), failure)
 
@@ -235,15 +220,14 @@ class Tracer:
         span = self.spans.get(id_)
         if span is not None and span.state.run is not None and not span.is_inner:
             told = None if version is None else shown(version)
-            span.state.record(span.state.run.prompted, shown(name), told)
+            span.state.run.prompted(shown(name), told)
 
     def condensed(self, id_: str | None, history: object) -> None:
         """Take the turns that a chat engine wrote into a prompt that condenses them and the question to one."""
         span = self.spans.get(id_)
-        if span is not None and may_record_history(span) and isinstance(history, str):
-            record_history(
-                span.state, turns_told(history), is_final=False
-            )  # what the answer is asked with is exact
+        if span is not None and may_tell_history(span) and isinstance(history, str):
+            # What the answer is asked with is exact.
+            tell_history(span.state, turns_told(history), is_final=False)
 
     def stream_ended(self, id_: str | None, response: object, error: BaseException | None) -> None:
         """Take the end of a model's stream; the end of a call that does not stream comes with its span."""
@@ -278,11 +262,11 @@ class Tracer:
             self._buried.add(id_)
             return
         kind = "other" if kind == "tool" else kind  # no run alone, as a function is none
-        state = RunState(defaults)
+        state = OpenRun(defaults)
         root = state.root = _new_span(state, None, kind, id_, instance)
         if keeps_turns(owner):
             state.keeps_turns = True
-            state.examples = spoken(turns_in(first_of(instance, ("_prefix_messages",))))
+            state.examples = examples_of(instance)
         self._add(root)
         if kind != "other":
             self._begin(root, bound, instance)
@@ -326,9 +310,9 @@ class Tracer:
             with state.lock:  # the first steps of an application's function may be parallel ones
                 if state.run is None:
                     self._start(state)
-        ON_START[span.kind](span, bound, instance)
+        BEGINNINGS[span.kind](span, bound, instance)
 
-    def _start(self, state: RunState) -> None:
+    def _start(self, state: OpenRun) -> None:
         root, defaults = state.root, state.defaults
         if root is None or state.is_ended:
             return
@@ -339,34 +323,39 @@ class Tracer:
         )
         run.before_finish(lambda: self._cut_short(state), OWNER)
         describe(run, defaults, request)
-        state.run = run
+        run.add(RunEvent("told"), owner=OWNER)
+        if root.kind == "other":
+            began = Began(calls_tools=state.is_agent, is_resumed=state.is_resumed)
+            run.add(RunEvent("chain", root.id, "", root.name, root.started_ns, None, began), owner=OWNER)
+        state.run = run  # what other threads add comes behind
         if state.arguments is not None:
-            record_input(state, state.arguments)
+            tell_input(state, state.arguments)
             state.arguments = state.saved = None
+        if state.offers:
+            state.add(RunEvent("offer", data=state.offers))
 
     # ends
 
-    def _end(self, span: OpenSpan, instance: object, result: object) -> None:
-        state, ended_ns = span.state, time.time_ns()
+    @guarded
+    def _end(self, span: OpenSpan, result: object) -> None:
+        state = span.state
         if state.run is None:
             return
         if span.kind == "retriever":
-            found = NodeColumns(result)
-            owner: type = type(instance)
-            state.record(record_retrieved, span, state.run, found, ended_ns, is_fusion(owner), chars=found.chars)
+            span.ends(state.values.documents(result))
         elif span.kind == "rerank":
-            if span.given is not None:
-                out = NodeColumns(result, are_new=True)
-                state.record(record_postprocessed, span, state.run, span.given, out, ended_ns)
+            span.ends(chosen_by(span, result))
         elif isinstance(span, ModelSpan):
             if type(result) in _GENERATORS:
                 self._streams.watch_call(span, result)
             else:
-                report_model_call(span, result, None, ended_ns)
-        elif isinstance(span, ToolSpan):
-            report_tool_call(span, result, None, ended_ns)
-        elif span.kind == "query" and span.parent is not None:
-            state.record(record_inner_answer, span, answer_of(result, is_inner=True), ended_ns)
+                end_model_call(span, result, None)
+        elif span.kind == "tool":
+            span.ends(state.values.given_by_tool(span.name, result))
+        else:
+            is_engine, is_given = span.kind == "query" and span.parent is not None, state.is_joined and span.is_top
+            text = answer_of(result, is_inner=True) if is_engine else None
+            span.ends(Gave(answer_of(result) if is_given else None, text=text))
 
     def _root_exited(self, root: OpenSpan, result: object) -> None:
         state = root.state
@@ -375,10 +364,9 @@ class Tracer:
                 self._forget(state)
                 return
         if state.journals and not state.is_searched and not state.is_agent:
-            note_found(state, saved_in(state.journals[0], None).state)
+            _offer(state, saved_in(state.journals[0], None).state)
         answer = None if root.kind == "retriever" else answer_of(result)
-        if answer is None and root.kind == "other":
-            state.given_out = given_out(result)
+        texts = given_out(result) if answer is None and root.kind == "other" else ()
         error, state.error = state.error, None
         if error is not None and result is None and type(error).__name__ != "WorkflowDone":
             self._finish(state, None, outcome_of(error), error)
@@ -387,14 +375,20 @@ class Tracer:
             state.is_waiting = bool(answer is None and state.streams)
         if state.is_waiting:
             return
-        self._finish(state, answer, _outcome(state, "cancelled") if state.is_cancelled else None, None)
+        outcome = _outcome(state, "cancelled") if state.is_cancelled else None
+        self._finish(state, answer, outcome, None, texts)
 
     def _finish(
-        self, state: RunState, answer: str | None, outcome: Outcome | None, error: BaseException | None
+        self,
+        state: OpenRun,
+        answer: str | None,
+        outcome: Outcome | None,
+        error: BaseException | None,
+        texts: tuple[str, ...] = (),
     ) -> None:
         """End the run whatever becomes of its last facts, and forget the tree."""
         run = state.run
-        if not _concluded(state, answer, outcome, error):
+        if not _concluded(state, answer, outcome, error, texts):
             return
         if run is not None:
             run.before_finish(_nothing, OWNER)  # lets go of the tree
@@ -402,13 +396,13 @@ class Tracer:
         self._forget(state, is_late_expected=outcome is not None)
 
     @guarded
-    def _end_joined(self, state: RunState) -> None:
+    def _end_joined(self, state: OpenRun) -> None:
         """Report what is there when the application ends a run of its own."""
         _concluded(state, None, None, None)
         self._forget(state, is_late_expected=True)
 
     @guarded
-    def _cut_short(self, state: RunState) -> None:
+    def _cut_short(self, state: OpenRun) -> None:
         """Report what is there when the recorder ends a run, such as one whose stream nobody read."""
         outcome = _outcome(state, "partial")
         run = state.run
@@ -417,7 +411,7 @@ class Tracer:
         _concluded(state, None, outcome, None)
         self._forget(state, is_late_expected=True)
 
-    def _forget(self, state: RunState, *, is_late_expected: bool = False) -> None:
+    def _forget(self, state: OpenRun, *, is_late_expected: bool = False) -> None:
         """Take a tree off the map, and break its cycles: what it holds goes without a garbage collection."""
         self._unstarted.pop(id(state), None)
         if state.is_joined:
@@ -434,7 +428,7 @@ class Tracer:
             state.root = state.run = state.arguments = state.interrupt = state.error = state.saved = None
             state.journals = []
 
-    def _stream_over(self, state: RunState) -> None:
+    def _stream_over(self, state: OpenRun) -> None:
         failure, state.error = state.error, None
         if failure is not None:
             self._finish(state, None, outcome_of(failure), failure)
@@ -442,29 +436,82 @@ class Tracer:
             self._finish(state, None, "partial" if state.is_partial else None, None)
 
 
-def _concluded(state: RunState, answer: str | None, outcome: Outcome | None, error: BaseException | None) -> bool:
-    """Have a run's last facts written, and tell whether that was still to do; other threads that end it wait."""
+def _concluded(
+    state: OpenRun,
+    answer: str | None,
+    outcome: Outcome | None,
+    error: BaseException | None,
+    texts: tuple[str, ...] = (),
+) -> bool:
+    """Tell how a run ended, and whether that was still to do; other threads that end it wait."""
     with state.lock:
         if state.is_ended:
             return False
         state.is_ended = True
-        _report_end(state, answer, outcome, error)
+        _tell_end(state, answer, outcome, error, texts)
     return True
 
 
 @guarded
-def _report_end(state: RunState, answer: str | None, outcome: Outcome | None, error: BaseException | None) -> None:
-    root, run = state.root, state.run
-    if root is None or run is None:
+def _tell_end(
+    state: OpenRun, answer: str | None, outcome: Outcome | None, error: BaseException | None, texts: tuple[str, ...]
+) -> None:
+    run = state.run
+    if state.root is None or run is None:
         return
     if state.is_joined and state.streams:
         run.ends_as("partial")
-    report_open(state, error)
-    if state.is_joined:
-        state.record(conclude_joined, root, run)
+    failure = run.failure_of(error)
+    try:
+        _end_open(state, error)
+    finally:
+        asks = shown(_asked_of_person(state)) if outcome == "interrupted" else None
+        state.add(RunEvent("end", ended_ns=time.time_ns(), data=Ended(outcome, answer, texts, asks), error=failure))
+
+
+@guarded
+def _end_open(state: OpenRun, error: BaseException | None) -> None:
+    """Tell the end of what is still open when a run ends: what it had done by then, and why it stopped."""
+    for stream in list(state.streams):
+        stream.is_done = True
+        span = stream.span
+        if stream.is_answer:
+            if stream.text:
+                state.add(RunEvent("answer", data=stream.text))
+        elif isinstance(span, ModelSpan) and (stream.pieces or error is not None):
+            end_model_call(span, None, error)
+    while error is not None and state.open:
+        span = state.open.pop()  # it ends here, and not again in a thread of its own
+        if span.parent is not None:
+            _end_failed(span, error)
+
+
+@guarded
+def _end_failed(span: OpenSpan, error: BaseException) -> None:
+    """Tell the end of a step that failed, or was open when its run did."""
+    run = span.state.run
+    if run is None:
+        return
+    if isinstance(span, ModelSpan):
+        end_model_call(span, None, error)
+        return
+    data: object = Gave()
+    if span.kind in _CHOOSING:
+        data = chosen_by(span, None) if span.kind == "rerank" else None
+    span.ends(data, run.failure_of(error))
+
+
+@guarded
+def _offer(state: OpenRun, fields: Mapping[str, object]) -> None:
+    """Tell what a step gave out that may come from a search of its own: passages, and rows of a database."""
+    made = {name: state.values.offered(part) for name, part in fields.items()}
+    found = {name: part for name, part in made.items() if part}
+    if not found:
+        return
+    if state.run is None:  # a search or a model may begin one later
+        state.offers.update((name, part) for name, part in found.items() if name not in state.offers)
     else:
-        asked = _asked_of_person(state) if outcome == "interrupted" else None
-        state.record(conclude, root, run, answer, outcome, run.failure_of(error), asked)
+        state.add(RunEvent("offer", data=found))
 
 
 def _closed(span: OpenSpan) -> bool:
@@ -486,9 +533,9 @@ def _note_top(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
         _note_saved(state, bound)
     if keeps_turns(owner):
         state.keeps_turns = True
-        state.examples = spoken(turns_in(first_of(instance, ("_prefix_messages",))))
+        state.examples = examples_of(instance)
     if span.kind == "other":
-        record_input(state, bound.arguments)
+        tell_input(state, bound.arguments)
         state.saved = None
 
 
@@ -496,14 +543,14 @@ def _is_run_of(instance: object, id_: str) -> bool:
     return isinstance(instance, Workflow) and id_[:-ID_TAIL].endswith(".run")
 
 
-def _note_workflow(state: RunState, workflow: object) -> None:
+def _note_workflow(state: OpenRun, workflow: object) -> None:
     """Keep what tells for whom a workflow of the run waits when it is cancelled."""
     journal = journal_of(workflow)
     if journal is not None and len(state.journals) < MAX_JOURNALS:
         state.journals.append(journal)
 
 
-def _note_saved(state: RunState, bound: BoundArguments) -> None:
+def _note_saved(state: OpenRun, bound: BoundArguments) -> None:
     """Note what a workflow's context holds before its steps change it."""
     arguments = bound.arguments
     state.is_resumed = "start_event" in arguments and arguments["start_event"] is None
@@ -511,18 +558,18 @@ def _note_saved(state: RunState, bound: BoundArguments) -> None:
         state.saved = saved_in(state.journals[-1], arguments.get("init_state"))
 
 
-def _outcome(state: RunState, outcome: Outcome) -> Outcome:
+def _outcome(state: OpenRun, outcome: Outcome) -> Outcome:
     """Return how a run ended that was cut short: one that waited for a person then is interrupted."""
     is_cut = outcome in {"cancelled", "partial"} and not state.is_waiting
     return "interrupted" if is_cut and _awaited(state) is not None else outcome
 
 
-def _awaited(state: RunState) -> object:
+def _awaited(state: OpenRun) -> object:
     """Return what the run waits for; without a journal the last that a step asked a person."""
     return awaited_in(state.journals) if state.journals else state.interrupt
 
 
-def _asked_of_person(state: RunState) -> object:
+def _asked_of_person(state: OpenRun) -> object:
     awaited = _awaited(state)
     if is_waiting(awaited) and (add := getattr(awaited, "add", None)) is not None:
         awaited = getattr(add, "waiter_event", None) or getattr(add, "event_type", None)
@@ -533,7 +580,7 @@ def _nothing() -> None:
     """Report nothing before a run ends: all is reported."""
 
 
-def _new_span(state: RunState, parent: OpenSpan | None, kind: Kind, id_: str, instance: object) -> OpenSpan:
+def _new_span(state: OpenRun, parent: OpenSpan | None, kind: Kind, id_: str, instance: object) -> OpenSpan:
     span = _SPAN_CLASSES.get(kind, OpenSpan)(state, parent, kind, id_, id(instance), time.time_ns())
     if instance is not None:
         span.name = type(instance).__name__

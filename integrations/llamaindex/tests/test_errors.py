@@ -12,7 +12,8 @@ from llama_index.core.schema import ImageNode, NodeWithScore, TextNode
 
 from integrations.llamaindex.tests.parts import Best, Broken, Faq, First, Llm, checked, engine, until
 from ragtrace.capture import internal_errors
-from ragtrace_llamaindex import mark_selected, selection
+from ragtrace.capture.lineage import Lineage
+from ragtrace_llamaindex import mark_selected
 from ragtrace_llamaindex import tracer as tracing
 from ragtrace_llamaindex.handlers import RagtraceSpanHandler
 from tests.kept import ANSWER, ids
@@ -82,14 +83,14 @@ def test_a_failure_that_the_application_catches_is_none_of_the_run(keeper):
     assert (run.record.outcome, run.failure, len(ids(run, "retrieved"))) == ("answered", None, 6)
 
 
-@pytest.mark.parametrize("site", ["record_retrieved", "record_postprocessed", "settle", "record_synthesized"])
+@pytest.mark.parametrize("site", ["search", "choice", "settle", "shows"])
 @pytest.mark.usefixtures("loses")
 def test_our_own_failure_is_counted_and_harmless(keeper, recorder, monkeypatch, site):
     def broken(*_, **__):
         raise RuntimeError("inside")
 
-    monkeypatch.setattr(getattr(selection, site), "__wrapped__", broken)
-    name = f"ragtrace_llamaindex.selection.{site}"
+    monkeypatch.setattr(getattr(Lineage, site), "__wrapped__", broken)
+    name = f"ragtrace.capture.lineage.Lineage.{site}"
     before = internal_errors().get(name, 0)
     assert str(engine().query("Where?")) == ANSWER
     assert internal_errors()[name] > before

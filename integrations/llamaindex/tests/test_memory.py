@@ -68,7 +68,7 @@ def test_a_run_is_freed_without_a_garbage_collection():
             )
         finally:
             gc.enable()
-    assert (after - before)["RunState"] <= 10  # a failure's traceback may be a cycle of the application's own
+    assert (after - before)["OpenRun"] <= 10  # a failure's traceback may be a cycle of the application's own
     assert (after - before)["Passage"] <= 80
 
 

@@ -15,11 +15,11 @@ from llama_index_instrumentation import get_dispatcher
 
 from integrations.llamaindex.tests.parts import Faq, Llm, checked, engine
 from integrations.llamaindex.tests.test_running import EachInTurn
-from ragtrace.capture import Recorder
+from ragtrace.capture import Recorder, told
 from ragtrace.model import Usage
-from ragtrace_llamaindex import instrument, on_end
+from ragtrace_llamaindex import instrument
 from tests.kept import ANSWER, ids, kinds
-from tests.sweeping import WAIT_S, HeldSweep, SweepBesideTheEnd, add_slowly
+from tests.sweeping import WAIT_S, HeldSweep, SweepBesideTheLastEvent, add_slowly
 
 
 class Pausing(BaseSynthesizer):
@@ -119,7 +119,7 @@ def test_parallel_first_steps_of_a_function_begin_one_run(keeper):
 
 def test_tokens_of_parallel_calls_add_up(keeper, recorder, monkeypatch):
     """In a run that the application opened, their threads report at once."""
-    add_slowly(on_end, monkeypatch)
+    add_slowly(told, monkeypatch)
 
     @get_dispatcher("tests.app").span
     def answer(question):
@@ -130,8 +130,9 @@ def test_tokens_of_parallel_calls_add_up(keeper, recorder, monkeypatch):
     assert keeper.only.record.usage == Usage(input_tokens=28, output_tokens=20)
 
 
-def test_a_sweep_beside_the_end_of_a_run_waits_for_its_last_facts(keeper):
-    sweep = SweepBesideTheEnd(keeper, ANSWER)
+def test_a_sweep_beside_the_end_of_a_run_waits_for_its_last_facts(keeper, monkeypatch):
+    sweep = SweepBesideTheLastEvent(keeper, ANSWER)
+    sweep.watch(monkeypatch)
     instrument(sweep.recorder)
     sweep.meets(lambda: engine().query("Where?"))
     assert (keeper.only.record.answer, kinds(keeper.only)) == (ANSWER, ["retrieval", "rerank", "chat"])

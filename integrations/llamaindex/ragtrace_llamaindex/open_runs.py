@@ -1,33 +1,44 @@
-"""State of the LlamaIndex calls that are open: a `RunState` for each root, an `OpenSpan` for each span recorded."""
+"""LlamaIndex runs that are open: an `OpenRun` for each root, an `OpenSpan` for each span of interest."""
 
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import ragtrace
-from ragtrace.capture import NO_SERVER, Defaults, OwnWords, Server, current_run, describe
+from ragtrace.capture import Defaults, current_run, describe
+from ragtrace.capture.events import Asked, Began, Event
 from ragtrace_llamaindex.request import said
+from ragtrace_llamaindex.values import Values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
-    from ragtrace.capture import IntegrationRun, Rows
-    from ragtrace.capture.passages import ReadPassages
-    from ragtrace.capture.types import Operation
-    from ragtrace.model import Message, Passage, Usage
-    from ragtrace_llamaindex.nodes import NodeColumns
+    from ragtrace.capture import Failure, IntegrationRun
+    from ragtrace.capture.events import Kind as EventKind
+    from ragtrace.capture.values import Doc
+    from ragtrace.model import Message
     from ragtrace_llamaindex.span_kinds import Kind
     from ragtrace_llamaindex.workflow_state import Saved
 
 
 MAX_IDS = 16_384  # of spans that have ended, of one tree
+OWNER = "llamaindex"  # of the events, and of what is reported before a run ends
+_EVENT_KINDS: dict[Kind, EventKind] = {
+    "retriever": "search",
+    "rerank": "choice",
+    "model": "model",
+    "embedding": "model",
+    "tool": "tool",
+}
 
 
 @dataclass(slots=True, eq=False)
-class RunState:
-    """State of one outermost call, and the `Run` it writes to.
+class OpenRun:
+    """One outermost call that is open, and the `Run` it writes to.
 
     A call gets a run at its first step that is worth one: a search, a model call, a query.
     """
@@ -40,120 +51,70 @@ class RunState:
     journals: list[object] = field(default_factory=list)  # what the runtime keeps of the workflows in the run
     saved: Saved | None = None  # what the workflow's context held when the run began
     error: BaseException | None = None
+    offers: dict[str, Any] = field(default_factory=dict)  # what steps gave out before the run began
+    values: Values = field(default_factory=Values)
     lock: threading.RLock = field(default_factory=threading.RLock)  # a stream's finaliser may run inside it
     ids: list[str] = field(default_factory=list)  # of ended spans too, since tasks may outlive them
     open: set[OpenSpan] = field(default_factory=set)
     streams: set[Stream] = field(default_factory=set)
-    raw: dict[object, object] = field(default_factory=dict)  # text of each node by id, as first seen
-    seen: dict[str, Passage] = field(default_factory=dict)
-    pieces: dict[str, tuple[Passage, str]] = field(default_factory=dict)  # passage and text by citation number
-    chunks: dict[str, list[str]] = field(default_factory=dict)  # texts that searches found under one id
-    renamed: dict[tuple[str, str], str] = field(default_factory=dict)  # ids of chunks by the old id and the text
-    parts: dict[str, list[str]] = field(default_factory=dict)  # texts of passages that a step gave out in several
-    stands_for: dict[str, dict[str, Passage]] = field(default_factory=dict)  # passages behind an engine's answer
-    explicit: ReadPassages | None = None  # the selection that the application marked
-    is_narrowed: bool = False
     is_ended: bool = False
+    is_begun: bool = False  # the first event was added
     is_joined: bool = False  # the application opened the run; `root` stands for its block
-    is_model_asked: bool = False  # a model was asked after the last search
     is_cancelled: bool = False
     is_waiting: bool = False  # the root has returned and its answer is being read
     is_partial: bool = False
     is_searched: bool = False
     is_resumed: bool = False  # the root is a workflow that goes on from a saved context
     is_agent: bool = False
-    is_retried: bool = False  # an engine shows its model the answer that was given up
     has_query: bool = False  # else `question` is what a search was asked, and stands in
     question: str = ""
     texts: tuple[str, ...] = ()  # of the input that names its question in its own way
-    told: frozenset[str] = frozenset()  # answers of earlier turns that the context holds
     examples: tuple[Message, ...] = ()  # turns that a chat engine puts before its memory
     is_told: bool = False  # the history is known
     keeps_turns: bool = False  # the root is a chat engine or an agent
-    last: ReadPassages | None = None  # the list delivered or chosen last, in any scope
-    answer: str | None = None
-    given_out: tuple[str, ...] = ()  # texts of a result that names its answer in its own way
-    last_reply: str = ""  # what the last model said, thoughts included
-    last_text: str = ""  # the answer in it
-    is_json_asked: bool = False  # of the last model
-    is_broken: bool = False  # the last model's stream broke, and `last_text` is the answer so far
-    said: list[str] = field(default_factory=list)  # by models and tools of this run
-    own: OwnWords = field(default_factory=OwnWords)  # what the run's models said
-    rows: dict[str, Rows] = field(default_factory=dict)  # of databases, by the first form of their text
-    offered: dict[str, NodeColumns | list[object] | str] = field(
-        default_factory=dict
-    )  # passages that steps gave out, by name
-    refused_text: str | None = None  # what the last model said, where its provider declined
-    last_model: str | None = None
-    usage: Usage | None = None
 
-    def record(self, function: Callable[..., None], *args: object, chars: int = 0) -> None:
-        """Report to the run: in the pipeline's thread, or at once where the application opened the run.
-
-        Args:
-            function: reports to the run.
-            args: its arguments, which the application must not be able to change later.
-            chars: characters of the passages in `args`.
-        """
+    def add(self, event: Event) -> None:
+        """Add an event; the application may ask its own run what is known so far."""
         run = self.run
         if run is None:
             return
-        if not self.is_joined:
-            run.later(function, *args, chars=chars)
-            return
-        with self.lock:
-            function(*args)
+        run.add(event, chars=self.values.taken_chars(), owner=OWNER)
+        if self.is_joined:
+            run.catch_up()
 
 
 @dataclass(slots=True, eq=False)
 class OpenSpan:
     """One open span of interest; spans refer to their parents and never to their children."""
 
-    state: RunState
+    state: OpenRun
     parent: OpenSpan | None
     kind: Kind
     id: str
     owner: int  # id() of the object whose method runs
     started_ns: int
     within: OpenSpan | None = None  # the nearest retriever above
-    tool: ToolSpan | None = None  # the nearest tool above
+    tool: OpenSpan | None = None  # the nearest tool above
     is_handle: bool = False  # a workflow's run that spans the call that starts it, in early versions
-    is_check: bool = False  # an evaluator's: it searched texts that the run has
-    is_outer: bool = False  # a retriever inside failed, so the own result is the pool
     is_json_asked: bool = False  # structured output or JSON mode, here or above
     name: str = ""
-    query: str = ""
-    source: str | None = None
-    model: str | None = None
+    model: str | None = None  # of a postprocessor
     top_k: int | None = None
-    given: NodeColumns | None = None  # nodes that a postprocessor was given
-    answers: list[tuple[str, dict[str, Passage]]] = field(default_factory=list)  # of engines, with their passages
-    found: dict[str, Passage] = field(default_factory=dict)  # passages delivered inside, less those dropped
-    found_ns: int = 0
-    last: ReadPassages | None = None  # the list delivered last inside
-    sources: int = 0  # number of retriever results behind `found`
-    lists: list[list[str]] = field(default_factory=list)  # the ids of each result
-    synthesized: int = 0  # number of `lists` that a synthesizer has followed
-    is_narrowed: bool = False
+    given: list[Doc] = field(default_factory=list)  # nodes that a postprocessor was given
 
     def __post_init__(self) -> None:
         parent = self.parent
         if parent is not None:
             self.within = parent if parent.kind == "retriever" else parent.within
-            self.tool = parent if isinstance(parent, ToolSpan) else parent.tool
+            self.tool = parent if parent.kind == "tool" else parent.tool
             self.is_json_asked = parent.is_json_asked
 
     @property
-    def within_key(self) -> str | None:
-        """Key of the nearest retriever above, None outside retrievers."""
-        return self.within.id if self.within is not None else None
-
-    @property
     def is_inner(self) -> bool:
-        """True inside a retriever, a postprocessor or a check, whose prompts ask no question."""
+        """True inside a retriever or a postprocessor, whose prompts ask no question."""
         parent = self.parent
-        if self.is_check or parent is None:
-            return self.is_check
+        if parent is None:
+            return False
         if parent.kind == "rerank" or parent.is_inner:
             return True
         # An engine inside a retriever answers with passages, and its answer stands for them.
@@ -165,22 +126,18 @@ class OpenSpan:
         parent = self.parent
         return parent is None or (parent.parent is None and self.state.is_joined)
 
-    def scope(self) -> OpenSpan:
-        """Return the nearest span above that takes what is found here."""
-        span = self.parent
-        while span is not None and span.kind not in {"retriever", "query"} and span.parent is not None:
-            span = span.parent
-        return span if span is not None else self
+    def begins(self, data: Any) -> None:
+        """Add the event of its beginning."""
+        self._add(None, data, None)
 
+    def ends(self, data: Any, error: Failure | None = None) -> None:
+        """Add the event of its end."""
+        self._add(time.time_ns(), data, error)
 
-@dataclass(slots=True, eq=False)
-class ToolSpan(OpenSpan):
-    """An open tool call."""
-
-    arguments: str = ""
-    description: str | None = None
-    has_found: bool = False  # a search ran inside, so the output text stands for known passages
-    replies: list[str] = field(default_factory=list)  # of models inside
+    def _add(self, ended_ns: int | None, data: Any, error: Failure | None) -> None:
+        above = self.parent.id if self.parent is not None else ""
+        kind = _EVENT_KINDS.get(self.kind, "chain")
+        self.state.add(Event(kind, self.id, above, self.name, self.started_ns, ended_ns, data, error))
 
 
 @dataclass(slots=True, eq=False)
@@ -216,22 +173,11 @@ class Stream:
 class ModelSpan(OpenSpan):
     """An open model call."""
 
-    messages: tuple[Message, ...] = ()
-    operation: Operation = "chat"
-    provider: str | None = None
-    is_in_process: bool = False
-    request: Mapping[str, object] = field(default_factory=dict)
-    server: Server = NO_SERVER
+    asked: Asked = field(default_factory=Asked)
     first_chunk_ns: int = 0
-    chunks: int | None = None
     lazy_key: tuple[int, int] | None = None
     read_through: Stream | None = None
     stream: Stream | None = None
-
-    @property
-    def first_chunk_s(self) -> float | None:
-        """Seconds to the first streamed chunk, None without a stream."""
-        return (self.first_chunk_ns - self.started_ns) / 1e9 if self.first_chunk_ns else None
 
 
 def ended_root() -> OpenSpan:
@@ -241,24 +187,23 @@ def ended_root() -> OpenSpan:
         >>> ended_root().state.is_ended
         True
     """
-    state = RunState(Defaults())
+    state = OpenRun(Defaults())
     state.is_ended = True
     return OpenSpan(state, None, "other", "", 0, 0)
 
 
-OWNER = "llamaindex"  # of what is reported before a run ends
 _FACTS = ("session", "user", "corpus", "corpus_version", "k")
 
 
-class JoinedStates:
+class JoinedRuns:
     """The trees of open runs that the application opened itself, by run.
 
     Args:
         end: called with a tree just before its run ends.
     """
 
-    def __init__(self, end: Callable[[RunState], None]) -> None:
-        self._states: dict[int, RunState] = {}
+    def __init__(self, end: Callable[[OpenRun], None]) -> None:
+        self._states: dict[int, OpenRun] = {}
         self._end = end
 
     def __len__(self) -> int:
@@ -270,27 +215,35 @@ class JoinedStates:
         if run is None or defaults is None or not (defaults.recorder or ragtrace.recorder()).has_open(run):
             return None
         state = self._states.get(id(run))
-        return (state or self._join(run, defaults)).root
+        state = state or self._join(run, defaults)
+        if not state.is_begun:
+            with state.lock:  # another thread adds its first event
+                pass
+        return state.root
 
-    def forget(self, state: RunState) -> None:
-        """Forget the state of a run that has ended."""
+    def forget(self, state: OpenRun) -> None:
+        """Forget the tree of a run that has ended."""
         self._states.pop(id(state.run), None)
 
     def clear(self) -> None:
-        """Forget all run states."""
+        """Forget all trees."""
         self._states.clear()
 
-    def _join(self, run: IntegrationRun, defaults: Defaults) -> RunState:
-        state = RunState(defaults)
+    def _join(self, run: IntegrationRun, defaults: Defaults) -> OpenRun:
+        state = OpenRun(defaults)
         state.is_joined = True
         state.run = run
         state.question = run.attributes.get("query", "")
         state.has_query = bool(state.question)
         state.root = OpenSpan(state, None, "other", f"run-{id(run)}", 0, run.started_ns)
-        kept = self._states.setdefault(id(run), state)
-        if kept is state:  # else another thread was faster
-            run.before_finish(lambda: self._end(state), OWNER)
-            _describe(run, defaults)
+        with state.lock:
+            kept = self._states.setdefault(id(run), state)
+            if kept is state:  # else another thread was faster
+                state.add(Event("told"))
+                state.root.begins(Began(is_block=True))
+                state.is_begun = True
+                run.before_finish(lambda: self._end(state), OWNER)
+                _describe(run, defaults)
         return kept
 
 

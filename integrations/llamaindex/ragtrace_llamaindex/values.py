@@ -1,0 +1,289 @@
+"""LlamaIndex's nodes, messages and tool outputs as the plain values of an event.
+
+A value is copied as far as the application may change it later. Texts are taken by reference.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
+from llama_index.core.tools import ToolOutput
+
+from ragtrace.capture import (
+    ID_KEYS,
+    MOST_PASSAGES,
+    SCORE_KEYS,
+    PassageReader,
+    id_in,
+    is_equal,
+    number_of,
+    read_mapping,
+    score_in,
+    shown,
+)
+from ragtrace.capture.events import Gave
+from ragtrace.capture.pictures import PICTURE, picture_key
+from ragtrace.capture.values import Doc, Opaque, Turn
+from ragtrace.text import MAX_RECORD_CHARS, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ragtrace.model import Message
+
+_NUMBER = re.compile(r"Source (\d{1,4}):\n")  # before each piece that a citation engine makes of a passage
+_HANDOFF = "handoff"  # the tool by which one agent passes a question to another
+_SHORT_CHARS = 256  # a shorter text is not counted
+_DEPTH = 6
+_MOST_ROWS = 500  # written out while the application waits
+_MOST_OFFERED = 2_000
+_LONGEST_READ_CHARS = 1_000_000  # of a text that may be JSON
+_DATA = {bytes, str}
+_PICTURES = ("image", "image_url", "image_path", "data", "url", "path")
+_PLAIN = (str, int, float, bool, list, dict, type(None))
+
+
+class Values:
+    """Translates the values of one run; a node that was met before, and is as it was, gives the same object."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[object, Doc]] = {}  # what was made, behind what it was made of, by id
+        self._counted: dict[int, str] = {}
+        self._chars = 0
+
+    def taken_chars(self) -> int:
+        """Return the characters of the texts that were met since the last call; each text counts once."""
+        chars, self._chars = self._chars, 0
+        return chars
+
+    def documents(self, nodes: object) -> list[Doc]:
+        """Return nodes, with scores or without, as they are now; anything but a list is an empty one.
+
+        Example:
+            >>> Values().documents([NodeWithScore(node=TextNode(id_="d1", text="a"), score=0.5)])
+            [Doc(text='a', id='d1', score=0.5)]
+        """
+        some = nodes if isinstance(nodes, list | tuple) else ()
+        return [self._document(one) for one in islice(some, MOST_PASSAGES + 1)]
+
+    def shown(self, nodes: object) -> list[Doc]:
+        """Return the nodes that a synthesizer is given; the numbered pieces of a citation engine have labels."""
+        found = self.documents(nodes)
+        if not found or _NUMBER.match(found[0].text) is None:
+            return found
+        return [_piece(one) for one in found]
+
+    def found(self, value: object) -> list[Doc]:
+        """Return the nodes or search results in a value, [] where it has none.
+
+        Example:
+            >>> Values().found('[{"id": "d1", "text": "Oslo."}]'), Values().found("Oslo.")
+            ([Doc(text='Oslo.', id='d1')], [])
+        """
+        if isinstance(value, str):
+            value = value_in_json(value)
+        parts = list(value) if isinstance(value, list | tuple) else [value]
+        return self.marked(parts) if parts and all(map(_is_passage, parts)) else []
+
+    def marked(self, items: object) -> list[Doc]:
+        """Return what an application names as its passages: nodes, scored pairs, mappings, objects or texts."""
+        found = (self._named(item) for item in islice(_listed(items), MOST_PASSAGES + 1))
+        return [document for document in found if document is not None]
+
+    def offered(self, part: object) -> object:
+        """Return a value that a step gave out and that may come from a search of its own; None for any other."""
+        if isinstance(part, str):
+            return part if part.startswith("[") and len(part) <= _LONGEST_READ_CHARS else None
+        if not isinstance(part, list | tuple | dict) or not 0 < len(part) <= _MOST_OFFERED:
+            return None
+        return self.found(part) or (_copied(part, 0) if len(part) <= _MOST_ROWS else None)
+
+    def given_by_tool(self, name: str, result: object) -> Gave:
+        """Return what a tool gave out: passages, texts, or None for what is no result of a search."""
+        text = result.content if isinstance(result, ToolOutput) else shown(result)
+        value = result.raw_output if isinstance(result, ToolOutput) else result
+        self._count(text)
+        if name == _HANDOFF or getattr(result, "is_error", False):
+            return Gave(text=text)
+        if found := self.found(value):
+            return Gave(found, text=text)
+        parts = value if isinstance(value, list | tuple) else ()
+        texts = [part for part in parts if part.strip()] if all(isinstance(one, str) for one in parts) else []
+        return Gave(texts or text, text=text)
+
+    def _named(self, item: object) -> Doc | None:
+        if isinstance(item, NodeWithScore | BaseNode):
+            return self._document(item)
+        if isinstance(item, dict):
+            return self._of_mapping(item)
+        if isinstance(item, str):
+            self._count(item)
+            return Doc(item)
+        if type(item) is tuple and len(item) == 2 and (score := number_of(item[1])) is not None:
+            one = self._named(item[0])
+            return None if one is None else Doc(one.text, one.id, one.metadata, score)
+        read = PassageReader(None, MAX_RECORD_CHARS).read([item])
+        if not read:
+            return None
+        name = None if read[0].id.startswith("sha256:") else read[0].id
+        return Doc(read[0].text, name, dict(read[0].metadata), read[0].score)
+
+    def _of_mapping(self, item: dict[Any, Any]) -> Doc:
+        text, facts = read_mapping(item)
+        id_key = next((key for key in ID_KEYS if shown(facts.get(key))), None)
+        score_key = next((key for key in SCORE_KEYS if number_of(facts.get(key)) is not None), None)
+        rest = {
+            key: value for key, value in facts.items() if isinstance(key, str) and key not in {id_key, score_key}
+        }
+        self._count(text or "")
+        return Doc(text or "", id_in(facts), rest, score_in(facts))
+
+    def _document(self, item: Any) -> Doc:
+        node = getattr(item, "node", item)
+        text: Any = node.text if type(node) is TextNode else text_of(node)
+        if type(text) is not str:
+            text = shown(text)
+        score = getattr(item, "score", None)
+        if score is not None and type(score) is not float:
+            score = number_of(score)
+        metadata = _metadata_of(node)
+        known = self._known.get(id(item))
+        if known is not None:
+            made = known[1]
+            is_same = made.text is text and made.score == score and made.id == (id_of(node) or None)
+            if is_same and is_equal(made.metadata, metadata):
+                return made
+        self._count(text)
+        is_chunk = getattr(node, "source_node", None) is not None
+        made = Doc(text, id_of(node) or None, metadata, score, is_chunk=is_chunk)
+        self._known[id(item)] = (item, made)
+        return made
+
+    def _count(self, text: str) -> None:
+        if len(text) > _SHORT_CHARS and id(text) not in self._counted:
+            self._counted[id(text)] = text
+            self._chars += len(text)
+
+    def turns(self, messages: Iterable[Message]) -> list[Turn]:
+        """Return messages as the turns of a prompt."""
+        return [self.turn(message) for message in messages]
+
+    def turn(self, message: Message) -> Turn:
+        """Return a message as a turn."""
+        self._count(message.content)
+        calls = [{"name": call.name, "args": call.arguments, "id": call.id} for call in message.calls]
+        return Turn(message.role, message.content, calls, message.call_id)
+
+
+def _piece(document: Doc) -> Doc:
+    numbered = _NUMBER.match(document.text)
+    if numbered is None:
+        return document
+    text = document.text[numbered.end() :].strip()
+    return Doc(text, document.id, document.metadata, document.score, label=numbered[1])
+
+
+def _listed(items: object) -> Iterable[object]:
+    is_one = isinstance(items, str | dict | BaseNode | NodeWithScore) or not hasattr(items, "__iter__")
+    return [items] if is_one else items  # type: ignore[return-value]
+
+
+def _is_passage(part: object) -> bool:
+    if isinstance(part, NodeWithScore | BaseNode):
+        return True
+    return isinstance(part, dict) and "role" not in part and bool(read_mapping(part)[0])
+
+
+def _copied(value: Any, depth: int) -> Any:
+    if isinstance(value, dict) and depth <= _DEPTH:
+        return {key: _copied(part, depth + 1) for key, part in value.items()}
+    if isinstance(value, list | tuple) and depth <= _DEPTH:
+        made = [_copied(part, depth + 1) for part in value]
+        return made if isinstance(value, list) else tuple(made)
+    return value if value is None or plain(value) is not None else Opaque(type(value).__name__, shown(value))
+
+
+def arguments_of(arguments: Mapping[str, Any]) -> object:
+    """Return the arguments of a tool's call, less what is the framework's own, such as a workflow's context."""
+    given = {name: value for name, value in arguments.items() if name not in {"args", "kwargs"}}
+    given.update(arguments.get("kwargs") or {})
+    named = {name: value for name, value in given.items() if isinstance(value, _PLAIN)}
+    positional = [value for value in arguments.get("args") or () if isinstance(value, _PLAIN)]
+    made: object = named
+    if positional:
+        made = [*positional, named] if named else positional
+    return _copied(made, 0) if made else ""
+
+
+def value_in_json(text: str) -> object:
+    """Return the value of a text that is a JSON list or object; None for any other.
+
+    Example:
+        >>> value_in_json('{"a": 1}'), value_in_json("In Oslo.")
+        ({'a': 1}, None)
+    """
+    if len(text) > _LONGEST_READ_CHARS or not text.lstrip().startswith(("[", "{")):
+        return None
+    try:
+        read: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return read
+
+
+def id_of(node: object) -> str:
+    """Return a node's id, "" where it has none.
+
+    Example:
+        >>> id_of(TextNode(id_="d1")), id_of("text")
+        ('d1', '')
+    """
+    name = getattr(node, "node_id", None)
+    return name if type(name) is str else shown(name)
+
+
+def text_of(node: object) -> object:
+    """Return a node's own text; of a node of another kind its content, of anything else the thing itself.
+
+    Example:
+        >>> text_of(TextNode(text="a")), text_of("b"), text_of(None)
+        ('a', 'b', None)
+    """
+    if isinstance(node, TextNode):
+        return node.text
+    content = getattr(node, "get_content", None)
+    if content is None:
+        return node
+    try:
+        return content()
+    except Exception:  # an image or an application's own class may have none
+        return None
+
+
+def _metadata_of(node: object) -> dict[Any, Any]:
+    metadata = getattr(node, "metadata", None)
+    found = dict(metadata) if isinstance(metadata, dict) else {}
+    picture = None if type(node) is TextNode else picture_in(node)
+    return found if picture is None else {PICTURE: picture, **found}
+
+
+def picture_in(part: object) -> str | None:
+    """Return the key of the picture of a node or of a message's block: of its data, link or file; None without one.
+
+    Example:
+        >>> from llama_index.core.schema import ImageNode
+        >>> picture_in(ImageNode(image_url="https://a.example/b.png")) == picture_key("https://a.example/b.png")
+        True
+        >>> picture_in(TextNode(text="a")) is None
+        True
+    """
+    holders = (part, getattr(part, "image_resource", None))
+    held = (getattr(holder, name, None) for holder in holders for name in _PICTURES)
+    found = (
+        one if type(one) in _DATA else str(one) for one in held if one is not None and not hasattr(one, "read")
+    )
+    return next((key for one in found if (key := picture_key(one)) is not None), None)

@@ -20,32 +20,44 @@ from tests.public import (
     expected,
     expected2,
     expected3,
+    expected4,
     langchain_apps,
     langchain_apps2,
     langchain_apps3,
+    langchain_apps4,
     langgraph_apps,
     langgraph_apps2,
     langgraph_apps3,
+    langgraph_apps4,
     llamaindex_apps,
     llamaindex_apps2,
     llamaindex_apps3,
+    llamaindex_apps4,
 )
 from tests.public.kit import told
 
-EXPECTED = {**expected.EXPECTED, **expected2.EXPECTED, **expected3.EXPECTED}
+EXPECTED = {**expected.EXPECTED, **expected2.EXPECTED, **expected3.EXPECTED, **expected4.EXPECTED}
 INSTRUMENTED = {
     **llamaindex_apps.INSTRUMENTED,
     **llamaindex_apps2.INSTRUMENTED,
     **llamaindex_apps3.INSTRUMENTED,
+    **llamaindex_apps4.INSTRUMENTED,
 }
-IN_BLOCK = {**langchain_apps.IN_BLOCK, **langchain_apps2.IN_BLOCK, **langchain_apps3.IN_BLOCK}
+IN_BLOCK = {
+    **langchain_apps.IN_BLOCK,
+    **langchain_apps2.IN_BLOCK,
+    **langchain_apps3.IN_BLOCK,
+    **langchain_apps4.IN_BLOCK,
+}
 WITH_HANDLER = {
     **langchain_apps.WITH_HANDLER,
     **langchain_apps2.WITH_HANDLER,
     **langchain_apps3.WITH_HANDLER,
+    **langchain_apps4.WITH_HANDLER,
     **langgraph_apps.WITH_HANDLER,
     **langgraph_apps2.WITH_HANDLER,
     **langgraph_apps3.WITH_HANDLER,
+    **langgraph_apps4.WITH_HANDLER,
 }
 
 

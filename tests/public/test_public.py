@@ -75,9 +75,9 @@ LEFT = {
     "storm": ("of searches side by side, what a prompt shows stands before what none shows, whenever it was found"),
     "email-assistant-hitl": "the mail stands in a mapping of the input; the message that holds it is the question",
     "gpt-researcher-team": "an outline of the first pages stands in later prompts, which so go back to them",
-    "scientific-paper-agent": "a tool's result that a loop shows again in another frame is a second passage",
-    "local-deep-researcher": "a plain function writes pages into a text, and the last query is taken for the answer",
-    "plan-and-execute": "a sub-agent's reply stands for what its tool found, and the tool's text is lost",
+    "code-assistant": "documentation that a program writes into its prompt is text of the prompt: nothing was found",
+    "hitl-patterns": "a workflow that nothing is asked of is no question, and so no run",
+    "multi-query-structured": "queries that a model writes, and nothing else, are no answer and no run",
     "pydantic-tree-summarize": "an object that a synthesizer makes of bare texts is seen as no answer",
     "flare-chain": "a passage that made an earlier sentence is in no prompt that the whole answer goes back to",
 }

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 
 from ragtrace.capture import (
     Agent,
-    EndedRun,
     FinishedRun,
     Generation,
+    IntegrationRun,
     Rerank,
     Retrieval,
     ToolCall,
-    WaitingRun,
     finished_run,
 )
 
@@ -34,8 +33,8 @@ class Keeper:
         self.begun += 1
         return Ref(f"{self.begun:032x}", f"{self.begun:016x}")
 
-    def on_end(self, root: Ref, ended: EndedRun | WaitingRun) -> None:
-        finished = finished_run(ended)
+    def on_end(self, root: Ref, run: IntegrationRun) -> None:
+        finished = finished_run(run)
         if finished is not None:  # a run that was no question
             self.runs.append(finished)
 
@@ -49,14 +48,14 @@ class Keeper:
 class Waiting(Keeper):
     """Keeps ended runs as they wait for the pipeline's thread, and processes them later."""
 
-    ended: list[tuple[Ref, EndedRun | WaitingRun]] = field(default_factory=list)
+    ended: list[tuple[Ref, IntegrationRun]] = field(default_factory=list)
 
-    def on_end(self, root: Ref, ended: EndedRun | WaitingRun) -> None:
-        self.ended.append((root, ended))
+    def on_end(self, root: Ref, run: IntegrationRun) -> None:
+        self.ended.append((root, run))
 
     def process(self) -> None:
-        for root, ended in self.ended:
-            super().on_end(root, ended)
+        for root, run in self.ended:
+            super().on_end(root, run)
 
 
 def ids(captured, stage):

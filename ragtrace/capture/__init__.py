@@ -74,7 +74,6 @@ from ragtrace.capture.types import (
     Step,
     ToolCall,
     TraceRef,
-    WaitingRun,
 )
 from ragtrace.lazy_names import lazy_names
 from ragtrace.text import shown
@@ -83,7 +82,7 @@ if TYPE_CHECKING:
     from ragtrace.capture.attribution import PassageFinder, found_in, place_of
     from ragtrace.capture.citations import cited_parts, parts_of_run
     from ragtrace.capture.evidence import Origin, Origins, OwnWords, Rows, by_first_shown, rows_in
-    from ragtrace.capture.integration_run import MAX_LATER
+    from ragtrace.capture.integration_run import MAX_WAITING
     from ragtrace.capture.off_loop import is_on_loop, served_by
     from ragtrace.capture.suppression import own_work
     from ragtrace.capture.verdicts import is_judgement, is_verdict
@@ -94,7 +93,7 @@ else:
             "attribution": "PassageFinder found_in place_of",
             "citations": "cited_parts parts_of_run",
             "evidence": "Origin Origins OwnWords Rows by_first_shown rows_in",
-            "integration_run": "MAX_LATER",
+            "integration_run": "MAX_WAITING",
             "off_loop": "is_on_loop served_by",
             "suppression": "own_work",
             "verdicts": "is_judgement is_verdict",
@@ -137,7 +136,6 @@ __all__ = [
     "Step",
     "ToolCall",
     "TraceRef",
-    "WaitingRun",
     "answer_field",
     "answer_text",
     "are_joined",

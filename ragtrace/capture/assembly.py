@@ -12,7 +12,7 @@ from ragtrace.capture.chunks import told_apart
 from ragtrace.capture.guard import record_internal_error
 from ragtrace.capture.model_calls import is_refusal_reason, without_thoughts
 from ragtrace.capture.passages import MOST_PASSAGES, ReadPassages, distinct, ranked
-from ragtrace.capture.types import FinishedRun, Generation, Retrieval, WaitingRun
+from ragtrace.capture.types import FinishedRun, Generation, Retrieval
 from ragtrace.model import Pool, RagRecord
 from ragtrace.model.record import ANSWER_LOST, CONTEXTS_TRUNCATED
 from ragtrace.text import MAX_METADATA_CHARS, MAX_NAME_CHARS, fit
@@ -20,6 +20,7 @@ from ragtrace.text import MAX_METADATA_CHARS, MAX_NAME_CHARS, fit
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from ragtrace.capture.integration_run import IntegrationRun
     from ragtrace.capture.types import EndedRun, Step
     from ragtrace.model import AnswerPart, Feedback, Passage
 
@@ -34,9 +35,9 @@ _MOST_FACT_CHARS = 2 * MAX_METADATA_CHARS + 256  # of a fact: key, value, and co
 _LOST_BEFORE = ("prompts", "step_passages", "texts")
 
 
-def finished_run(ended: EndedRun | WaitingRun) -> FinishedRun | None:
-    """Build the record and the steps of an ended run; None where it turns out to be no question."""
-    run = ended.complete() if isinstance(ended, WaitingRun) else ended
+def finished_run(ended: IntegrationRun) -> FinishedRun | None:
+    """Build the record and the steps of a run that has ended; None where it turns out to be no question."""
+    run = ended.ended()
     if run is None:
         return None
     run = told_apart(run)

@@ -18,7 +18,7 @@ from collections import Counter
 from functools import cached_property
 from html import unescape
 from itertools import groupby, pairwise
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, AnyStr, Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -727,7 +727,26 @@ def shown_texts(run: EndedRun, pool: Sequence[Passage], *, is_searched: bool) ->
         return ()
     texts = (text for text in run.texts if not (is_searched and text.metadata.get("kind") == "context_text"))
     own = tuple(text for text in texts if not (pool and found_in(text.text, pool)))
-    return prompt_set(run.prompts, run.steps, run.attributes.get("answer", ""), PassageFinder(own)) if own else ()
+    if not own:
+        return ()
+    answer = run.attributes.get("answer", "")
+    return _as_told(prompt_set(run.prompts, run.steps, answer, PassageFinder(own)), run, answer)
+
+
+def _as_told(texts: tuple[Passage, ...], run: EndedRun, answer: str) -> tuple[Passage, ...]:
+    """Return texts in the order in which the answer's prompt has what models replied to each of them.
+
+    Calls side by side end in any order. Where a text is not known by such a reply, the order is left as it is.
+    """
+    calls = list(_calls(run.prompts, run.steps))
+    prompt = answered_prompt(run.prompts, run.steps, answer)
+    places: list[int] = []
+    for text in texts:
+        replies = (call.reply for call in calls if call.prompt != prompt and found_in(call.prompt, (text,)))
+        places.append(max((prompt.find(reply) for reply in replies if reply), default=-1))
+    is_known = len(set(places)) == len(texts) and -1 not in places
+    in_turn = sorted(zip(places, texts, strict=True), key=itemgetter(0))
+    return tuple(text for _, text in in_turn) if is_known else texts
 
 
 def count_unread(run: EndedRun) -> int:

@@ -44,6 +44,7 @@ _TABLE_HEAD_LINES = 5
 _SHORTEST_CONTEXT_CHARS = 40
 _SHORTEST_PART_CHARS = 16  # of a passage; a shorter text stands in many another
 # Names of a field whose list holds something else, though it may look alike: turns, plans, examples.
+_LINK = re.compile(r"[^.!?。]{0,160}\bhttps?://\S+[\W\d]*")  # a title and its address
 _HOLDS_OTHERS = re.compile(
     r"messages?|histor|conversation|chat|todo|tasks?|plan|steps?|quer|question|example|section|feedback|comment"
     r"|tool_calls?|events?|terms?|keyword|topic|title|generat|expan|rewrit",
@@ -261,6 +262,17 @@ def results_in(parts: Sequence[object], name: str = "") -> list[Doc]:
     return [document for document in made if document is not None]
 
 
+def _is_link(text: str) -> bool:
+    """Tell whether a text consists of titles with addresses, which say nothing themselves.
+
+    Example:
+        >>> _is_link("* Layers : https://layer.example"), _is_link("See https://a.example. It is 4 m deep.")
+        (True, False)
+    """
+    lines = [line for line in text.splitlines() if line.strip()]
+    return bool(lines) and all(_LINK.fullmatch(line.strip()) for line in lines)
+
+
 def holds_passages(name: str) -> bool:
     """Tell whether a name of a field or a function says that its list holds passages.
 
@@ -409,11 +421,11 @@ def _literal(node: ast.expr) -> object:
 
 
 def _texts(parts: Sequence[object]) -> list[Doc]:
-    """Return texts as documents, [] where they are names or addresses: no text of theirs has two words."""
+    """Return texts as documents, [] where they are names, addresses or titles with addresses."""
     texts = [part for part in parts if isinstance(part, str)]
     if len(texts) < len(parts) or not any(len(text.split(None, 1)) > 1 for text in texts):
         return []
-    return [Doc(text) for text in texts if text.strip()]
+    return [] if all(map(_is_link, texts)) else [Doc(text) for text in texts if text.strip()]
 
 
 def _fields(part: object) -> Mapping[Any, Any] | None:

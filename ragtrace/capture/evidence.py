@@ -277,6 +277,22 @@ class OwnWords:
             coverage.take(own, _TELLING_WORDS)
         return not coverage.rest()
 
+    def share(self, text: str) -> float:
+        """Return the share of a text's words, 0 to 1, that models of this run said, several in a row.
+
+        Example:
+            >>> own = OwnWords()
+            >>> own.add("The lab is in Oslo, at the harbour.")
+            >>> own.share("# Report: The lab is in Oslo, at the harbour."), own.share("Rome.")
+            (0.888..., 0.0)
+        """
+        plain = _unescaped(text[:_LONGEST_CHARS])
+        words = _words_of(plain)
+        coverage = _Coverage(words, plain)
+        for own in self._texts.values():
+            coverage.take(own, _TELLING_WORDS)
+        return 1 - len(coverage.rest()) / len(words.words) if words.words else 0.0
+
     def _begin(self, text: str) -> bool:
         """Tell whether a text of the models has the first two words of a text; most have not."""
         first = _words_of(_unescaped(text[:_HEAD_CHARS])).words

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from contextlib import suppress
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,7 @@ _HANDS_OFF = re.compile(
     r"transfer|hand_?(?:off|over|back)|delegate|escalate|assign_to|route_to|forward", re.IGNORECASE
 )
 _SHORTEST_REPEAT_CHARS = 16
+_OF_FRAMEWORK = {Steer, Turn}
 
 
 class EvidenceTexts:
@@ -70,7 +73,9 @@ class EvidenceTexts:
 
     def of_tool(self, tool: Scope, outputs: object, documents: list[Doc] | None) -> list[Doc] | None:
         """Return the documents that a tool gave; note its text where it gave none."""
-        messages = [message for message in _messages_in(outputs) if message.call_id not in self._answered]
+        # A call's own message is new, also where the ids of calls begin anew with each model call.
+        answered = self._answered - {tool.call_id}
+        messages = [message for message in _messages_in(outputs) if message.call_id not in answered]
         if _is_hand_off(tool, outputs):
             self._answered.update(message.call_id for message in messages if message.call_id == tool.call_id)
             self._answered.update(message.call_id for message in messages[-1:])
@@ -82,7 +87,7 @@ class EvidenceTexts:
         if documents is not None:
             return self._kept(documents, arguments)
         if not messages:
-            return None if type(outputs) is Steer else self._written(tool, outputs, arguments)
+            return None if type(outputs) in _OF_FRAMEWORK else self._written(tool, outputs, arguments)
         found = [self._written(tool, _content_of(message), arguments) for message in messages]
         return next((documents for documents in found if documents), None)
 
@@ -204,9 +209,18 @@ def _written_in(text: str, name: str) -> list[Doc]:
     return documents_in(value, name) or ([one] if one is not None else [])
 
 
+def _unquoted(text: str) -> str:
+    """Return a text that a program wrote as JSON as it was before: ``json.dumps(result)`` quotes it."""
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        with suppress(ValueError):
+            return str(json.loads(text))
+    return text
+
+
 def _texts_of(value: Any, shown: str | None) -> list[str]:
     """Return a tool's texts: of a list of texts or blocks, each one, also where LangChain made JSON of it."""
     if isinstance(value, str):
+        value = _unquoted(value)
         parts = value_of_text(value)
         if isinstance(parts, list) and parts and all(isinstance(part, str) for part in parts):
             return [part for part in parts if part.strip()]

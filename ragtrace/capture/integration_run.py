@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from msgspec.structs import replace
@@ -11,52 +12,67 @@ from ragtrace.capture.attribution import found_in
 from ragtrace.capture.events import Event, Redactor, shed
 from ragtrace.capture.guard import guarded, record_wrong_call
 from ragtrace.capture.passages import ranked, renamed
-from ragtrace.capture.run import MAX_STEPS, Run, entered_run, report
-from ragtrace.capture.types import Agent, Failure, Generation, Rerank, Retrieval
+from ragtrace.capture.run import MAX_STEPS, Run, entered_run
+from ragtrace.capture.types import Agent, EndedRun, Failure, Generation, Rerank, Retrieval
 from ragtrace.model import LabelScale, LabelScope
 from ragtrace.model.record import SEVERAL_ANSWERS
 from ragtrace.text import MAX_NAME_CHARS, cut, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 
     from ragtrace.capture.attribution import TextKind
     from ragtrace.capture.interpret import Interpreter
     from ragtrace.capture.passages import PassageReader
-    from ragtrace.capture.types import Step
+    from ragtrace.capture.recent_ids import RecentIds
+    from ragtrace.capture.types import Limits, RunConfig, Step
     from ragtrace.model import Outcome, Passage, Usage
 
 MAX_CHARS = 4_194_304  # of the texts of the events that wait, each counted once
 MAX_RECORDED = 10_000  # events of one run, for a bug report
 _ROOM = MAX_CHARS // 4
-MAX_LATER = 1_024  # calls that wait for the pipeline's thread; then the application's thread makes them
+MAX_WAITING = 1_024  # events that wait for the pipeline's thread; then the application's thread reads them
 _LABELS = "grades are a mapping of passage ids to whole numbers, with a known universe and scale"
 
 
 class IntegrationRun(Run):
     """A `Run` with the methods that integrations need.
 
-    They report inferred selections and texts in place of passages, leave work to the pipeline, and read the
-    state of a run. `Recorder.start` and `current_run` return it.
+    They add events, which are read in the pipeline's thread, and ask the state of a run. What reads the events
+    reports inferred selections and texts in place of passages. `Recorder.start` and `current_run` return it.
 
     Attributes:
         last_activity: monotonic seconds; an integration sets it while a stream flows.
 
     Example:
         >>> from ragtrace.capture import Recorder
+        >>> from ragtrace.capture.events import Began, Event, Gave
         >>> run = Recorder().start(query="Where is the lab?")
-        >>> run.later(run.answered, "In Oslo.", chars=8)
+        >>> run.add(Event("chain", "1", data=Began()))
+        >>> run.add(Event("chain", "1", ended_ns=1, data=Gave("In Oslo.")))
         >>> run.attributes["query"]
         'Where is the lab?'
     """
 
-    _interpreters: Mapping[
-        str, Interpreter | None
-    ] = {}  # by integration; None once its events were read to the last
-    _redactor: Redactor | None = None
-    _most_chars = MAX_CHARS  # behind which texts are taken out
-    _opened_with: tuple[str | None, int | None] = (None, None)  # question and K, as the first event found them
-    _template: tuple[object, object] | None = None  # name and version of the prompt, as a framework told them
+    def __init__(
+        self,
+        config: RunConfig,
+        limits: Limits,
+        started_ns: int,
+        open_runs: MutableMapping[int, Any],
+        answering: RecentIds | None = None,
+    ) -> None:
+        super().__init__(config, limits, started_ns, open_runs, answering)
+        self._waiting: deque[tuple[Event, str]] = deque()  # each with the integration that added it
+        self._waiting_chars = 0
+        self._most_chars = MAX_CHARS  # behind which texts are taken out
+        # By integration; None once its last event was read.
+        self._interpreters: Mapping[str, Interpreter | None] = {}
+        self._redactor: Redactor | None = None
+        self._recorded: list[Event] = []  # that were read, for a bug report
+        self._opened_with: tuple[str | None, int | None] = (None, None)  # question and K, at the first event
+        # Name and version of the prompt, as a framework told them.
+        self._template: tuple[object, object] | None = None
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -276,30 +292,6 @@ class IntegrationRun(Run):
         """
         self._before_finish[owner] = report
 
-    def later(self, function: Callable[..., None], *args: object, chars: int = 0) -> None:
-        """Call a function that reports to this run, in the pipeline's thread once the run has ended.
-
-        The calls are made in the order of `later`. Where texts are redacted a call is made at once, so that no
-        original text is kept.
-
-        Args:
-            function: reports to this run; its errors are counted.
-            args: what it is called with; the application must not be able to change it.
-            chars: characters of the texts in `args`.
-        """
-        self._wait(function, args, chars)
-        if self._config.redact is not None:
-            self._make_calls()
-
-    def _wait(self, function: Callable[..., None], args: tuple[object, ...], chars: int) -> None:
-        self.last_activity = time.monotonic()
-        if self._processor is None:
-            return
-        self._later.append((function, args))
-        self._later_chars += chars
-        if len(self._later) >= MAX_LATER:
-            self._make_calls()
-
     def add(self, event: Event, *, chars: int = 0, owner: str = "") -> None:
         """Add what happened next; it is read in the pipeline's thread once the run has ended, see `Interpreter`.
 
@@ -310,8 +302,14 @@ class IntegrationRun(Run):
         """
         if self._config.redact is not None:
             event = self._redacted(event, self._config.redact)
-        self._wait(self._read_event, (event, owner), chars)
-        if self._later_chars > self._most_chars:
+        self.last_activity = time.monotonic()
+        if self._processor is None:
+            return
+        self._waiting.append((event, owner))
+        self._waiting_chars += chars
+        if len(self._waiting) >= MAX_WAITING:
+            self.catch_up()
+        elif self._waiting_chars > self._most_chars:
             self._shed()
 
     def _redacted(self, event: Event, redact: Callable[[str], str]) -> Event:
@@ -326,16 +324,23 @@ class IntegrationRun(Run):
     def _shed(self) -> None:
         """Take texts out of the events that wait, where they are too many."""
         with self._lock:
-            events = [part for _, args in list(self._later) for part in args if type(part) is Event]
-            left = shed(events, MAX_CHARS - _ROOM)  # and not again at the next event
-            self._later_chars = left.chars
+            left = shed([event for event, _ in list(self._waiting)], MAX_CHARS - _ROOM)  # and not again at the next
+            self._waiting_chars = left.chars
             self._most_chars = max(MAX_CHARS, left.chars + _ROOM)  # what is left may be no text of these
         if left.prompts:
             self._lose("prompts", left.prompts)
         if left.passages:
             self._lose("passage_texts", left.passages)
 
-    def _read_event(self, event: Event, owner: str = "") -> None:
+    def catch_up(self) -> None:
+        """Read all events that were added so far."""
+        with self._lock, self._reporting():
+            while self._waiting:
+                self._read_event(*self._waiting.popleft())
+            self._waiting_chars = 0
+
+    @guarded
+    def _read_event(self, event: Event, owner: str) -> None:
         known = self._interpreters
         interpreter = known[owner] if owner in known else self._interpreter_of(event)
         if interpreter is None:  # another thread ended the run
@@ -355,53 +360,112 @@ class IntegrationRun(Run):
 
         return Interpreter(self)
 
-    def _read_rest(self, outcome: Outcome | None, ended_ns: int) -> None:
+    def _read_rest(self) -> None:
         noted = self._failure  # what is read may note another
-        super()._read_rest(outcome, ended_ns)
+        self.catch_up()
         for owner, interpreter in self._interpreters.items():
             if interpreter is not None:  # the integration added events and no end
-                report(self._read_event, Event("end", data=outcome, error=self._failure), owner)
-        if self._events:
-            report(self._write_events, outcome, ended_ns, noted)
+                self._read_event(Event("end", data=self._ended_with, error=self._failure), owner)
+        if self._recorded:
+            self._write_events(noted)
 
     def _record(self, event: Event) -> None:
         """Keep an event for the file of a bug report; it is written once the run has ended."""
-        if not self._events:
+        if not self._recorded:
             self._opened_with = (self._attributes.get("query"), self._attributes.get("k"))
-        if len(self._events) < MAX_RECORDED:
-            self._events.append(event)
+        if len(self._recorded) < MAX_RECORDED:
+            self._recorded.append(event)
         else:
             self._lose("recorded_events")
 
-    def _write_events(self, outcome: Outcome | None, ended_ns: int, failure: Failure | None) -> None:
+    @guarded
+    def _write_events(self, failure: Failure | None) -> None:
         from ragtrace.capture.recorded import RecordedRun  # noqa: PLC0415 - the pipeline's thread imports it
 
-        events, self._events = self._events, []
-        if self._config.events is None or not events:
+        events, self._recorded = self._recorded, []
+        if self._config.events is None:
             return
         query, k = self._opened_with
-        workflow = self._attributes["workflow"]
         self._config.events.write(
-            RecordedRun(workflow, self._started_ns, events, query, k, outcome, failure, ended_ns),
+            RecordedRun(
+                workflow=self._attributes["workflow"],
+                started_ns=self._started_ns,
+                events=events,
+                query=query,
+                k=k,
+                outcome=self._ended_with,
+                failure=failure,
+                ended_ns=self.ended_ns,
+            ),
             self._config.redact,
         )
 
-    def catch_up(self) -> None:
-        """Read all events that were added so far."""
-        self._make_calls()
+    @property
+    def size_chars(self) -> int:
+        """Characters of its largest texts: of the events that wait, prompts and passages."""
+        found = sum(len(passage.text) for search in self.retrievals() for passage in search.passages)
+        return self._waiting_chars + sum(map(len, self._prompts)) + found
+
+    def ended(self) -> EndedRun | None:
+        """Read the events that wait, and return all that was reported; None for a run that was no question.
+
+        The processor calls it once, in its own thread. What is reported later changes nothing in it.
+        """
+        with self._reporting():
+            self._read_rest()
+        if self._is_discarded:
+            return None
+        truncated = self._truncated.copy()
+        if self._reader.left_out:
+            truncated["passages"] = self._reader.left_out
+        if self._reader.unread:
+            truncated["passages_unread"] = self._reader.unread
+        if "answer" in self._attributes:
+            self._answering.add(self._attributes.get("workflow"))
+        return EndedRun(
+            trace_id=self.trace_id,
+            span_id=self.span_id,
+            outcome=self._outcome(),
+            started_ns=self._started_ns,
+            ended_ns=self.ended_ns,
+            attributes=self._attributes.copy(),
+            steps=tuple(self._steps),
+            prompts=tuple(self._prompts),
+            passage_labels=self._passage_labels.copy(),
+            selection=self._selection,
+            selection_source=self._selection_source,
+            texts=tuple(self._texts.values()),
+            used_passages=self._used_passages,
+            used_text=self._used_text,
+            pool_order=self._pool_order,
+            fused_keys=frozenset(self._fused_keys),
+            feedback=tuple(self._feedback),
+            truncated=truncated,
+            failure=self._failure,
+            limits=self._limits,
+            answering=self._answering,
+        )
+
+    def _outcome(self) -> Outcome:
+        """Return how the run ended; one that waits for a person is interrupted, whoever ends it."""
+        if self._ended_with == "partial" and self._default_outcome == "interrupted":
+            return "interrupted"
+        return self._ended_with or ("error" if self._failure else self._default_outcome or "answered")
+
+    def _hand_over(self) -> None:
+        super()._hand_over()
+        if not self._is_discarded and self._processor is not None and self._root_span is not None:
+            self._processor.on_end(self._root_span, self)
 
     def discard(self) -> None:
         """Drop the run: it was no question. Its root span is never ended, so nothing of it is exported.
 
         A report of `before_finish` may call it too; a run that has ended stays as it is.
         """
-        with self._lock:
-            self._is_discarded = True
-            if self.is_finished:
-                return
-            self.is_finished = True
+        self._is_discarded = True
+        if self._takes_end():
             self._before_finish = {}
-        self._hand_over(None)
+            self._hand_over()
 
     def retrievals(self) -> list[Retrieval]:
         """Return the retriever calls reported so far."""

@@ -23,6 +23,7 @@ from ragtrace.capture.turns import (
     answer_in,
     branch_answers,
     called_in,
+    composed_texts,
     has_texts,
     history_in,
     is_check,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from ragtrace.model import Outcome, Usage
 
 _ASKED_KEYS = ("question", "query", "input", "user_input", "user_query", "messages")  # of an inner chain
+_COMPOSED_SHARE = 0.5  # of the words of a text that a program made of replies
 _PLAIN_KEYS = ("question", "query", "user_query", "user_input", "messages")
 _SPOKEN_KEYS = ("answer", "final_answer", "generation", "response")
 _GRADED_KEYS = (*_SPOKEN_KEYS, "prediction", "student_answer")
@@ -661,7 +663,7 @@ class Interpreter:
         # A number or a yes answers what an agent looked up, or what a person asked in a conversation.
         texts = self.lineage.texts
         is_looked_up = texts.are_looked_up or (texts.has_rows and root.beginning is not None)
-        if answer and (is_looked_up or run.attributes.get("history")) and not self._is_check:
+        if (is_looked_up or (answer and run.attributes.get("history"))) and not self._is_check:
             return not is_steering(answer)
         if not answer and self.speech.last_called is None:
             return not self._is_check
@@ -690,6 +692,8 @@ class Interpreter:
         if self._is_search_alone(scope, outputs, answer):
             self._is_retrieval_only = True
             return Given("")
+        if not (answer or "").strip() and (composed := self._composed_in(new, began)):
+            return Given(composed)
         if found is None or answer is None:
             is_wordless = speech.last_model is not None and not speech.last_text  # it called a tool with its answer
             if is_wordless:
@@ -702,6 +706,19 @@ class Interpreter:
         whole = speech.last_reply
         is_last_piece = is_streamed and len(found) < len(whole) and whole.endswith(found)
         return Given(speech.last_text if is_last_piece else answer)
+
+    def _composed_in(self, outputs: object, began: Mapping[object, object]) -> str | None:
+        """Return the text that a program made of what several models said, as a report of its sections.
+
+        The last model's text stands for the answer where it is no part of that.
+        """
+        speech = self.speech
+        told = [text for text in composed_texts(outputs, began) if text.strip() not in speech.said]
+        texts = [text for text in told if speech.own.share(text) >= _COMPOSED_SHARE]
+        if len(texts) != 1:
+            return None
+        is_other = bool(speech.last_text) and not speech.is_json_asked and speech.last_text not in texts[0]
+        return None if is_other else texts[0]
 
     def _answers_beside(self, outputs: object) -> list[str]:
         """Return the answers in an output: several where branches or steps side by side answered, one for each.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from ragtrace.capture.masks import Masker
     from ragtrace.capture.recent_ids import RecentIds
-    from ragtrace.capture.types import EndedRun, FinishedRun, RunProcessor, WaitingRun
+    from ragtrace.capture.types import FinishedRun, RunProcessor
 
 FORMAT = 1
 
@@ -369,18 +369,15 @@ class _Reader:
 
 
 class _Keeper:
-    """Takes the run that is replayed."""
+    """Gives the run that is replayed its ids."""
 
     trace_id = span_id = "0"
-
-    def __init__(self) -> None:
-        self.ended: EndedRun | WaitingRun | None = None
 
     def on_start(self, workflow: str, started_ns: int) -> _Keeper:  # noqa: ARG002 - as a processor is called
         return self
 
-    def on_end(self, ref: object, ended: EndedRun | WaitingRun) -> None:  # noqa: ARG002
-        self.ended = ended
+    def on_end(self, ref: object, run: IntegrationRun) -> None:
+        """Leave the run to `replayed`."""
 
 
 def replayed(run: RecordedRun, answering: RecentIds | None = None) -> FinishedRun | None:
@@ -390,8 +387,7 @@ def replayed(run: RecordedRun, answering: RecentIds | None = None) -> FinishedRu
         run: the run.
         answering: names of the workflows that have had an answer; the runs of a file share it.
     """
-    keeper = _Keeper()
-    config = RunConfig(processor=cast("RunProcessor", keeper))
+    config = RunConfig(processor=cast("RunProcessor", _Keeper()))
     again = IntegrationRun(config, Limits(), run.started_ns, {}, answering)
     again.begin(run.workflow, is_kept=True)
     if run.query is not None:
@@ -403,4 +399,4 @@ def replayed(run: RecordedRun, answering: RecentIds | None = None) -> FinishedRu
     if run.failure is not None:
         again.failed(run.failure)
     again.finish(run.outcome, ended_ns=run.ended_ns)
-    return finished_run(keeper.ended) if keeper.ended is not None else None
+    return finished_run(again)

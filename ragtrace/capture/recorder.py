@@ -21,7 +21,7 @@ MOST_WORKFLOWS = 1_024  # names that are remembered; of twice as many the oldest
 
 
 class Recorder:
-    """Opens runs and hands each ended one to its processor as an `EndedRun`.
+    """Opens runs, and hands each to its processor when it ends.
 
     Thread-safe. At most `Limits.open_runs` stay open: the longest idle is ended as ``partial`` for a new one.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
-from collections import deque
+from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 
 from msgspec.structs import replace
 
@@ -19,7 +19,7 @@ from ragtrace.capture.model_requests import clean_request, server_of
 from ragtrace.capture.passages import PassageReader
 from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.capture.run_context import tags_of
-from ragtrace.capture.types import EndedRun, Failure, Generation, Rerank, Retrieval, ToolCall, WaitingRun
+from ragtrace.capture.types import Failure, Generation, Rerank, Retrieval, ToolCall
 from ragtrace.model import AnswerPart, Call, Feedback, Labels, Message, Usage
 from ragtrace.model.record import ANSWER_LOST, SEVERAL_ANSWERS
 from ragtrace.text import (
@@ -35,20 +35,35 @@ from ragtrace.text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, MutableMapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
     from contextvars import Token
     from types import TracebackType
     from typing import Self
 
-    from ragtrace.capture.events import Event
     from ragtrace.capture.passages import ReadPassages
     from ragtrace.capture.types import Limits, Operation, RunConfig, RunProcessor, Step, TraceRef
     from ragtrace.model import LabelScale, LabelScope, Outcome, Passage
+
+P = ParamSpec("P")
 
 MAX_STEPS = 256  # of an agent that loops; what comes behind is counted in `truncated`
 MAX_TURNS = 256
 MAX_ITEMS = 10_000  # of any other list; an application's iterator may have no end
 MAX_REASONS = 64  # why a call ended, one for each of its outputs
+
+
+def _report(call: str) -> Callable[[Callable[Concatenate[Run, P], None]], Callable[Concatenate[Run, P], None]]:
+    """Guard a report as `guarded_call` does, and leave out one that comes when its run has ended."""
+
+    def decorated(function: Callable[Concatenate[Run, P], None]) -> Callable[Concatenate[Run, P], None]:
+        @functools.wraps(function)
+        def in_time(run: Run, /, *args: P.args, **kwargs: P.kwargs) -> None:
+            if not run._is_too_late():  # noqa: SLF001 - a method of the run
+                function(run, *args, **kwargs)
+
+        return guarded_call(call)(in_time)
+
+    return decorated
 
 
 class Run:
@@ -103,14 +118,14 @@ class Run:
         self._failure: Failure | None = None
         self._default_outcome: Outcome | None = None
         self._before_finish: dict[str, Callable[[], None]] = {}
-        self._later: deque[tuple[Callable[..., object], tuple[object, ...]]] = deque()
-        self._later_chars = 0
-        self._events: list[Event] = []  # that were read, while they are recorded
         self._entered: list[Token[Run | None]] = []
         self._is_discarded = False
+        self._ends = [None]  # one end, which one thread takes
+        self._ended_with: Outcome | None = None  # as `finish` was told
         self._is_whole = False  # it has ended, and was neither cut short nor failed
-        self._reporter: int | None = None  # the thread that ends the run, while it makes the calls that were left
+        self._reporters: set[int] = set()  # threads that report what happened before the end
         self.is_finished = False
+        self.ended_ns = 0
 
     @property
     def trace_id(self) -> str:
@@ -122,12 +137,12 @@ class Run:
         """16 lower-case hex digits of the root span; "" when tracing is off."""
         return self._root_span.span_id if self._root_span else ""
 
-    @guarded_call("run.set_query")
+    @_report("run.set_query")
     def set_query(self, query: str) -> None:
         """Set the question, when it was not known at the start."""
         self._put("query", query, self._limits.text_chars)
 
-    @guarded_call("run.set_attributes")
+    @_report("run.set_attributes")
     def set_attributes(
         self,
         *,
@@ -164,7 +179,7 @@ class Run:
             if value is not None:
                 self._put(name, value, MAX_NAME_CHARS)
 
-    @guarded_call("run.add_tags")
+    @_report("run.add_tags")
     def add_tags(self, tags: Iterable[str]) -> None:
         """Add tags; a text is one tag."""
         new = (self._text(tag, MAX_NAME_CHARS) for tag in tags_of(tags))
@@ -172,7 +187,7 @@ class Run:
             :64
         ]
 
-    @guarded_call("run.add_metadata")
+    @_report("run.add_metadata")
     def add_metadata(self, metadata: Mapping[str, object]) -> None:
         """Keep the request metadata that the setting `span_metadata` names.
 
@@ -187,7 +202,7 @@ class Run:
             facts = clean_metadata(allowed, self._config.redact, are_names_known=True)
             self._attributes["metadata"] = {**self._attributes.get("metadata", {}), **facts}
 
-    @guarded_call("run.set_history")
+    @_report("run.set_history")
     def set_history(self, history: Iterable[Message]) -> None:
         """Set the turns before this question, oldest first."""
         turns = tuple(islice(history, MAX_ITEMS))
@@ -195,7 +210,7 @@ class Run:
         if len(turns) > MAX_TURNS:
             self._truncated["history"] = len(turns) - MAX_TURNS
 
-    @guarded_call("run.retrieved")
+    @_report("run.retrieved")
     def retrieved(
         self,
         passages: object,
@@ -248,7 +263,7 @@ class Run:
             )
         )
 
-    @guarded_call("run.reranked")
+    @_report("run.reranked")
     def reranked(
         self,
         passages: object,
@@ -298,7 +313,7 @@ class Run:
         if error is None and not self._is_selection_final:
             self._selection, self._selection_source = chosen, selection_source
 
-    @guarded_call("run.used")
+    @_report("run.used")
     def used(self, passages: object) -> None:
         """Report the passages that really went into the prompt, in its order.
 
@@ -308,7 +323,7 @@ class Run:
         self._used_text = self._prompt(passages) if isinstance(passages, str) else None
         self._used_passages = self._read(passages)
 
-    @guarded_call("run.label_passages")
+    @_report("run.label_passages")
     def label_passages(self, labels: Mapping[str, str]) -> None:
         """Say which passage each label means that the answer may cite: ids of passages by label, such as ``3``."""
         self._passage_labels.update(
@@ -316,7 +331,7 @@ class Run:
             for label, name in islice(labels.items(), MAX_ITEMS)
         )
 
-    @guarded_call("run.add_prompt")
+    @_report("run.add_prompt")
     def add_prompt(self, prompt: str) -> None:
         """Report a rendered prompt; the passages that stand in it are found when the run ends."""
         if len(self._prompts) < MAX_STEPS:
@@ -324,7 +339,7 @@ class Run:
         else:  # the last one may be the one that was answered
             self._lose("prompts")
 
-    @guarded_call("run.generated")
+    @_report("run.generated")
     def generated(
         self,
         *,
@@ -403,7 +418,7 @@ class Run:
             is_refused: the provider declined, or its filter stopped the answer; a reply that says so itself needs
                 no such word.
         """
-        if self.is_finished and self._reporter != threading.get_ident():
+        if self._is_too_late():
             if self._is_whole:
                 self._answering.add(self._attributes.get("workflow"))
                 record_internal_error("ragtrace.capture.run.answered_late", line=_TOO_LATE)
@@ -426,7 +441,7 @@ class Run:
         if parts is not None:
             self._attributes["answer_parts"] = tuple(self._part(part) for part in islice(parts, MAX_ITEMS))
 
-    @guarded_call("run.tool_called")
+    @_report("run.tool_called")
     def tool_called(
         self,
         name: str,
@@ -471,12 +486,12 @@ class Run:
             )
         )
 
-    @guarded_call("run.reference")
+    @_report("run.reference")
     def reference(self, text: str) -> None:
         """Set the reference answer, for metrics that need one."""
         self._put("reference", text, self._limits.text_chars)
 
-    @guarded_call("run.labels")
+    @_report("run.labels")
     def labels(
         self,
         grades: Mapping[str, int],
@@ -500,7 +515,7 @@ class Run:
             cleaned[cut(name, MAX_NAME_CHARS)[0]] = grade
         self._attributes["labels"] = Labels(grades=cleaned, label_scope=label_scope, scale=scale, version=version)
 
-    @guarded_call("run.set_k")
+    @_report("run.set_k")
     def set_k(self, k: int) -> None:
         """Set the K of this run's @K metrics; the default is the number of contexts delivered.
 
@@ -513,7 +528,7 @@ class Run:
             return
         self._attributes["k"] = number
 
-    @guarded_call("run.feedback")
+    @_report("run.feedback")
     def feedback(self, value: float, comment: str | None = None, source: str = "human") -> None:
         """Add what a person said of the answer: a value in [0, 1], 1 = good.
 
@@ -528,7 +543,7 @@ class Run:
         text = None if comment is None else self._text(comment)
         self._feedback.append(Feedback(value=number, comment=text, source=self._text(source)))
 
-    @guarded_call("run.failed")
+    @_report("run.failed")
     def failed(self, error: BaseException | Failure) -> None:
         """Note what made the run fail; `finish` then defaults to the outcome ``error``."""
         self._failure = self._failure_of(error)
@@ -537,89 +552,50 @@ class Run:
     def finish(self, outcome: Outcome | None = None, *, ended_ns: int | None = None) -> None:
         """End the run; a second call does nothing.
 
+        It takes no lock and does not wait: the garbage collector may call it in any thread, inside any lock.
+
         Args:
             outcome: default ``error`` after `failed`, else that of `ends_as`, else ``answered``.
             ended_ns: Unix ns; default now.
         """
-        with self._lock:
-            if self.is_finished:
-                return
-            self.is_finished = True
-            self._is_whole = self._failure is None and outcome in {None, "answered"}
-            reports, self._before_finish = self._before_finish, {}
-        self._reporter = threading.get_ident()
-        for tell in reports.values():
-            report(tell)
-        self._reporter = None
+        if not self._takes_end():
+            return
+        self._is_whole = self._failure is None and outcome in {None, "answered"}
+        reports, self._before_finish = self._before_finish, {}
+        with self._reporting():
+            for tell in reports.values():
+                _told(tell)
         # The wall clock may have been set back meanwhile: a run takes no negative time.
-        until_ns = max(ended_ns or time.time_ns(), self._started_ns)
-        complete = partial(self._complete, outcome, until_ns)
-        if self._is_discarded:
-            self._hand_over(None)
-        elif self._later or self._events:  # a file is written in the pipeline's thread only
-            self._hand_over(WaitingRun(ended_ns=until_ns, size_chars=self._later_chars, complete=complete))
-        else:
-            self._hand_over(complete())
+        self.ended_ns = max(ended_ns or time.time_ns(), self._started_ns)
+        self._ended_with = outcome
+        self._hand_over()
 
-    def _hand_over(self, ended: EndedRun | WaitingRun | None) -> None:
+    def _takes_end(self) -> bool:
+        """Tell whether this call ends the run: the first one does, whichever threads they are in."""
+        try:
+            self._ends.pop()  # one operation of the interpreter
+        except IndexError:
+            return False
+        self.is_finished = True
+        return True
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        """Take reports of this thread also when the run has ended: they tell what happened before."""
+        thread = threading.get_ident()
+        is_outermost = thread not in self._reporters
+        self._reporters.add(thread)
+        try:
+            yield
+        finally:
+            if is_outermost:
+                self._reporters.discard(thread)
+
+    def _is_too_late(self) -> bool:
+        return self.is_finished and threading.get_ident() not in self._reporters
+
+    def _hand_over(self) -> None:
         self._open_runs.pop(id(self), None)
-        if ended is not None and self._processor is not None and self._root_span is not None:
-            self._processor.on_end(self._root_span, ended)
-
-    def _complete(self, outcome: Outcome | None, ended_ns: int) -> EndedRun | None:
-        """Make the calls that wait, and copy everything that was reported; later reports change nothing in it."""
-        self._reporter = threading.get_ident()
-        self._read_rest(outcome, ended_ns)
-        self._reporter = None
-        if self._is_discarded:
-            return None
-        truncated = self._truncated.copy()
-        if self._reader.left_out:
-            truncated["passages"] = self._reader.left_out
-        if self._reader.unread:
-            truncated["passages_unread"] = self._reader.unread
-        if "answer" in self._attributes:
-            self._answering.add(self._attributes.get("workflow"))
-        return EndedRun(
-            trace_id=self.trace_id,
-            span_id=self.span_id,
-            outcome=self._ended_as(outcome),
-            started_ns=self._started_ns,
-            ended_ns=ended_ns,
-            attributes=self._attributes.copy(),
-            steps=tuple(self._steps),
-            prompts=tuple(self._prompts),
-            passage_labels=self._passage_labels.copy(),
-            selection=self._selection,
-            selection_source=self._selection_source,
-            texts=tuple(self._texts.values()),
-            used_passages=self._used_passages,
-            used_text=self._used_text,
-            pool_order=self._pool_order,
-            fused_keys=frozenset(self._fused_keys),
-            feedback=tuple(self._feedback),
-            truncated=truncated,
-            failure=self._failure,
-            limits=self._limits,
-            answering=self._answering,
-        )
-
-    def _ended_as(self, outcome: Outcome | None) -> Outcome:
-        """Return how the run ended; one that waits for a person is interrupted, whoever ends it."""
-        if outcome == "partial" and self._default_outcome == "interrupted":
-            return "interrupted"
-        return outcome or ("error" if self._failure else self._default_outcome or "answered")
-
-    def _read_rest(self, _outcome: Outcome | None, _ended_ns: int) -> None:
-        """Read what waits; an integration's run reads that it has ended too."""
-        self._make_calls()
-
-    def _make_calls(self) -> None:
-        with self._lock:
-            while self._later:
-                function, args = self._later.popleft()
-                report(function, *args)
-            self._later_chars = 0
 
     def __enter__(self) -> Self:
         self._entered.append(_current.set(self))
@@ -740,10 +716,10 @@ def named_prompt(prompt: object) -> tuple[str, str | None]:
     return (name, version) if colon and name and version else (shown(prompt), None)
 
 
-def report(function: Callable[..., object], *args: object) -> None:
+def _told(tell: Callable[[], None]) -> None:
     """Make a call that an integration left; the next is made also when it raises."""
     try:
-        function(*args)
+        tell()
     except Exception as error:
         record_internal_error("ragtrace.capture.run.report", error)
 

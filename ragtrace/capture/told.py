@@ -47,6 +47,7 @@ class ToldInterpreter(Interpreter):
         self._offers: dict[str, list[Doc]] = {}  # passages that functions gave out, by name
         self._is_asked = False  # a model was asked after the last search
         self._is_broken = False  # the last model's stream broke
+        self._is_streamed = False  # the last model that said something did so piece by piece
 
     def take(self, event: Event) -> None:
         """Read one event."""
@@ -180,6 +181,7 @@ class ToldInterpreter(Interpreter):
         reply = turn_of(said.choices[0]) if said.choices else None
         if reply is not None and reply.content.strip():
             self._said.append(reply.content)
+            self._is_streamed = said.is_streamed
             is_other = not (self._read and _is_check(scope, reply.content))
             if scope.is_in_block and not said.is_streamed and is_other:
                 self._read = reply.content
@@ -241,7 +243,8 @@ class ToldInterpreter(Interpreter):
             return
         outcome, speech = ended.outcome, self.speech
         branches = self._answers_among(ended.texts) if ended.answer is None and outcome is None else []
-        answer = ended.answer if ended.answer is not None else "\n\n".join(sorted(branches)) or self._read or None
+        given = None if self._is_streamed and not (ended.answer or "").strip() else ended.answer
+        answer = given if given is not None else "\n\n".join(sorted(branches)) or self._read or None
         text = speech.last_text if answer is None else answer_text(answer, is_json=speech.is_json_asked)
         if outcome == "interrupted" or self._is_earlier(text):
             text = ""

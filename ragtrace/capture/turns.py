@@ -519,6 +519,8 @@ _BESIDE = re.compile(
     re.IGNORECASE,
 )
 
+_NO_REPORT = re.compile("title|topic|quer|question|frage|plan$|sql|review|feedback|critique|kritik", re.IGNORECASE)
+
 
 def last_spoken(fields: Mapping[object, object], spoken_at: Mapping[str, int]) -> dict[object, object]:
     """Return the fields of a graph's state without the texts of models that a later step's text stands behind.
@@ -560,6 +562,18 @@ def branch_answers(
         whole = sorted(text for text in set(leaves) - {*last} if all(_is_part(one, text) for one in last))
         return whole[:1] or last
     return last
+
+
+def composed_texts(outputs: object, began: Mapping[object, object]) -> list[str]:
+    """Return the new texts of a state that a program may have made of replies: several words, no query or title.
+
+    Example:
+        >>> composed_texts({"topic": "Bees", "report": "Bees fly far.", "search_query": "how do bees fly"}, {})
+        ['Bees fly far.']
+    """
+    fields = fields_of(outputs) or {}
+    named = {str(key): one for key, one in fields.items() if isinstance(one, str) and one != began.get(key)}
+    return [one for key, one in named.items() if len(one.split(None, 3)) > 2 and not _NO_REPORT.search(key)]
 
 
 def _is_part(text: str, whole: str) -> bool:

@@ -12,6 +12,7 @@ from ragtrace.model import Feedback, Message, Outcome, Passage, RagRecord, Usage
 from ragtrace.text import MAX_RECORD_CHARS, MAX_TEXT_CHARS
 
 if TYPE_CHECKING:
+    from ragtrace.capture.integration_run import IntegrationRun
     from ragtrace.capture.recorded import RecordedRun
 
 Operation = Literal["chat", "text_completion", "embeddings"]
@@ -160,26 +161,6 @@ class EndedRun(Struct, frozen=True, kw_only=True):
     limits: Limits
     answering: RecentIds
 
-    @property
-    def size_chars(self) -> int:
-        """Characters of the largest texts: passages, prompts, answer."""
-        lists = [step.passages for step in self.steps if isinstance(step, Retrieval)]
-        return sum(map(len, self.prompts)) + sum(len(p.text) for passages in lists for p in passages)
-
-
-class WaitingRun(Struct, frozen=True, kw_only=True):
-    """An ended run of which calls of `IntegrationRun.later` wait for the pipeline's thread.
-
-    Attributes:
-        ended_ns: Unix ns.
-        size_chars: characters of the texts that those calls report.
-        complete: makes the calls and returns the whole run; None for a run that was no question.
-    """
-
-    ended_ns: int
-    size_chars: int
-    complete: Callable[[], EndedRun | None]
-
 
 class FinishedRun(Struct, frozen=True, kw_only=True):
     """A finished run: its record, its steps in the order in which they ended, and what made it fail."""
@@ -206,8 +187,8 @@ class RunProcessor(Protocol):
         """Begin the trace of a run."""
         ...
 
-    def on_end(self, ref: TraceRef, ended: EndedRun | WaitingRun) -> None:
-        """Take an ended run. The garbage collector may call it, inside any lock: it must take none of its own."""
+    def on_end(self, ref: TraceRef, run: IntegrationRun) -> None:
+        """Take a run that has ended. The garbage collector may call it, inside any lock: it must take none."""
         ...
 
 

@@ -19,28 +19,25 @@ from ragtrace.usage import added_usage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ragtrace.capture import EndedRun, FinishedRun, ReadPassages, RunProcessor, WaitingRun
+    from ragtrace.capture import FinishedRun, ReadPassages, RunProcessor
     from ragtrace.ingest.dialects.base import RunSummary, SpanDocument
     from ragtrace.ingest.spans import ReceivedSpan
     from ragtrace.ingest.tree import Node, RunNodes
 
 
 class _Keeper:
-    """Takes one replayed run."""
+    """Gives a replayed run its ids."""
 
     def __init__(self, root: ReceivedSpan) -> None:
         self._root = root
-        self.ended: EndedRun | WaitingRun | None = None
 
     def on_start(self, workflow: str, started_ns: int) -> ReceivedSpan:
         """Return the received root, whose ids the run takes."""
         del workflow, started_ns
         return self._root
 
-    def on_end(self, ref: object, ended: EndedRun | WaitingRun) -> None:
-        """Keep the ended run."""
-        del ref
-        self.ended = ended
+    def on_end(self, ref: object, run: IntegrationRun) -> None:
+        """Leave the run to `replayed`."""
 
 
 class _CommonArguments(TypedDict):
@@ -91,9 +88,8 @@ def replayed(
     asked = _asked(tops, told, steps)
     if not _is_question(told, asked):
         return None
-    keeper = _Keeper(nodes.root)
     config = RunConfig(
-        processor=cast("RunProcessor", keeper),
+        processor=cast("RunProcessor", _Keeper(nodes.root)),
         redact=redact,
         workflow=workflow,
         environment=environment,
@@ -113,7 +109,7 @@ def replayed(
         run.selected(_passages(run, handed, texts), selection_source="chain")
     _conclude(run, tops, steps, nodes.root, summary)
     run.finish(summary.outcome if summary is not None else None, ended_ns=nodes.root.ended_ns or 1)
-    return finished_run(keeper.ended) if keeper.ended is not None else None
+    return finished_run(run)
 
 
 def _steps(visited: Sequence[tuple[Node, tuple[Node, ...]]]) -> list[_Step]:

@@ -23,7 +23,7 @@ from ragtrace.queues.base import LossTellingQueue
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ragtrace.capture import EndedRun, WaitingRun
+    from ragtrace.capture import IntegrationRun
     from ragtrace.model import End, RagRecord
     from ragtrace.queues import Queue
     from ragtrace.sampling import Draw, Sampler
@@ -74,12 +74,10 @@ class Pipeline:
         self._is_closed = False
         self._has_ended = False
         self._is_parents = False
-        self._waiting: SimpleQueue[tuple[Root, EndedRun | WaitingRun, int] | SimpleQueue[None] | None] = (
-            SimpleQueue()
-        )
-        self._lock = threading.RLock()  # the garbage collector may end a run while this thread holds it
-        self._waiting_chars = 0
-        self._dropped: Counter[str] = Counter()  # runs that found no room, by workflow
+        # Runs; workflows of runs that found no room; who waits until what came before is processed; None = the end.
+        self._waiting: SimpleQueue[tuple[Root, IntegrationRun] | str | SimpleQueue[None] | None] = SimpleQueue()
+        self._sizes: dict[int, int] = {}  # characters of the runs that wait, by their roots
+        self._starting = threading.RLock()
         self._unread: Counter[tuple[str, str, float]] = Counter()  # see `lose_unread`
         self._thread: threading.Thread | None = None
 
@@ -92,22 +90,21 @@ class Pipeline:
             self._start()
         return self._writer.open_root(workflow, started_ns)
 
-    def on_end(self, root: Any, ended: EndedRun | WaitingRun) -> None:
-        """Hand a run over. It never waits, also inside the garbage collector."""
+    def on_end(self, root: Any, run: IntegrationRun) -> None:
+        """Hand a run over, in one put and without a lock: the garbage collector may be inside any of them."""
         if self._is_parents:
             return
-        chars = ended.size_chars
-        with self._lock:
-            if self._waiting.qsize() >= MOST_RUNS or self._waiting_chars + chars > MOST_CHARS:
-                self._dropped[root.workflow] += 1
-                return
-            self._waiting_chars += chars
-        self._waiting.put((root, ended, chars))
+        sizes, chars = list(self._sizes.values()), run.size_chars
+        if len(sizes) >= MOST_RUNS or sum(sizes) + chars > MOST_CHARS:
+            self._waiting.put(root.workflow)
+            return
+        self._sizes[id(root)] = chars
+        self._waiting.put((root, run))
         if self._has_ended:  # a run that began before a shutdown
             self._work_off(time.monotonic() + 1.0)
 
     def _start(self) -> None:
-        with self._lock:
+        with self._starting:
             if self._thread is None:
                 thread = threading.Thread(target=self._run, name="ragtrace-pipeline", daemon=True)
                 thread.start()
@@ -122,37 +119,36 @@ class Pipeline:
         self._work_off(math.inf)  # what came while the thread was told to end
 
     @guarded
-    def _take(self, item: tuple[Root, EndedRun | WaitingRun, int] | SimpleQueue[None]) -> None:
+    def _take(self, item: tuple[Root, IntegrationRun] | str | SimpleQueue[None]) -> None:
         if isinstance(item, SimpleQueue):
             item.put(None)
             return
-        root, ended, chars = item
+        if isinstance(item, str):
+            self._drop("queue_full", item)
+            return
+        root, run = item
         try:
-            self.process(root, ended)
+            self.process(root, run)
         except Exception as error:
             record_internal_error("ragtrace.service.pipeline", error)
-            root.end(ended.ended_ns)
-            self._ledger.passed("dropped", "internal_error")
-            self._instruments.traces("dropped", "internal_error")
-            self.lose_unread("internal_error", workflow=root.workflow)
+            root.end(run.ended_ns)
+            self._drop("internal_error", root.workflow)
         finally:
-            with self._lock:
-                self._waiting_chars -= chars
-                dropped, self._dropped = self._dropped, Counter()
-        if dropped:
-            self._ledger.passed("dropped", "queue_full", dropped.total())
-            self._instruments.traces("dropped", "queue_full", dropped.total())
-            for workflow, runs in dropped.items():
-                self.lose_unread("queue_full", workflow=workflow, runs=runs)
+            self._sizes.pop(id(root), None)
 
-    def process(self, root: Root, ended: EndedRun | WaitingRun) -> None:
-        """Turn one ended run into a record, a draw, spans, and a unit where it was drawn."""
-        finished = finished_run(ended)
+    def _drop(self, reason: str, workflow: str) -> None:
+        self._ledger.passed("dropped", reason)
+        self._instruments.traces("dropped", reason)
+        self.lose_unread(reason, workflow=workflow)
+
+    def process(self, root: Root, run: IntegrationRun) -> None:
+        """Turn a run that has ended into a record, a draw, spans, and a unit where it was drawn."""
+        finished = finished_run(run)
         if finished is None:  # no question: its root is never ended, so that nothing of it is exported
             return
         draw = self._sampler.decide(finished.record, self.metrics)
         self._writer.write(root, finished, decision=draw.decision, reason=draw.reason, probability=draw.probability)
-        root.end(ended.ended_ns)
+        root.end(run.ended_ns)
         self._instruments.operations(finished)
         unit = self.unit_of(finished.record, draw, is_recorded=root.is_recording, root=root)
         if unit is not None:

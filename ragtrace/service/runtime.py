@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
-    from ragtrace.capture import EndedRun, Run, RunProcessor, TraceRef, WaitingRun
+    from ragtrace.capture import IntegrationRun, Run, RunProcessor, TraceRef
     from ragtrace.service.event_file import EventFile
     from ragtrace.service.service import Service
     from ragtrace.settings import Arguments, Settings
@@ -67,9 +67,9 @@ class _ChildProcessor:
             raise ConfigError("this forked child has no service")
         return service.pipeline.on_start(workflow, started_ns)
 
-    def on_end(self, ref: TraceRef, ended: EndedRun | WaitingRun) -> None:
+    def on_end(self, ref: TraceRef, run: IntegrationRun) -> None:
         if _state.service is not None:
-            _state.service.pipeline.on_end(ref, ended)
+            _state.service.pipeline.on_end(ref, run)
 
 
 _state = _State()

@@ -33,7 +33,7 @@ from ragtrace.views.scored_answer import ScoredAnswer
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ragtrace.capture import EndedRun, WaitingRun
+    from ragtrace.capture import IntegrationRun
     from ragtrace.cli.io.summary import SummaryColumn
 
     Row = Mapping[str, Any] | RagRecord
@@ -196,9 +196,9 @@ class _Kept(Recording):
         super().__init__(content="none")
         self.kept: list[RagRecord] = []
 
-    def on_end(self, root: Any, ended: EndedRun | WaitingRun) -> None:
+    def on_end(self, root: Any, run: IntegrationRun) -> None:
         count = len(self.runs)
-        super().on_end(root, ended)
+        super().on_end(root, run)
         self.kept.extend(self.records[count:])
 
 

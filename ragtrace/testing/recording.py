@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from ragtrace.capture import EndedRun, FinishedRun, Limits, WaitingRun
+    from ragtrace.capture import FinishedRun, IntegrationRun, Limits
     from ragtrace.model import RagRecord
     from ragtrace.modes import ContentMode
     from ragtrace.telemetry.spans.writer import Root
@@ -100,9 +100,9 @@ class Recording:
         self.begun.append(workflow)
         return self._writer.open_root(workflow, started_ns)
 
-    def on_end(self, root: Any, ended: EndedRun | WaitingRun) -> None:
+    def on_end(self, root: Any, run: IntegrationRun) -> None:
         """Keep a run and write its spans at once; called by the recorder."""
-        finished = finished_run(ended)
+        finished = finished_run(run)
         if finished is None:
             return
         self.runs.append(finished)

@@ -20,32 +20,44 @@ from tests.public import (
     expected,
     expected2,
     expected3,
+    expected4,
     langchain_apps,
     langchain_apps2,
     langchain_apps3,
+    langchain_apps4,
     langgraph_apps,
     langgraph_apps2,
     langgraph_apps3,
+    langgraph_apps4,
     llamaindex_apps,
     llamaindex_apps2,
     llamaindex_apps3,
+    llamaindex_apps4,
 )
 from tests.public.kit import told
 
-EXPECTED = {**expected.EXPECTED, **expected2.EXPECTED, **expected3.EXPECTED}
+EXPECTED = {**expected.EXPECTED, **expected2.EXPECTED, **expected3.EXPECTED, **expected4.EXPECTED}
 INSTRUMENTED = {
     **llamaindex_apps.INSTRUMENTED,
     **llamaindex_apps2.INSTRUMENTED,
     **llamaindex_apps3.INSTRUMENTED,
+    **llamaindex_apps4.INSTRUMENTED,
 }
-IN_BLOCK = {**langchain_apps.IN_BLOCK, **langchain_apps2.IN_BLOCK, **langchain_apps3.IN_BLOCK}
+IN_BLOCK = {
+    **langchain_apps.IN_BLOCK,
+    **langchain_apps2.IN_BLOCK,
+    **langchain_apps3.IN_BLOCK,
+    **langchain_apps4.IN_BLOCK,
+}
 WITH_HANDLER = {
     **langchain_apps.WITH_HANDLER,
     **langchain_apps2.WITH_HANDLER,
     **langchain_apps3.WITH_HANDLER,
+    **langchain_apps4.WITH_HANDLER,
     **langgraph_apps.WITH_HANDLER,
     **langgraph_apps2.WITH_HANDLER,
     **langgraph_apps3.WITH_HANDLER,
+    **langgraph_apps4.WITH_HANDLER,
 }
 
 
@@ -63,9 +75,9 @@ LEFT = {
     "storm": ("of searches side by side, what a prompt shows stands before what none shows, whenever it was found"),
     "email-assistant-hitl": "the mail stands in a mapping of the input; the message that holds it is the question",
     "gpt-researcher-team": "an outline of the first pages stands in later prompts, which so go back to them",
-    "scientific-paper-agent": "a tool's result that a loop shows again in another frame is a second passage",
-    "local-deep-researcher": "a plain function writes pages into a text, and the last query is taken for the answer",
-    "plan-and-execute": "a sub-agent's reply stands for what its tool found, and the tool's text is lost",
+    "code-assistant": "documentation that a program writes into its prompt is text of the prompt: nothing was found",
+    "hitl-patterns": "a workflow that nothing is asked of is no question, and so no run",
+    "multi-query-structured": "queries that a model writes, and nothing else, are no answer and no run",
     "pydantic-tree-summarize": "an object that a synthesizer makes of bare texts is seen as no answer",
     "flare-chain": "a passage that made an earlier sentence is in no prompt that the whole answer goes back to",
 }

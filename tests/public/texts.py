@@ -182,6 +182,44 @@ TEXTS = {
     "glass_colour": "Storby's glass is green from the iron in the lake's sand.",
     "glass_hut": "The hut burnt down twice. Its bell is in the school.",
     "fish_price": "Symbol SMELT is currently trading at 4.20 a kilo.",
+    # of the fifth draw
+    "tram_route": "Tram 4 climbs from the mill to the observatory in 22 minutes; it runs until midnight.",
+    "tram_fare": 'A ride costs 2,80 €; with the "summit card" it is free.',
+    "tram_depot": "The depot of 1912 is a dance hall today.",
+    "tram_answered": "When does the last tram go up to the observatory? At midnight, from the mill.",
+    "clock_builder": "The great clock of Brenn was built by Anton Riedl in 1788, of pear wood and iron.",
+    "clock_bell": "Its bell weighs 310 kg and cracked in the frost of 1829.",
+    "riedl_trade": 'Anton Riedl learned his trade at Sankt Ulm, with a maker of "singing" clocks.',
+    "rows_peaks": "[('Hochwart', 2914), ('Nadel', 2877)]",
+    "rows_huts": "[('Nadel', 41), ('Hochwart', 12)]",
+    "rows_rescues": "[('Nadel', 17)]",
+    "fraction_pages": (
+        "A number as a quotient\nFraction(3, 4) of the module fractions is three quarters.\n\n\n --- \n\n\n"
+        "From floats\nFraction.limit_denominator(n) gives the closest quotient whose lower part is at most n."
+    ),
+    "news_glacier": (
+        "The glacier below the Hochwart lost 1.4 m of height this summer. Stakes were read on 2 October; "
+        "the upper ones leaned."
+    ),
+    "news_cables": "A cable car is to reach the Nadel by 2029. The council of Brenn votes on it in spring.",
+    "news_marmots": "Marmots at the Nadel wake nine days earlier than in 1990. Their burrows were watched by film.",
+    "bees_lime": "In June the bees of Brenn fly to the limes; a hive then gains 3 kg a day.",
+    "bees_pine": 'From the pines they bring "honeydew", which is dark and slow to set.',
+    "bees_winter": "In winter a colony eats 12 kg of what it has stored.",
+    "snow_depth": "At the weather house of Brenn snow lay for 94 days a year before 1980, and for 61 days since.",
+    "snow_guns": "Snow guns on the south slope have used 40,000 m³ of water a winter since 2011.",
+    "snow_plough": "The town owns three ploughs, and one for pavements.",
+    "snow_line": "The line above which snow falls in January has risen by 210 m in forty years.",
+    "source_cheese": "Cheese of the high pastures is pressed for two days and turned for ninety.",
+    "source_cows": "Grey cows go up at Saint John's and come down in the week of Saint Matthew.",
+    "source_cellar": "The cellar at Sankt Ulm is hewn into tuff; it keeps 9 °C and 92 % of damp.",
+    "garden_gentian": "In the walled garden gentian is grown for its bitter roots, which need seven years.",
+    "garden_beans": "Beans climb the garden's south wall; they came from Savoy in 1803.",
+    "garden_gate": "The gate is shut at six.",
+    "roof_houseleek": "Houseleek grows on the shingles, and is said to keep lightning away.",
+    "roof_moss": "Moss on the north roofs holds back a third of the rain.",
+    "ranger_ida": "Ida Kofler counts eagles at the Nadel.",
+    "ranger_jon": "Jon Platter keeps the paths of the Hochwart.",
 }
 
 # Rows that an application shows as it likes: a passage with all of a row's values is that row.
@@ -194,4 +232,12 @@ ROWS = {
     "page_springs": ("Divers meet shoals of smelt there until September",),
     "fish_price": ("4.20 a kilo",),
     "login": ("a balance of 1000",),
+    "coach": ("Gelbe Post",),
+    "room": ("Haus Enzian", "Oberdorf"),
+    "news_glacier": ("The glacier below the Hochwart lost",),
+    "news_cables": ("A cable car is to reach the Nadel by 2029",),
+    "news_marmots": ("Marmots at the Nadel wake nine days earlier",),
+    "source_cheese": ("pressed for two days and turned for ninety",),
+    "source_cows": ("go up at Saint John's and come down",),
+    "source_cellar": ("is hewn into tuff; it keeps 9 °C",),
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, assert_type
 
 import ragtrace
 from ragtrace.capture import IntegrationRun, Recorder, Run, current_run
+from ragtrace.capture.events import Event
 from ragtrace.judges import Audit, Claim, Judge
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def integrated() -> None:
     run = ragtrace.recorder().start(query="Where is the lab?")
     assert_type(run, IntegrationRun)
     assert_type(current_run(), IntegrationRun | None)
-    run.later(run.answered, "In Oslo.", chars=8)
+    run.add(Event("answer", data="In Oslo."), chars=8)
     assert_type(run.selection, tuple[ragtrace.Passage, ...] | None)
 
 

@@ -65,7 +65,7 @@ def test_the_texts_of_a_waiting_run_count_towards_the_bound():
 def test_no_original_text_waits_where_texts_are_redacted():
     class Held(Waiting):
         def on_end(self, root, ended):
-            self.seen = repr(self.run._later)
+            self.seen = repr(self.run._waiting)
             super().on_end(root, ended)
 
     keeper = Held()

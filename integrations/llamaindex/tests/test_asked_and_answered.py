@@ -4,7 +4,7 @@ import pytest
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.tools import FunctionTool, RetrieverTool
-from llama_index.core.workflow import Context, StartEvent, StopEvent, Workflow, step
+from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation import get_dispatcher
 from pydantic import BaseModel
 
@@ -173,3 +173,32 @@ def test_two_instrumentations_capture_once(keeper, recorder):
     ragtrace_llamaindex.instrument(recorder)
     engine().query(ASKED)
     assert keeper.only.record.query == ASKED
+
+
+class Piece(Event):
+    delta: str
+
+
+class Reports(Workflow):
+    """Streams its report, and ends with a result of its own."""
+
+    ends_with: str = ""
+
+    @step
+    async def only(self, ctx: Context, ev: StartEvent) -> StopEvent:
+        found = await Faq().aretrieve(ev.question)
+        prompt = "\n".join(one.text for one in found) + ev.question
+        for part in Llm(says=ANSWER).stream_complete(prompt):
+            ctx.write_event_to_stream(Piece(delta=part.delta or ""))
+        return StopEvent(result=self.ends_with)
+
+
+@pytest.mark.parametrize("ends_with", ["", "Saved as report 12."])
+async def test_a_report_that_was_streamed_is_the_answer_where_the_result_is_blank(keeper, ends_with):
+    workflow = Reports()
+    workflow.ends_with = ends_with
+    handler = workflow.run(question=ASKED)
+    read = "".join([event.delta async for event in handler.stream_events() if isinstance(event, Piece)])
+    await handler
+    await until(lambda: keeper.runs)
+    assert (keeper.only.record.query, keeper.only.record.answer) == (ASKED, ends_with or read)

@@ -7,7 +7,7 @@ import threading
 from contextvars import copy_context
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import EndedRun, FinishedRun, Recorder, ToolCall, WaitingRun, current_run, finished_run
+from ragtrace.capture import FinishedRun, IntegrationRun, Recorder, ToolCall, current_run, finished_run
 from ragtrace.metrics import answer_lacking
 from ragtrace.model import record_from_json, record_to_json
 
@@ -29,8 +29,8 @@ class _Kept:
     def on_start(self, workflow: str, started_ns: int) -> _Ref:
         return _Ref()
 
-    def on_end(self, root: _Ref, ended: EndedRun | WaitingRun) -> None:
-        self.runs.append(finished_run(ended))
+    def on_end(self, root: _Ref, run: IntegrationRun) -> None:
+        self.runs.append(finished_run(run))
 
 
 def test_blocks_nest_and_each_restores_the_run_outside_it() -> None:

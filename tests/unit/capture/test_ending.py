@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from ragtrace.capture import Limits, Recorder, finished_run, internal_errors
 from ragtrace.model import record_from_json, record_to_json
 
@@ -18,8 +20,8 @@ class Kept:
 
         return Ref()
 
-    def on_end(self, root, ended):
-        self.captured.append(finished_run(ended))
+    def on_end(self, root, run):
+        self.captured.append(finished_run(run))
 
 
 def test_the_sweep_lets_an_integration_report_what_is_open():
@@ -50,6 +52,39 @@ def test_a_report_is_made_once_and_not_kept():
     run.finish()
     assert calls == [1]
     assert run._before_finish == {}
+
+
+def test_what_is_reported_behind_the_end_is_left_out():
+    runs = []
+    kept = Kept()
+    kept.on_end = lambda _root, run: runs.append(run)
+    run = Recorder(kept).start(query="Where?")
+    run.answered("In Oslo.")
+    run.finish()
+    run.set_query("Who?")
+    run.retrieved(["The lab is in Oslo."])
+    run.failed(ValueError("no"))
+    record = finished_run(runs[0]).record
+    assert (record.query, record.outcome, record.pools) == ("Where?", "answered", ())
+
+
+def test_one_of_many_threads_ends_a_run():
+    kept = Kept()
+    recorder = Recorder(kept)
+    for _ in range(200):
+        run = recorder.start(query="Where?")
+        meet = threading.Barrier(4)
+
+        def end(run=run, meet=meet):
+            meet.wait()
+            run.finish()
+
+        threads = [threading.Thread(target=end) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert (len(kept.captured), recorder.open_runs) == (200, 0)
 
 
 def test_the_payload_of_an_interrupt_is_kept_redacted():

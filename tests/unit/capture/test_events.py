@@ -10,9 +10,10 @@ from itertools import count
 import pytest
 from msgspec.structs import replace
 
-from ragtrace.capture import Recorder
+from ragtrace.capture import MAX_WAITING, Recorder, internal_errors
 from ragtrace.capture.events import Asked, Began, Chosen, Event, Gave, Marked, Said, Sought, shed
 from ragtrace.capture.integration_run import MAX_CHARS
+from ragtrace.capture.run import MAX_STEPS
 from ragtrace.capture.types import Failure, Rerank, Retrieval
 from ragtrace.capture.values import Doc, Turn
 from ragtrace.model import Usage
@@ -183,12 +184,31 @@ def test_events_are_read_once_the_run_has_ended_and_show_what_was():
     assert ids(told.keeper.only, "retrieved") == ["a", "b"]
 
 
+def test_an_endless_run_reads_its_events_itself():
+    told = Story(Waiting())
+    while not told.run.steps:
+        told.finds("ab")
+        assert len(told.run._waiting) < MAX_WAITING
+    assert len(told.run.steps) == MAX_STEPS
+
+
+def test_an_event_that_cannot_be_read_is_counted_and_the_others_are_read():
+    told = Story()
+    before = sum(internal_errors().values())
+    told.run.add(Event("no such kind", "x"))
+    told.run.add(replace(told.begins("search", Sought("lab"), "faq"), ended_ns=2_000, data=3))
+    told.asks(shown(told.finds("ab")))
+    run = told.ended()
+    assert (ids(run, "retrieved"), run.record.answer) == (["a", "b"], ANSWER)
+    assert sum(internal_errors().values()) > before
+
+
 def test_texts_are_redacted_before_anything_is_kept():
     told = Story(Waiting(), redact=lambda text: text.replace("Ada", "[name]"))
     told.ends(told.begins("search", Sought("Ada?"), "faq"), [Doc("Ada lives in Oslo.", "a")])
     told.asks("Use: Ada lives in Oslo.", "Ada does.")
     told.ends(told.root, Gave({"answer": "Ada does."}))
-    assert "Ada" not in repr(told.run._later)
+    assert "Ada" not in repr(told.run._waiting)
     told.run.finish()
     told.keeper.process()
     assert "Ada" not in repr(told.keeper.only)
@@ -259,7 +279,7 @@ class TestRoom:
         found = [Doc(f"{n:03d} " * 75_000, f"d{n}") for n in range(20)]  # 6 million characters
         search = told.begins("search", Sought("lab"), "faq")
         told.run.add(replace(search, ended_ns=2_000, data=found), chars=sum(len(doc.text) for doc in found))
-        assert told.run._later_chars <= MAX_CHARS
+        assert told.run.size_chars <= MAX_CHARS
         told.asks(found[0].text)
         told.ends(told.root, Gave({"answer": ANSWER}))
         told.run.finish()

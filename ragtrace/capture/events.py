@@ -47,6 +47,7 @@ class Event(Struct, frozen=True, repr_omit_defaults=True):
         ended_ns: Unix ns at which it ended; None of a beginning.
         data: see `Kind`.
         error: what made the step fail.
+        teller: the integration that tells of it, where several may report into one run.
     """
 
     kind: Kind
@@ -57,6 +58,7 @@ class Event(Struct, frozen=True, repr_omit_defaults=True):
     ended_ns: int | None = None
     data: Any = None
     error: Failure | None = None
+    teller: str = ""
 
 
 class Node(Struct, frozen=True, repr_omit_defaults=True):
@@ -266,7 +268,8 @@ class Redactor:
 
     def event(self, event: Event) -> Event:
         """Return an event with its texts redacted."""
-        return event if event.kind == "end" else replace(event, data=self._of(event.data, 0))
+        is_outcome = event.kind == "end" and isinstance(event.data, str)
+        return event if is_outcome else replace(event, data=self._of(event.data, 0))
 
     def _of(self, value: Any, depth: int) -> Any:
         if type(value) not in _KINDS and not isinstance(value, Struct):
@@ -306,8 +309,8 @@ _KINDS = frozenset({str, dict, list, tuple, Fields})
 _NAMES = frozenset(
     (
         "call_id", "calls", "error", "finish_reasons", "first_chunk_ns", "id", "kind", "model", "name", "node",
-        "operation", "path", "provider", "request", "response_id", "response_model", "role", "server_address",
-        "usage",
+        "operation", "outcome", "path", "provider", "request", "response_id", "response_model", "role",
+        "server_address", "usage",
     )
 )  # fmt: skip
 

@@ -63,10 +63,10 @@ class IntegrationRun(Run):
         answering: RecentIds | None = None,
     ) -> None:
         super().__init__(config, limits, started_ns, open_runs, answering)
-        self._waiting: deque[tuple[Event, str]] = deque()  # each with the integration that added it
+        self._waiting: deque[Event] = deque()
         self._waiting_chars = 0
         self._most_chars = MAX_CHARS  # behind which texts are taken out
-        # By integration; None once its last event was read.
+        # By who tells; None once the last event was read.
         self._interpreters: Mapping[str, Interpreter | None] = {}
         self._redactor: Redactor | None = None
         self._recorded: list[Event] = []  # that were read, for a bug report
@@ -292,20 +292,19 @@ class IntegrationRun(Run):
         """
         self._before_finish[owner] = report
 
-    def add(self, event: Event, *, chars: int = 0, owner: str = "") -> None:
+    def add(self, event: Event, *, chars: int = 0) -> None:
         """Add what happened next; it is read in the pipeline's thread once the run has ended, see `Interpreter`.
 
         Args:
             event: what happened; the application must not be able to change it. Its texts are redacted here.
             chars: characters of the texts that it shows first.
-            owner: the integration, where several may report into one run.
         """
         if self._config.redact is not None:
             event = self._redacted(event, self._config.redact)
         self.last_activity = time.monotonic()
         if self._processor is None:
             return
-        self._waiting.append((event, owner))
+        self._waiting.append(event)
         self._waiting_chars += chars
         if len(self._waiting) >= MAX_WAITING:
             self.catch_up()
@@ -324,7 +323,7 @@ class IntegrationRun(Run):
     def _shed(self) -> None:
         """Take texts out of the events that wait, where they are too many."""
         with self._lock:
-            left = shed([event for event, _ in list(self._waiting)], MAX_CHARS - _ROOM)  # and not again at the next
+            left = shed(list(self._waiting), MAX_CHARS - _ROOM)  # and not again at the next
             self._waiting_chars = left.chars
             self._most_chars = max(MAX_CHARS, left.chars + _ROOM)  # what is left may be no text of these
         if left.prompts:
@@ -336,18 +335,18 @@ class IntegrationRun(Run):
         """Read all events that were added so far."""
         with self._lock, self._reporting():
             while self._waiting:
-                self._read_event(*self._waiting.popleft())
+                self._read_event(self._waiting.popleft())
             self._waiting_chars = 0
 
     @guarded
-    def _read_event(self, event: Event, owner: str) -> None:
-        known = self._interpreters
-        interpreter = known[owner] if owner in known else self._interpreter_of(event)
+    def _read_event(self, event: Event) -> None:
+        known, teller = self._interpreters, event.teller
+        interpreter = known[teller] if teller in known else self._interpreter_of(event)
         if interpreter is None:  # another thread ended the run
             return
         if self._config.events is not None:
             self._record(event)
-        self._interpreters = {**known, owner: None if event.kind == "end" else interpreter}
+        self._interpreters = {**known, teller: None if event.kind == "end" else interpreter}
         interpreter.take(event)
 
     def _interpreter_of(self, first: Event) -> Interpreter:
@@ -363,9 +362,9 @@ class IntegrationRun(Run):
     def _read_rest(self) -> None:
         noted = self._failure  # what is read may note another
         self.catch_up()
-        for owner, interpreter in self._interpreters.items():
+        for teller, interpreter in self._interpreters.items():
             if interpreter is not None:  # the integration added events and no end
-                self._read_event(Event("end", data=self._ended_with, error=self._failure), owner)
+                self._read_event(Event("end", data=self._ended_with, error=self._failure, teller=teller))
         if self._recorded:
             self._write_events(noted)
 

@@ -51,7 +51,7 @@ _ESCAPED = (
 _LITERALS = "true|false|null|None|True|False"
 _TOKEN = re.compile(
     rf"""(?P<mark></?(?:think(?:ing)?|thoughts?|reasoning|answer|response|solution|br|p|li|div|span|sup|cite|ref)\b
-      |<\|?/?[a-z_]{{1,24}}\|?>|\[/?THINK(?:ING)?\]|\\+[abefnrtv0NLP]|&(?:amp;)*(?:amp|lt|gt|quot|apos|nbsp|[lr][sd]quo|[nm]dash|hellip);
+      |<\|[a-z_]{{1,24}}\|>|\[/?THINK(?:ING)?\]|\\+[abefnrtv0NLP]|&(?:amp;)*(?:amp|lt|gt|quot|apos|nbsp|[lr][sd]quo|[nm]dash|hellip);
       |[{_RAISED}]+)
     |(?P<scheme>\b(?:https?|s3|gs|file)(?=://))
     |(?P<literal>(?<=[:,\[({{\s])(?:{_LITERALS})(?=\s*[,}}\])]))

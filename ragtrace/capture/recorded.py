@@ -75,10 +75,11 @@ _STRUCTS: dict[str, type[Struct]] = {
 # How a field is masked that is no value of the application's: not at all, or as a name. All others are texts.
 _OURS = frozenset(
     {
-        ("Event", "kind"), ("Event", "id"), ("Event", "parent"), ("Asked", "operation"), ("Sought", "fuses"),
-        ("Ended", "outcome"), ("Chosen", "source"), ("Doc", "label"),
+        ("Event", "kind"), ("Event", "id"), ("Event", "parent"), ("Event", "teller"), ("Asked", "operation"),
+        ("Sought", "fuses"), ("Ended", "outcome"), ("Chosen", "source"), ("Doc", "label"),
     }
 )  # fmt: skip
+_IDS = frozenset({("Event", "id"), ("Event", "parent")})
 _NAMES = frozenset(
     {
         ("Event", "name"), ("Node", "path"), ("Turn", "name"), ("Failure", "kind"), ("Opaque", "kind"),
@@ -140,6 +141,7 @@ class _Writer:
     def __init__(self, masker: Masker | None, redact: Callable[[str], str] | None) -> None:
         self._masker = masker
         self._redact = redact
+        self._numbers: dict[str, str] = {}
         self._met: dict[int, tuple[int, object]] = {}  # place and object by its id, which it keeps while it is here
 
     def text(self, text: str) -> str:
@@ -188,7 +190,9 @@ class _Writer:
             place = (kind, one.name)
             if not one.required and type(part) is type(one.default) and part == one.default:
                 continue
-            if part is None or place in _OURS or isinstance(part, int | float):
+            if place in _IDS:
+                found[one.name] = part if self._masker is None or not part else self._numbered(part)
+            elif part is None or place in _OURS or isinstance(part, int | float):
                 found[one.name] = part
             elif place == ("Turn", "role"):
                 found[one.name] = self._role(part)
@@ -198,11 +202,15 @@ class _Writer:
                 )
             elif place == ("Asked", "request"):
                 found[one.name] = {"dict": [[name, self.value(one, is_scored=True)] for name, one in part.items()]}
-            elif place == ("Event", "data") and isinstance(part, str):  # an outcome
+            elif place == ("Event", "data") and isinstance(part, str) and value.kind == "end":  # type: ignore[attr-defined] # an outcome
                 found[one.name] = part
             else:
                 found[one.name] = self.value(part, is_passage=place == ("Doc", "text"))
         return found
+
+    def _numbered(self, name: str) -> str:
+        """Return the number of a step by its id, which may be made of the names of an application's classes."""
+        return self._numbers.setdefault(name, str(len(self._numbers) + 1))
 
     def _role(self, role: str) -> str:
         return role if role in ROLES else self.text(role)
@@ -352,11 +360,13 @@ class _Reader:
         return made
 
     def _struct(self, kind: type[Struct], told: dict[str, Any]) -> Struct:
-        return kind(**{name: self._field(kind.__name__, name, part) for name, part in told.items()})
+        is_end = told.get("kind") == "end"
+        return kind(**{name: self._field(kind.__name__, name, part, is_end=is_end) for name, part in told.items()})
 
-    def _field(self, kind: str, name: str, part: Any) -> Any:
+    def _field(self, kind: str, name: str, part: Any, *, is_end: bool) -> Any:
         place = (kind, name)
-        if place in _OURS or place == ("Turn", "role") or (place == ("Event", "data") and isinstance(part, str)):
+        is_outcome = is_end and place == ("Event", "data") and isinstance(part, str)
+        if place in _OURS or place == ("Turn", "role") or is_outcome:
             return part
         if place in _NAMES:
             return part if isinstance(part, str) else tuple(part["tuple"])

@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 import ragtrace
 from ragtrace.capture import Defaults, current_run, describe
 from ragtrace.capture.events import Asked, Began, Event
@@ -78,7 +80,7 @@ class OpenRun:
         run = self.run
         if run is None:
             return
-        run.add(event, chars=self.values.taken_chars(), owner=OWNER)
+        run.add(structs.replace(event, teller=OWNER), chars=self.values.taken_chars())
         if self.is_joined:
             run.catch_up()
 

@@ -323,10 +323,10 @@ class Tracer:
         )
         run.before_finish(lambda: self._cut_short(state), OWNER)
         describe(run, defaults, request)
-        run.add(RunEvent("told"), owner=OWNER)
+        run.add(RunEvent("told", teller=OWNER))
         if root.kind == "other":
             began = Began(calls_tools=state.is_agent, is_resumed=state.is_resumed)
-            run.add(RunEvent("chain", root.id, "", root.name, root.started_ns, None, began), owner=OWNER)
+            run.add(RunEvent("chain", root.id, "", root.name, root.started_ns, data=began, teller=OWNER))
         state.run = run  # what other threads add comes behind
         if state.arguments is not None:
             tell_input(state, state.arguments)

@@ -91,3 +91,25 @@ def test_what_is_marked_and_what_a_tool_returned():
     assert "tool" in kinds(run)
     assert "changed" not in repr(run)
     assert {"a", "b", "t"} <= set(ids(run, "retrieved"))
+
+
+def test_no_original_text_waits_where_texts_are_redacted():
+    class Held(Waiting):
+        def on_end(self, root, run):
+            self.seen = repr(run._waiting)
+            super().on_end(root, run)
+
+    keeper = Held()
+    hidden = {"Passage": "[page]", "Where": "[asks]", ANSWER: "[says]"}
+
+    def redact(text):
+        for word, mark in hidden.items():
+            text = text.replace(word, mark)
+        return text
+
+    with instrumented(Recorder(keeper, redact=redact)):
+        engine(Given(nodes())).query("Where?")
+    assert all(mark in keeper.seen for mark in hidden.values())
+    assert not any(f"'{word}" in keeper.seen for word in hidden)
+    keeper.process()
+    assert (keeper.only.record.query, keeper.only.record.answer) == ("[asks]?", "[says]")

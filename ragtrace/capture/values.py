@@ -6,11 +6,43 @@ by reference; what the application may change later is copied.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from msgspec import Struct
 
 from ragtrace.text import shown
+
+
+class Redacted(str):
+    """A text of which `redact` took something out, with what is known of the text as it was.
+
+    Attributes:
+        mark: a keyed hash of the whole text: texts that became alike are told apart by it.
+        is_begin: a model's reply began with the text as it was, and went on.
+        is_end: a model's reply ended with it.
+    """
+
+    __slots__ = ("is_begin", "is_end", "mark")
+
+    mark: str
+    is_begin: bool
+    is_end: bool
+
+    def __new__(cls, text: str, mark: str) -> Self:
+        """Make one; nothing is known of replies yet."""
+        made = super().__new__(cls, text)
+        made.mark, made.is_begin, made.is_end = mark, False, False
+        return made
+
+
+def identity_of(text: str) -> str:
+    """Return by what a text is known again: itself; the mark of what it was, where it was redacted.
+
+    Example:
+        >>> identity_of("Room 2"), identity_of(Redacted("Room #", "salted:1"))
+        ('Room 2', 'salted:1')
+    """
+    return text.mark if type(text) is Redacted else text
 
 
 class Doc(Struct, repr_omit_defaults=True):

@@ -6,11 +6,12 @@ by reference; what the application may change later is copied.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, Self
 
 from msgspec import Struct
 
-from ragtrace.text import shown
+from ragtrace.text import clean_score, plain, shown
 
 
 class Redacted(str):
@@ -136,6 +137,11 @@ class Fields(dict[str, Any]):
 
 LISTS = (list, tuple)
 HOLDERS = (list, tuple, dict)
+SCALARS = frozenset((str, int, float, bool, bytes, type(None)))
+"""Types of which nobody can change a value."""
+_DEPTH = 6
+_MOST_PARTS = 2_000  # of one value that is copied; what stands behind them is left out
+_MOST_ITEMS = 500  # of one list or mapping
 
 
 def fields_of(value: Any) -> dict[Any, Any] | None:
@@ -148,6 +154,75 @@ def fields_of(value: Any) -> dict[Any, Any] | None:
     if isinstance(value, dict):
         return value
     return fields_of(value.update) if type(value) is Steer else None
+
+
+def facts_of(metadata: dict[Any, Any]) -> dict[Any, Any]:
+    """Return metadata as they are now, which the application may change later; what cannot be copied is left out.
+
+    Example:
+        >>> facts = {"page": 1, "authors": ["Ada"], "lock": object()}
+        >>> facts_of(facts), facts_of(facts)["authors"] is facts["authors"]
+        ({'page': 1, 'authors': ['Ada']}, False)
+    """
+    facts = dict(metadata)
+    for part in facts.values():
+        if type(part) not in SCALARS:
+            copied = _Copy()
+            made = ((key, copied.of(one, 1)) for key, one in facts.items())
+            return {key: one for key, one in made if type(one) is not Opaque}
+    return facts
+
+
+def copied(value: Any) -> Any:
+    """Return a value of lists, mappings and scalars as it is now; an object is `Opaque`, with its text.
+
+    Example:
+        >>> held = {"rows": [1, {2}]}
+        >>> copied(held)["rows"][0], str(copied(held)["rows"][1])
+        (1, '{2}')
+    """
+    return _Copy(is_told=True).of(value, 0)
+
+
+class _Copy:
+    """Copies one value, as deep and as far as it is read.
+
+    Args:
+        is_told: objects say what they are as text.
+    """
+
+    def __init__(self, *, is_told: bool = False) -> None:
+        self._is_told = is_told
+        self._room = _MOST_PARTS
+
+    def of(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if kind in SCALARS:
+            return value
+        try:
+            return self._made(value, depth)
+        except Exception:  # an application's object may raise anything; the rest of the value is read
+            return Opaque(kind.__name__)
+
+    def _made(self, value: Any, depth: int) -> Any:
+        if isinstance(value, str):
+            return str.__str__(value)
+        if isinstance(value, HOLDERS):
+            most = min(self._room, _MOST_ITEMS)
+            if depth > _DEPTH or not most:
+                return Opaque(type(value).__name__)
+            held: Any = dict(value) if isinstance(value, dict) else value  # in one call: threads may change it
+            self._room -= min(len(held), most)
+            if isinstance(value, dict):
+                return {key: self.of(part, depth + 1) for key, part in islice(held.items(), most)}
+            made = [self.of(part, depth + 1) for part in held[:most]]
+            return made if isinstance(value, list) else tuple(made)
+        if plain(value) is not None:  # a date, a number of another package: nobody can change it
+            return value
+        number = None if isinstance(value, bytearray | memoryview) else clean_score(value)
+        if number is not None:  # a tensor of one number
+            return number
+        return Opaque(type(value).__name__, shown(value) if self._is_told else "")
 
 
 def mapping_of(value: Any) -> dict[Any, Any] | None:

@@ -157,7 +157,7 @@ class IntegrationRun(Run):
             source: the tool's name, or that of the function.
             kind: ``tool_output``, or ``context_text`` for contexts that the application joined.
         """
-        one = self._reader.make(text, 1, None, None, source, {"kind": kind})
+        one = replace(self._reader.make(text, 1, None, None, source), metadata={"kind": kind})
         if one.text.strip() and len(self._texts) < MAX_STEPS:
             self._texts.setdefault(one.id, one)
         elif one.text.strip() and one.id not in self._texts:

@@ -280,7 +280,7 @@ class Redactor:
         if event.kind == "end":
             made = replace(event, data=self._of(data, 0) if isinstance(data, Struct) else data)
             for held in (self._known, self._replies, self._streamed):
-                held.clear()  # type: ignore[attr-defined]  # no text as it was outlives its run
+                held.clear()  # no text as it was outlives its run
             return made
         made = replace(event, data=self._of(data, 0))
         if type(data) is Said:
@@ -322,7 +322,8 @@ class Redactor:
             )
         if isinstance(value, LISTS):
             if len(value) == 2 and type(value[0]) is str and value[0] in ROLES:  # ("user", "Where?")
-                return type(value)((value[0], self._of(value[1], depth + 1)))
+                turn = [value[0], self._of(value[1], depth + 1)]
+                return turn if isinstance(value, list) else tuple(turn)
             return type(value)(self._of(part, depth + 1) for part in value)
         stays = _NAMES if type(value) is not Chosen else {*_NAMES, "source"}  # who told of it
         changed = {

@@ -646,7 +646,7 @@ class Lineage:
         """Tell the scopes above what a retriever delivered, up to the composite around it."""
         is_inner = scope.within is not None
         self._last = out
-        self._delivered.append(Delivered(out, len(self.run.prompts), scope.is_narrowed, is_inner))
+        self._delivered.append(Delivered(out, self.run.n_prompts, scope.is_narrowed, is_inner))
         for above in scope.enclosing():
             above.found.update(out)
             above.sources += 1
@@ -1006,7 +1006,7 @@ class Lineage:
             self._seen[key] = out[key] = (replace(first, rank=rank, score=score), facts)
         self._order_pool(base, out)
         self._is_pool_ordered = self._is_fused = True
-        self._delivered.append(Delivered(out, len(self.run.prompts), is_choice=False))
+        self._delivered.append(Delivered(out, self.run.n_prompts, is_choice=False))
         for above in (scope, *scope.enclosing()):
             above.found = {**{key: hit for key, hit in above.found.items() if key not in base}, **out}
             above.found_ns = ended_ns
@@ -1021,7 +1021,7 @@ class Lineage:
         new = {key: hit for key, hit in out.items() if key not in before}
         self.pool = {**{key: hit for key, hit in self.pool.items() if key not in new}, **new}
         self._is_pool_ordered = True
-        self._delivered.append(Delivered(out, len(self.run.prompts), is_choice=False, is_inner=True))
+        self._delivered.append(Delivered(out, self.run.n_prompts, is_choice=False, is_inner=True))
         for above in (scope, *scope.enclosing()):
             here = {key: hit for key, hit in out.items() if above is scope or key not in before}
             above.found = {**{key: hit for key, hit in above.found.items() if key not in here}, **here}
@@ -1121,7 +1121,7 @@ class Lineage:
     def _deliver_choice(self, scope: Scope, out: dict[str, Hit], base: dict[str, Hit], ended_ns: int) -> None:
         """Tell the scopes above which documents a choice kept, up to the composite around it."""
         self._last = out
-        self._delivered.append(Delivered(out, len(self.run.prompts), is_choice=True))
+        self._delivered.append(Delivered(out, self.run.n_prompts, is_choice=True))
         for above in (scope,) if scope.kind == "search" else (scope, *scope.enclosing()):
             above.is_narrowed = True
             above.chosen = out
@@ -1175,7 +1175,7 @@ class Lineage:
         """Tell whether a prompt has shown what a choice drops: it may pick out what an answer cites."""
         base = choice.base
         since = next((one.prompts for one in reversed(self._delivered) if one.hits.keys() & base.keys()), 0)
-        if since == len(self.run.prompts):
+        if since == self.run.n_prompts:
             return False
         dropped = (hit[0] for key, hit in base.items() if key not in choice.out)
         return bool(self.run.prompt_contains(dropped, since=since))

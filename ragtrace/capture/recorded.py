@@ -351,10 +351,10 @@ class _Reader:
             return _SCALARS[kind](inner)
         if kind == "redacted":
             text, mark, is_begin, is_end = inner
-            made = Redacted(text, mark)
-            made.is_begin, made.is_end = is_begin, is_end
-            self._met.append(made)
-            return made
+            known = Redacted(text, mark)
+            known.is_begin, known.is_end = is_begin, is_end
+            self._met.append(known)
+            return known
         place = len(self._met)
         self._met.append(None)
         if kind == "tuple":

@@ -127,15 +127,15 @@ class Values:
         text: Any = document.page_content
         name: Any = document.id
         metadata: Any = document.metadata
-        known = self._known.get(id(document))
-        is_as_met = known is not None and known[2] is text and known[3] == name
+        known = self._known.get(id(document), ())
+        is_as_met = bool(known) and known[2] is text and known[3] == name
         if is_as_met and is_equal(known[4], metadata):
-            return known[1]  # type: ignore[index, no-any-return]
+            return known[1]  # type: ignore[no-any-return]
         facts = facts_of(metadata) if isinstance(metadata, dict) else {}
         if is_as_met and is_equal(known[4], facts):  # objects are left out
-            return known[1]  # type: ignore[index, no-any-return]
+            return known[1]  # type: ignore[no-any-return]
         own = text if type(text) is str else shown(text)
-        if known is None or known[2] is not text:
+        if not known or known[2] is not text:
             self._chars += len(own)
         made = Doc(own, name if type(name) is str or name is None else shown(name), facts)
         self._known[id(document)] = (document, made, text, name, facts)

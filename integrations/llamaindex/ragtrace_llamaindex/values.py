@@ -151,8 +151,8 @@ class Values:
             score = number_of(score)
         metadata: Any = getattr(node, "metadata", None)
         picture = None if type(node) is TextNode else picture_in(node)
-        name = node.id_ if type(node) is TextNode and type(node.id_) is str else id_of(node)
-        name = name or None
+        own = node.id_ if type(node) is TextNode and type(node.id_) is str else id_of(node)
+        name = own or None
         known = self._known.get(id(item))
         if known is not None:
             made = known[1]

@@ -13,7 +13,7 @@ from llama_index.core.tools import FunctionTool
 from integrations.llamaindex.tests.parts import Best, Given, Llm, engine
 from ragtrace.capture import Recorder
 from ragtrace_llamaindex import instrumented, mark_retrieved, mark_selected
-from tests.kept import ANSWER, Keeper, Waiting, ids
+from tests.kept import Keeper, ids
 
 
 def no_digits(text):

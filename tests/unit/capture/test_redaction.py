@@ -9,6 +9,8 @@ import pytest
 from ragtrace.capture import Recorder
 from ragtrace.capture.content_blocks import content_text
 from ragtrace.capture.events import Asked, Ended, Event, Gave, Redactor, Said, Sought, shed
+from ragtrace.capture.masks import Masker
+from ragtrace.capture.recorded import RecordedRun, head, lines_of, read_runs
 from ragtrace.capture.values import Doc, Redacted, Turn, identity_of
 from tests.kept import Keeper, ids
 from tests.unit.capture.test_events import Story
@@ -138,3 +140,15 @@ def test_a_joined_context_that_is_redacted_is_known_as_one():
     told.asks("Use: The lab is in Oslo, near the station, on the second floor.")
     (text,) = told.ended().record.contexts
     assert text.metadata == {"kind": "context_text"}
+
+
+@pytest.mark.parametrize("masker", [None, Masker()], ids=["plain", "masked"])
+def test_a_recorded_run_tells_them_apart_too(masker):
+    found = [Doc("Room 1 is free."), Doc("Room 2 is free."), Doc("Room 1 is free.")]
+    event = Redactor(no_digits).event(Event("search", "1", data=found, ended_ns=1))
+    run = RecordedRun("w", 1, [event, event])
+    (read,) = read_runs([head(is_masked=masker is not None), *lines_of(run, 1, masker)])
+    marks = [[identity_of(doc.text) for doc in one.data] for one in read.events]
+    assert marks[0] == marks[1] == [identity_of(doc.text) for doc in event.data]
+    assert len(set(marks[0])) == 2
+    assert read.events[0].data is read.events[1].data

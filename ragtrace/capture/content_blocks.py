@@ -24,6 +24,21 @@ _DOCUMENTS = frozenset(("document", "search_result", "text-plain", "file", "inpu
 PICTURE = "picture"  # of a block: the key that stands in place of its data
 _PICTURES = frozenset(("image_url", "input_image", "image", "media"))
 _RESULTS = frozenset(("tool_result", "custom_tool_call_output", "json"))
+# What a provider's own tools were called with and gave: nothing of that is said.
+_PROVIDERS = frozenset(
+    (
+        "web_search_call", "code_interpreter_call", "computer_call", "image_generation_call", "mcp_call",
+        "local_shell_call", "function_call", "custom_tool_call", "web_search_tool_result",
+        "web_fetch_tool_result", "code_execution_tool_result", "bash_code_execution_tool_result",
+        "text_editor_code_execution_tool_result", "mcp_tool_result",
+    )
+)  # fmt: skip
+BLOCK_TYPES = frozenset(
+    ("refusal", *_TEXTS, *_SILENT, *_SERVER_TOOLS, *_DOCUMENTS, *_PICTURES, *_RESULTS, *_PROVIDERS)
+)
+"""Words by which frameworks and providers tell the blocks of a message apart."""
+MEDIA_TYPES = frozenset(("text/plain", "text/markdown", "text/html", "text/csv", "application/pdf"))
+"""Words by which a block's file is told to be a text, or none."""
 _LONGEST_DECODED_CHARS = 6_000_000  # in fours; more text than capture keeps, so that it sees a longer one as cut
 _DEPTH = 3
 

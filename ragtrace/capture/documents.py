@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ragtrace.capture.evidence import Rows, rows_in
 from ragtrace.capture.messages import ROLES
 from ragtrace.capture.passages import ID_KEYS, RERANK_SCORE_KEYS, number_of, read_mapping, text_key
-from ragtrace.capture.values import HOLDERS, LISTS, Doc, Fields, Turn, fields_of, text_of
+from ragtrace.capture.values import HOLDERS, LISTS, Doc, Fields, Turn, fields_of, identity_of, text_of
 from ragtrace.text import shown
 
 if TYPE_CHECKING:
@@ -356,7 +356,8 @@ def results_met(value: object, seen: Mapping[str, object], texts: Sequence[str] 
     if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
         return None
     if not all(
-        one in seen or (len(one) >= _SHORTEST_PART_CHARS and any(one in text for text in texts)) for one in value
+        identity_of(one) in seen or (len(one) >= _SHORTEST_PART_CHARS and any(one in text for text in texts))
+        for one in value
     ):
         return None
     return [Doc(text) for text in value]

@@ -12,11 +12,14 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ragtrace.capture.passages import ID_KEYS
+from ragtrace.capture.content_blocks import BLOCK_TYPES, MEDIA_TYPES, content_text
+from ragtrace.capture.messages import ROLES
+from ragtrace.capture.passages import ID_KEYS, salted_id
+from ragtrace.capture.pictures import PICTURE
 from ragtrace.capture.types import Failure, Operation
-from ragtrace.capture.values import LISTS, Doc, Fields, Opaque, Turn
+from ragtrace.capture.values import LISTS, Doc, Fields, Opaque, Redacted, Turn, identity_of
 from ragtrace.model import Outcome, Usage, content_id
-from ragtrace.text import MAX_RECORD_CHARS, kept
+from ragtrace.text import MAX_RECORD_CHARS, folded, kept
 
 Kind = Literal["chain", "tool", "search", "model", "choice", "mark", "told", "ask", "offer", "answer", "end"]
 """Kinds of events.
@@ -247,7 +250,9 @@ class Marked(Struct, frozen=True, repr_omit_defaults=True):
 class Redactor:
     """Redacts the events of one run before they are kept; what was one object stays one.
 
-    Ids, roles, names of tools and of models stay, as in every other report. So do the names of fields.
+    Ids, roles, names of tools and of models stay, as in every other report. So do the names of fields, and the
+    words by which the frameworks tell blocks and messages apart. Of a text that was changed a keyed hash is kept:
+    texts that became alike are told apart by it.
 
     Args:
         redact: applied to every text.
@@ -264,15 +269,38 @@ class Redactor:
     def __init__(self, redact: Callable[[str], str]) -> None:
         self._redact = redact
         self._known: dict[int, tuple[object, Any]] = {}
+        self._marks: dict[str, str] = {}  # of texts, by that of their folded form
+        self._replies: list[str] = []  # of models, while the run is open
+        self._streamed: list[tuple[str, Redacted]] = []  # what chains streamed, as it was and redacted
         self.longest_cut = 0
 
     def event(self, event: Event) -> Event:
         """Return an event with its texts redacted."""
-        is_outcome = event.kind == "end" and isinstance(event.data, str)
-        return event if is_outcome else replace(event, data=self._of(event.data, 0))
+        data = event.data
+        if event.kind == "end":
+            made = replace(event, data=self._of(data, 0) if isinstance(data, Struct) else data)
+            for held in (self._known, self._replies, self._streamed):
+                held.clear()  # no text as it was outlives its run
+            return made
+        made = replace(event, data=self._of(data, 0))
+        if type(data) is Said:
+            replies = [content_text(choice.content) for choice in data.choices] or [data.streamed]
+            self._replies += replies
+            self._compare(self._streamed, replies)
+        elif type(data) is Gave and data.is_streamed:
+            found = [(text, one) for text in _texts_in(data.value) if type(one := self._of(text, 0)) is Redacted]
+            self._streamed += found
+            self._compare(found, self._replies)
+        return made
+
+    def _compare(self, streamed: list[tuple[str, Redacted]], replies: list[str]) -> None:
+        """Note which texts a reply begins or ends with: redacted, a part may be none of the whole any more."""
+        for text, made in streamed:
+            made.is_begin = made.is_begin or any(said.startswith(text) for said in replies)
+            made.is_end = made.is_end or any(len(text) < len(said) and said.endswith(text) for said in replies)
 
     def _of(self, value: Any, depth: int) -> Any:
-        if type(value) not in _KINDS and not isinstance(value, Struct):
+        if type(value) not in _KINDS and not isinstance(value, Struct | str):
             return value
         known = self._known.get(id(value))
         if known is None:
@@ -284,12 +312,18 @@ class Redactor:
         if isinstance(value, str):
             made, length = kept(value, MAX_RECORD_CHARS, self._redact)
             self.longest_cut = max(length, self.longest_cut)
-            return made
+            if made == value:
+                return made
+            mark = self._marks.setdefault(salted_id(folded(value)), salted_id(value))
+            return Redacted(made, mark)
         if isinstance(value, dict):
             return type(value)(
-                (key, part if _is_id(key, part) else self._of(part, depth + 1)) for key, part in value.items()
+                (key, part if _stays(key, part) else self._of(part, depth + 1)) for key, part in value.items()
             )
         if isinstance(value, LISTS):
+            if len(value) == 2 and type(value[0]) is str and value[0] in ROLES:  # ("user", "Where?")
+                turn = [value[0], self._of(value[1], depth + 1)]
+                return turn if isinstance(value, list) else tuple(turn)
             return type(value)(self._of(part, depth + 1) for part in value)
         stays = _NAMES if type(value) is not Chosen else {*_NAMES, "source"}  # who told of it
         changed = {
@@ -300,17 +334,38 @@ class Redactor:
         return replace(value, **changed)
 
 
-def _is_id(key: object, part: object) -> bool:
-    return type(key) is str and key in ID_KEYS and type(part) is str  # an application's own key may raise
+def _stays(key: object, part: object) -> bool:
+    """Tell whether a field holds an id, or a word of the frameworks' own, and no text of the application's."""
+    if type(key) is not str or type(part) is not str:  # an application's own key may raise
+        return False
+    return key in _IDS or part in _WORDS.get(key, ()) or (key == PICTURE and part.startswith(f"{PICTURE}:"))
 
 
-_KINDS = frozenset({str, dict, list, tuple, Fields})
+def _texts_in(value: object) -> list[str]:
+    """Return the texts that a stream gave out so far: the value, a message's, or those under its names."""
+    if isinstance(value, str):
+        return [value]
+    if type(value) is Turn:
+        return [value.content] if isinstance(value.content, str) else []
+    parts = value.values() if isinstance(value, dict) else ()
+    return [text for part in parts if not isinstance(part, dict) for text in _texts_in(part)]
+
+
+_KINDS = frozenset({dict, list, tuple, Fields})
+_IDS = frozenset({*ID_KEYS, "call_id", "tool_call_id", "tool_use_id"})
+_WORDS: dict[str, frozenset[str]] = {
+    "type": BLOCK_TYPES | ROLES | {"AIMessageChunk", "HumanMessageChunk", "base64", "url"},
+    "role": ROLES,
+    "media_type": MEDIA_TYPES,
+    "mime_type": MEDIA_TYPES,
+    "format": frozenset({"txt", "md", "csv", "html"}),
+}
 # Names of fields without texts of the application's.
 _NAMES = frozenset(
     (
-        "call_id", "calls", "error", "finish_reasons", "first_chunk_ns", "id", "kind", "model", "name", "node",
-        "operation", "outcome", "path", "provider", "request", "response_id", "response_model", "role",
-        "server_address", "usage",
+        "call_id", "calls", "error", "finish_reasons", "first_chunk_ns", "fuses", "id", "kind", "label", "model",
+        "name", "node", "operation", "outcome", "path", "provider", "request", "response_id", "response_model",
+        "role", "server_address", "usage",
     )
 )  # fmt: skip
 
@@ -356,7 +411,7 @@ def shed(events: Sequence[Event], most: int) -> Shed:
         if doc.text:
             n_passages += 1
             chars -= len(doc.text)
-            doc.id = doc.id or content_id(doc.text)
+            doc.id = doc.id or (content_id(doc.text) if type(doc.text) is str else identity_of(doc.text))
             doc.lost, doc.text = len(doc.text), ""
     return Shed(chars, n_prompts, n_passages)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.capture.content_blocks import content_text, documents_in_blocks
 from ragtrace.capture.documents import contexts_in, document_of, documents_in, rows_held, value_of_text
 from ragtrace.capture.scopes import Scope
-from ragtrace.capture.values import LISTS, Steer, Turn, fields_of, mapping_of
+from ragtrace.capture.values import LISTS, Steer, Turn, fields_of, identity_of, mapping_of
 from ragtrace.model import Passage
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class EvidenceTexts:
             if any(text.strip() in said for said in inner):  # an agent inside the tool said that, of what it found
                 continue
             for part in speech.own.evidence_in(text, arguments, tool.name, inner):
-                if len(part) < _SHORTEST_REPEAT_CHARS or not any(part in known for known in self._of_tools):
+                if len(part) < _SHORTEST_REPEAT_CHARS or not any(_holds(known, part) for known in self._of_tools):
                     self._of_tools.append(part)
                     self._run.add_text(part, source=tool.name)
 
@@ -177,6 +177,11 @@ class EvidenceTexts:
 
     def _is_shown(self, text: str) -> bool:
         return bool(self._run.prompt_contains([Passage(id="", text=text, rank=1)]))
+
+
+def _holds(text: str, part: str) -> bool:
+    """Tell whether a part stands in a text; two that are the same once redacted may have been different."""
+    return part in text and (part != text or identity_of(part) == identity_of(text))
 
 
 def _content_of(message: Turn) -> object:

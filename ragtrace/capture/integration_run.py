@@ -90,6 +90,11 @@ class IntegrationRun(Run):
         return self._prompts
 
     @property
+    def n_prompts(self) -> int:
+        """Number of prompts that were rendered so far, also of those that the run has no room for."""
+        return self._lost_prompts + len(self._prompts)
+
+    @property
     def selection(self) -> tuple[Passage, ...] | None:
         """The selection so far; None where none is known."""
         return self._selection
@@ -157,7 +162,7 @@ class IntegrationRun(Run):
             source: the tool's name, or that of the function.
             kind: ``tool_output``, or ``context_text`` for contexts that the application joined.
         """
-        one = self._reader.make(text, 1, None, None, source, {"kind": kind})
+        one = replace(self._reader.make(text, 1, None, None, source), metadata={"kind": kind})
         if one.text.strip() and len(self._texts) < MAX_STEPS:
             self._texts.setdefault(one.id, one)
         elif one.text.strip() and one.id not in self._texts:
@@ -187,7 +192,7 @@ class IntegrationRun(Run):
     def prompt_contains(self, passages: Iterable[Passage], *, since: int = 0) -> bool:
         """Tell whether a prompt shows one of these passages; those before the prompt `since` are not looked at."""
         some = tuple(passages)
-        return any(found_in(prompt, some) for prompt in self._prompts[since:])
+        return any(found_in(prompt, some) for prompt in self._prompts[max(since - self._lost_prompts, 0) :])
 
     @guarded
     def expects_no_answer(self, *, is_of_application: bool = False) -> None:

@@ -38,7 +38,7 @@ from ragtrace.capture.turns import (
     turns_in,
 )
 from ragtrace.capture.types import Generation
-from ragtrace.capture.values import LISTS, Turn, fields_of, is_resumption, mapping_of
+from ragtrace.capture.values import LISTS, Redacted, Turn, fields_of, is_resumption, mapping_of
 from ragtrace.capture.verdicts import is_steering, is_verdict
 from ragtrace.model import Message, added_usage
 from ragtrace.text import shown
@@ -638,7 +638,8 @@ class Interpreter:
         spoken = self.speech.last_text if is_last else ""
         text = answer if answer is not None else spoken
         # LangChain hands an abandoned root all pieces but the last one that was read.
-        return spoken if outcome == "partial" and spoken.startswith(text) else text
+        is_begin = spoken.startswith(text) or (type(text) is Redacted and text.is_begin and bool(spoken))
+        return spoken if outcome == "partial" and is_begin else text
 
     def _is_question(self, root: Scope, answer: str, outcome: Outcome | None) -> bool:
         """Tell whether a root that ended was a question, so that its run is kept.
@@ -704,7 +705,8 @@ class Interpreter:
             is_silent = is_step and fields_of(outputs) is not None and is_verdict(speech.last_text)
             return Given("" if is_silent else None)
         whole = speech.last_reply
-        is_last_piece = is_streamed and len(found) < len(whole) and whole.endswith(found)
+        is_end = found.is_end if type(found) is Redacted else len(found) < len(whole) and whole.endswith(found)
+        is_last_piece = is_streamed and is_end
         return Given(speech.last_text if is_last_piece else answer)
 
     def _composed_in(self, outputs: object, began: Mapping[object, object]) -> str | None:

@@ -18,6 +18,7 @@ from ragtrace.capture.passages import (
     number_of,
     score_in,
 )
+from ragtrace.capture.values import Redacted, identity_of
 from ragtrace.text import folded
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class KnownDocuments:
     """Ids and keys of the documents met in one run, by which later stages recognise them.
 
     A document without an id of its own takes the id that its text has already. The own id of a document
-    (`Doc.id`) replaces an id from the metadata or a hash of the text, whichever retriever answers first.
+    (`Doc.id`) replaces an id from the metadata or a hash of the text, whichever retriever answers first. A text
+    that was redacted is known by what it was, see `identity_of`.
 
     Attributes:
         renamed: the own ids of documents that were first met without one, by key.
@@ -74,6 +76,7 @@ class KnownDocuments:
         "_clashes",
         "_forms",
         "_key_by_id",
+        "_marks",
         "_n_folded",
         "_nameless",
         "_text_by_id",
@@ -86,6 +89,7 @@ class KnownDocuments:
         self._clashes: dict[str, dict[str, str]] = {}  # keys of passages by their text, under an id of several
         self._forms: dict[str, str] = {}  # texts by their folded ones
         self._key_by_id: dict[str, str] = {}
+        self._marks: dict[str, str] = {}  # of redacted texts, by key
         self._n_folded = 0
         self._nameless: dict[str, str] = {}  # keys of texts for which no own id is known yet
         self._text_by_id: dict[str, str] = {}
@@ -96,6 +100,7 @@ class KnownDocuments:
         """Return the keys of documents with own ids. Their texts are indexed when a document without one comes."""
         keys = self._join(texts, ids)
         self._unread.append((texts, ids))
+        self._mark(keys, texts)
         return keys
 
     def keys(self, documents: Sequence[Doc]) -> list[str]:
@@ -131,24 +136,40 @@ class KnownDocuments:
         self._read_up()
         names = [self._name(document, text) for document, text in zip(documents, texts, strict=True)]
         for text, name in zip(texts, names, strict=True):
-            self._by_text.setdefault(text, name)
+            self._by_text.setdefault(identity_of(text), name)
+        self._mark([key for _, key in names], texts)
         return names
+
+    def identity(self, key: str, text: str) -> str:
+        """Return by what the text of a passage is known again, see `identity_of`; `text` is the passage's."""
+        return self._marks.get(key, text)
+
+    def as_met(self, key: str, text: str) -> str:
+        """Return the text of a passage, with the mark of the one that it was made of where it was redacted."""
+        return Redacted(text, self._marks[key]) if key in self._marks else text
+
+    def _mark(self, keys: Iterable[str], texts: Sequence[str]) -> None:
+        if Redacted in set(map(type, texts)):
+            for key, text in zip(keys, texts, strict=True):
+                if type(text) is Redacted:
+                    self._marks.setdefault(key, text.mark)
 
     def is_known(self, document: Doc) -> bool:
         """Tell whether a document has an id of its own, or a text that was met before."""
         if document.id:
             return True
         self._read_up()
-        return document.text in self._by_text
+        return identity_of(document.text) in self._by_text
 
     def take_as(self, text: str, name: str, key: str) -> None:
         """Know a text as another form of a passage, under its id and key."""
-        self._by_text.setdefault(text, (name, key))
+        self._by_text.setdefault(identity_of(text), (name, key))
 
     def _name(self, document: Doc, text: str) -> tuple[str | None, str]:
         if document.id:
             (key,) = self.note([text], [document.id])
             return document.id, key
+        text = identity_of(text)
         noted = id_in(document.metadata)
         known = self._by_text.get(text) or self._in_another_form(text)
         # Rerankers may write a place in their input into `metadata["id"]`: the id that the text has already wins.
@@ -174,9 +195,10 @@ class KnownDocuments:
         if self._nameless:
             self._read_up()
             for text, own in zip(texts, ids, strict=True):
-                if text in self._nameless and own not in self._text_by_id:
-                    key = self._key_by_id[own] = self._nameless.pop(text)
-                    self._by_text[text] = (own, key)
+                known = identity_of(text)
+                if known in self._nameless and own not in self._text_by_id:
+                    key = self._key_by_id[own] = self._nameless.pop(known)
+                    self._by_text[known] = (own, key)
                     self.renamed[key] = own
         keys = [self._key_by_id.get(own, own) for own in ids] if self._key_by_id else ids
         return self._chunk_keys(texts, ids, keys) if not self._clashes.keys().isdisjoint(ids) else keys
@@ -195,8 +217,9 @@ class KnownDocuments:
     def _read_up(self) -> None:
         for texts, ids in self._unread:
             for text, own in zip(texts, ids, strict=True):
-                self._by_text.setdefault(text, (own, self._key_by_id.get(own, own)))
-                self._text_by_id.setdefault(own, text)
+                known = identity_of(text)
+                self._by_text.setdefault(known, (own, self._key_by_id.get(own, own)))
+                self._text_by_id.setdefault(own, known)
         self._unread = []
 
 

@@ -36,7 +36,7 @@ from ragtrace.capture.model_calls import answer_text
 from ragtrace.capture.passages import ReadPassages, are_joined, number_of, ranked
 from ragtrace.capture.scopes import Scope
 from ragtrace.capture.turns import answer_in, question_in
-from ragtrace.capture.values import Doc, Turn, fields_of, mapping_of
+from ragtrace.capture.values import Doc, Turn, fields_of, identity_of, mapping_of
 from ragtrace.model import Passage
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ class Lineage:
     def prompt(self, scope: Scope, turns: Sequence[Turn], text: str) -> None:
         """Take a rendered prompt: what its tool messages hold, where no event told of their tools, and its text."""
         last = turns[-1] if turns else None
-        if last is None or last.role != "user" or type(last.content) is not str:
+        if last is None or last.role != "user" or not isinstance(last.content, str):
             # Else it is a question in plain text: no tool message follows it, and it holds no document.
             for tool, documents in self.texts.in_prompt(scope, turns):
                 self._step(tool, None, documents, documents, tool.started_ns)
@@ -414,7 +414,7 @@ class Lineage:
         """
         if not isinstance(written, str):
             return None
-        given = list(scope.given or map(_document_of, scope.found.values()))
+        given = list(scope.given or (self._document_of(key, hit) for key, hit in scope.found.items()))
         if id(written) in self._whole or all(one.text in written for one in given):
             self._whole[id(written)] = written  # a text is handed on from step to step
             return None
@@ -482,7 +482,7 @@ class Lineage:
             is_given = bool(near) and not read[place].is_chunk
             places = finder.of(text, facts, is_written=is_written, is_given=is_given) if hits else []
             if len(places) > 1 and finder.is_join(text, places):
-                self._joins[text] = [_document_of(hits[keys[at]]) for at in places]
+                self._joins[identity_of(text)] = [self._document_of(keys[at], hits[keys[at]]) for at in places]
             elif places:
                 found[place] = [keys[at] for at in places]
                 self._known.take_as(text, hits[keys[places[0]]][0].id, keys[places[0]])
@@ -494,25 +494,25 @@ class Lineage:
             if place in found:
                 origins[len(kept)] = found[place]
             if place not in own:
-                kept += self._joins.get(document.text, [document]) if self._joins else [document]
+                kept += self._joins.get(identity_of(document.text), [document]) if self._joins else [document]
         return kept, origins
 
     def _unknown_in(self, documents: list[Doc], near: dict[str, Hit]) -> list[int]:
         """Return the places of documents with new ids; one with a text of a passage that is `near` takes its id."""
-        firsts = {hit[0].text: key for key, hit in reversed(near.items())}
+        firsts = {self._known.identity(key, hit[0].text): key for key, hit in reversed(near.items())}
         unknown = [place for place, one in enumerate(documents) if one.id not in self._seen]
         for place in unknown:
-            key = firsts.get(documents[place].text)
+            key = firsts.get(identity_of(documents[place].text))
             if key is not None:
                 documents[place] = replace(documents[place], id=self._seen[key][0].id)
-        return [place for place in unknown if documents[place].text not in firsts]
+        return [place for place in unknown if identity_of(documents[place].text) not in firsts]
 
     def _parted(self, documents: Sequence[Doc]) -> Sequence[Doc]:
         """Return documents, and in place of a text that joins passages these passages."""
         some = self.run.reader.first(documents)
         if not self._joins:
             return some
-        return [part for document in some for part in self._joins.get(document.text, [document])]
+        return [part for document in some for part in self._joins.get(identity_of(document.text), [document])]
 
     def _met(
         self, documents: Sequence[Doc], source: str | None, origins: dict[int, list[str]] | None = None
@@ -572,6 +572,10 @@ class Lineage:
             self._met(documents, None)
         return {key: self._seen[key] for key in keys}
 
+    def _document_of(self, key: str, hit: Hit) -> Doc:
+        passage, facts = hit
+        return Doc(self._known.as_met(key, passage.text), metadata=dict(facts))
+
     # -- searches --
 
     def _report_search(
@@ -623,7 +627,7 @@ class Lineage:
             scope.is_narrowed = True
             self._report_search(scope, ranked([self._seen[key][0] for key in out]), ended_ns)
             return
-        if is_same or (scope.sources > 1 and _covers(out, inner)):
+        if is_same or (scope.sources > 1 and self._covers(out, inner)):
             self._report_search(scope, passages, ended_ns, is_fused=not scope.is_narrowed)
             if not is_same and not scope.is_narrowed:
                 self._order_pool(inner, out)
@@ -642,7 +646,7 @@ class Lineage:
         """Tell the scopes above what a retriever delivered, up to the composite around it."""
         is_inner = scope.within is not None
         self._last = out
-        self._delivered.append(Delivered(out, len(self.run.prompts), scope.is_narrowed, is_inner))
+        self._delivered.append(Delivered(out, self.run.n_prompts, scope.is_narrowed, is_inner))
         for above in scope.enclosing():
             above.found.update(out)
             above.sources += 1
@@ -978,7 +982,7 @@ class Lineage:
     def _is_whole(self, choice: Choice) -> bool:
         """Tell whether a step gave out all documents that it had, which none had chosen before, and rated none."""
         _, out, base, _ = choice
-        if len(out) > len(base) or not all(key in base for key in out) or not _covers(out, base):
+        if len(out) > len(base) or not all(key in base for key in out) or not self._covers(out, base):
             return False
         if any(delivery.is_choice and delivery.hits.keys() & base.keys() for delivery in self._delivered):
             return False
@@ -1002,7 +1006,7 @@ class Lineage:
             self._seen[key] = out[key] = (replace(first, rank=rank, score=score), facts)
         self._order_pool(base, out)
         self._is_pool_ordered = self._is_fused = True
-        self._delivered.append(Delivered(out, len(self.run.prompts), is_choice=False))
+        self._delivered.append(Delivered(out, self.run.n_prompts, is_choice=False))
         for above in (scope, *scope.enclosing()):
             above.found = {**{key: hit for key, hit in above.found.items() if key not in base}, **out}
             above.found_ns = ended_ns
@@ -1017,11 +1021,19 @@ class Lineage:
         new = {key: hit for key, hit in out.items() if key not in before}
         self.pool = {**{key: hit for key, hit in self.pool.items() if key not in new}, **new}
         self._is_pool_ordered = True
-        self._delivered.append(Delivered(out, len(self.run.prompts), is_choice=False, is_inner=True))
+        self._delivered.append(Delivered(out, self.run.n_prompts, is_choice=False, is_inner=True))
         for above in (scope, *scope.enclosing()):
             here = {key: hit for key, hit in out.items() if above is scope or key not in before}
             above.found = {**{key: hit for key, hit in above.found.items() if key not in here}, **here}
             above.found_ns = ended_ns
+
+    def _covers(self, out: dict[str, Hit], inner: dict[str, Hit]) -> bool:
+        """Tell whether all documents are in `out`, by key or, as retrievers mostly tell them apart, by text."""
+        if all(key in out for key in inner):
+            return True
+        identity = self._known.identity
+        texts = {identity(key, hit[0].text) for key, hit in out.items()}
+        return all(key in out or identity(key, hit[0].text) in texts for key, hit in inner.items())
 
     def _is_joined(self, out: Iterable[str]) -> bool:
         """Tell whether documents are those of some deliveries, one behind the other."""
@@ -1109,7 +1121,7 @@ class Lineage:
     def _deliver_choice(self, scope: Scope, out: dict[str, Hit], base: dict[str, Hit], ended_ns: int) -> None:
         """Tell the scopes above which documents a choice kept, up to the composite around it."""
         self._last = out
-        self._delivered.append(Delivered(out, len(self.run.prompts), is_choice=True))
+        self._delivered.append(Delivered(out, self.run.n_prompts, is_choice=True))
         for above in (scope,) if scope.kind == "search" else (scope, *scope.enclosing()):
             above.is_narrowed = True
             above.chosen = out
@@ -1163,7 +1175,7 @@ class Lineage:
         """Tell whether a prompt has shown what a choice drops: it may pick out what an answer cites."""
         base = choice.base
         since = next((one.prompts for one in reversed(self._delivered) if one.hits.keys() & base.keys()), 0)
-        if since == len(self.run.prompts):
+        if since == self.run.n_prompts:
             return False
         dropped = (hit[0] for key, hit in base.items() if key not in choice.out)
         return bool(self.run.prompt_contains(dropped, since=since))
@@ -1204,21 +1216,8 @@ def _is_sentence(part: str) -> bool:
     return len(part.strip()) >= _SHORTEST_SENTENCE_CHARS and len(part.split(None, 2)) > 2
 
 
-def _document_of(hit: Hit) -> Doc:
-    passage, facts = hit
-    return Doc(passage.text, metadata=dict(facts))
-
-
 def _passages(hits: Mapping[str, Hit]) -> ReadPassages:
     return ranked([passage for passage, _ in hits.values()])
-
-
-def _covers(out: dict[str, Hit], inner: dict[str, Hit]) -> bool:
-    """Tell whether all documents are in `out`, by key or, as retrievers mostly tell them apart, by text."""
-    if all(key in out for key in inner):
-        return True
-    texts = {hit[0].text for hit in out.values()}
-    return all(key in out or hit[0].text in texts for key, hit in inner.items())
 
 
 def _candidates(scope: Scope, out: dict[str, Hit], given: dict[str, Hit]) -> dict[str, Hit]:

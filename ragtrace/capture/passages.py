@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from ragtrace.capture.guard import record_internal_error
 from ragtrace.capture.model_calls import said_in
 from ragtrace.capture.pictures import PICTURE, picture_in_facts
+from ragtrace.capture.values import Redacted
 from ragtrace.model import Passage, content_id
 from ragtrace.text import MAX_NAME_CHARS, clean_metadata, clean_score, cut, folded, kept, shown
 
@@ -479,10 +480,13 @@ class PassageReader:
         if cleaned is None:
             cleaned = self._cleaned[raw] = kept(raw, self._limit, self._redact)
         if given_id is None or given_id == "":  # of the whole text, so that no cut makes two passages one
-            form = folded(raw)
-            if form not in self._ids:
-                self._ids[form] = content_id(raw) if self._redact is None else salted_id(raw)
-            name = self._ids[form]  # a step may show the same text in another form of Unicode
+            if type(text) is Redacted:
+                name = text.mark
+            else:
+                form = folded(raw)
+                if form not in self._ids:
+                    self._ids[form] = content_id(raw) if self._redact is None else salted_id(raw)
+                name = self._ids[form]  # a step may show the same text in another form of Unicode
         elif type(given_id) is str and len(given_id) <= MAX_NAME_CHARS and given_id.isascii():
             name = given_id
         else:

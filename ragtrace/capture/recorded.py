@@ -24,7 +24,7 @@ from ragtrace.capture.messages import ROLES
 from ragtrace.capture.passages import RERANK_SCORE_KEYS
 from ragtrace.capture.pictures import PICTURE, PICTURE_KEYS, picture_key, picture_of
 from ragtrace.capture.types import Failure, Limits, RunConfig
-from ragtrace.capture.values import Doc, Fields, Opaque, Prompt, Steer, Turn
+from ragtrace.capture.values import Doc, Fields, Opaque, Prompt, Redacted, Steer, Turn
 from ragtrace.errors import InputError
 from ragtrace.model import Outcome, Passage, Usage
 from ragtrace.text import plain, shown
@@ -165,6 +165,9 @@ class _Writer:
         if met is not None:
             return {"again": met[0]}
         self._met[id(value)] = (len(self._met), value)
+        if type(value) is Redacted:
+            told = [self.text(value), value.mark, value.is_begin, value.is_end]
+            return {"redacted": told}
         if isinstance(value, str):
             if self._masker is not None and (picture := _picture(value, key, is_passage=is_passage)):
                 link = self._masker.link(picture)
@@ -346,6 +349,12 @@ class _Reader:
             return made
         if kind in _SCALARS:
             return _SCALARS[kind](inner)
+        if kind == "redacted":
+            text, mark, is_begin, is_end = inner
+            known = Redacted(text, mark)
+            known.is_begin, known.is_end = is_begin, is_end
+            self._met.append(known)
+            return known
         place = len(self._met)
         self._met.append(None)
         if kind == "tuple":

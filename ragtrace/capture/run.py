@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
-MAX_STEPS = 256  # of an agent that loops; what comes behind is counted in `truncated`
+MAX_STEPS = 256  # of an agent that loops; of more the oldest calls go, and are counted in `truncated`
 MAX_TURNS = 256
 MAX_ITEMS = 10_000  # of any other list; an application's iterator may have no end
 MAX_REASONS = 64  # why a call ended, one for each of its outputs
@@ -104,6 +104,7 @@ class Run:
         self._attributes: dict[str, Any] = {}
         self._steps: list[Step] = []
         self._prompts: list[str] = []
+        self._lost_prompts = 0  # that stood before them
         self._passage_labels: dict[str, str] = {}
         self._selection: tuple[Passage, ...] | None = None
         self._selection_source: str | None = None
@@ -334,9 +335,10 @@ class Run:
     @_report("run.add_prompt")
     def add_prompt(self, prompt: str) -> None:
         """Report a rendered prompt; the passages that stand in it are found when the run ends."""
-        if len(self._prompts) < MAX_STEPS:
-            self._prompts.append(self._prompt(prompt))
-        else:  # the last one may be the one that was answered
+        self._prompts.append(self._prompt(prompt))
+        if len(self._prompts) > MAX_STEPS:  # the last one may be the one that was answered
+            self._lost_prompts += len(self._prompts[:-MAX_STEPS])
+            del self._prompts[:-MAX_STEPS]
             self._lose("prompts")
 
     @_report("run.generated")
@@ -629,12 +631,15 @@ class Run:
 
     def _add(self, step: Step) -> None:
         self.last_activity = time.monotonic()
-        if len(self._steps) < MAX_STEPS:
-            self._steps.append(step)
+        self._steps.append(step)
+        if len(self._steps) <= MAX_STEPS:
             return
+        # What was searched is the pool, and the last call has made the answer: the oldest call goes first.
+        calls = (place for place, one in enumerate(self._steps) if isinstance(one, Generation | ToolCall))
+        lost = self._steps.pop(next(calls, MAX_STEPS))
         self._lose("steps")
-        if isinstance(step, Retrieval | Rerank):
-            self._lose("step_passages", len(step.passages))
+        if isinstance(lost, Retrieval | Rerank):
+            self._lose("step_passages", len(lost.passages))
 
     def _lose(self, kind: str, count: int = 1) -> None:
         self._truncated[kind] = self._truncated.get(kind, 0) + count

@@ -6,11 +6,44 @@ by reference; what the application may change later is copied.
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import islice
+from typing import Any, Self
 
 from msgspec import Struct
 
-from ragtrace.text import shown
+from ragtrace.text import clean_score, plain, shown
+
+
+class Redacted(str):
+    """A text of which `redact` took something out, with what is known of the text as it was.
+
+    Attributes:
+        mark: a keyed hash of the whole text: texts that became alike are told apart by it.
+        is_begin: a model's reply began with the text as it was, and went on.
+        is_end: a model's reply ended with it.
+    """
+
+    __slots__ = ("is_begin", "is_end", "mark")
+
+    mark: str
+    is_begin: bool
+    is_end: bool
+
+    def __new__(cls, text: str, mark: str) -> Self:
+        """Make one; nothing is known of replies yet."""
+        made = super().__new__(cls, text)
+        made.mark, made.is_begin, made.is_end = mark, False, False
+        return made
+
+
+def identity_of(text: str) -> str:
+    """Return by what a text is known again: itself; the mark of what it was, where it was redacted.
+
+    Example:
+        >>> identity_of("Room 2"), identity_of(Redacted("Room #", "salted:1"))
+        ('Room 2', 'salted:1')
+    """
+    return text.mark if type(text) is Redacted else text
 
 
 class Doc(Struct, repr_omit_defaults=True):
@@ -104,6 +137,11 @@ class Fields(dict[str, Any]):
 
 LISTS = (list, tuple)
 HOLDERS = (list, tuple, dict)
+SCALARS = frozenset((str, int, float, bool, bytes, type(None)))
+"""Types of which nobody can change a value."""
+_DEPTH = 6
+_MOST_PARTS = 2_000  # of one value that is copied; what stands behind them is left out
+_MOST_ITEMS = 500  # of one list or mapping
 
 
 def fields_of(value: Any) -> dict[Any, Any] | None:
@@ -116,6 +154,75 @@ def fields_of(value: Any) -> dict[Any, Any] | None:
     if isinstance(value, dict):
         return value
     return fields_of(value.update) if type(value) is Steer else None
+
+
+def facts_of(metadata: dict[Any, Any]) -> dict[Any, Any]:
+    """Return metadata as they are now, which the application may change later; what cannot be copied is left out.
+
+    Example:
+        >>> facts = {"page": 1, "authors": ["Ada"], "lock": object()}
+        >>> facts_of(facts), facts_of(facts)["authors"] is facts["authors"]
+        ({'page': 1, 'authors': ['Ada']}, False)
+    """
+    facts = dict(metadata)
+    for part in facts.values():
+        if type(part) not in SCALARS:
+            copied = _Copy()
+            made = ((key, copied.of(one, 1)) for key, one in facts.items())
+            return {key: one for key, one in made if type(one) is not Opaque}
+    return facts
+
+
+def copied(value: Any) -> Any:
+    """Return a value of lists, mappings and scalars as it is now; an object is `Opaque`, with its text.
+
+    Example:
+        >>> held = {"rows": [1, {2}]}
+        >>> copied(held)["rows"][0], str(copied(held)["rows"][1])
+        (1, '{2}')
+    """
+    return _Copy(is_told=True).of(value, 0)
+
+
+class _Copy:
+    """Copies one value, as deep and as far as it is read.
+
+    Args:
+        is_told: objects say what they are as text.
+    """
+
+    def __init__(self, *, is_told: bool = False) -> None:
+        self._is_told = is_told
+        self._room = _MOST_PARTS
+
+    def of(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if kind in SCALARS:
+            return value
+        try:
+            return self._made(value, depth)
+        except Exception:  # an application's object may raise anything; the rest of the value is read
+            return Opaque(kind.__name__)
+
+    def _made(self, value: Any, depth: int) -> Any:
+        if isinstance(value, str):
+            return str.__str__(value)
+        if isinstance(value, HOLDERS):
+            most = min(self._room, _MOST_ITEMS)
+            if depth > _DEPTH or not most:
+                return Opaque(type(value).__name__)
+            held: Any = dict(value) if isinstance(value, dict) else value  # in one call: threads may change it
+            self._room -= min(len(held), most)
+            if isinstance(value, dict):
+                return {key: self.of(part, depth + 1) for key, part in islice(held.items(), most)}
+            made = [self.of(part, depth + 1) for part in held[:most]]
+            return made if isinstance(value, list) else tuple(made)
+        if plain(value) is not None:  # a date, a number of another package: nobody can change it
+            return value
+        number = None if isinstance(value, bytearray | memoryview) else clean_score(value)
+        if number is not None:  # a tensor of one number
+            return number
+        return Opaque(type(value).__name__, shown(value) if self._is_told else "")
 
 
 def mapping_of(value: Any) -> dict[Any, Any] | None:

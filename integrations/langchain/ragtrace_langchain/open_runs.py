@@ -142,9 +142,14 @@ class RunMap:
         after_fork_in_child(self.reset_after_fork)
 
     def reset_after_fork(self) -> None:
-        """Free the locks of the trees, in a forked child: a thread of the parent's may have held one."""
-        for tree in self._trees.values():
-            tree.lock = RLock()
+        """Leave the open runs to the parent, in a forked child; what goes on inside them there is ignored."""
+        for tree in list(self._trees.values()):
+            tree.lock = RLock()  # another thread of the parent's may have held it
+            tree.is_concluded = True
+            tree.run.before_finish(_nothing, "langchain")
+            for _ in self.pop_open(tree):
+                pass
+            self.drop(tree)
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -244,6 +249,10 @@ class RunMap:
                     yield tree
             else:
                 self._trees[name] = tree
+
+
+def _nothing() -> None:
+    """Tell nothing of a run that is the parent process's."""
 
 
 def current_call() -> tuple[UUID | None, Mapping[str, object]]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from integrations.langchain.tests.parts import PROMPT, Faq, chat, lcel, rescored, shown
+from integrations.langchain.tests.parts import PROMPT, Faq, Scripted, chat, lcel, rescored, shown
 from ragtrace.capture import Recorder, finished_run
 from ragtrace_langchain import RagtraceHandler
+from ragtrace_langchain.values import Values
 from tests.kept import ANSWER, Waiting, ids, scores
 
 
@@ -84,3 +87,78 @@ def test_no_original_text_waits_where_texts_are_redacted():
     keeper.process()
     assert all(passage.text.startswith("[page]") for passage in keeper.only.record.contexts)
     assert len(ids(keeper.only, "used")) == len(ids(keeper.only, "reranked"))
+
+
+def nested(documents):
+    return [document.metadata["facts"]["pages"][0]["number"] for document in documents]
+
+
+class Lock:
+    """An object that an application keeps beside a passage."""
+
+
+def test_what_is_deep_in_metadata_is_as_it_was_met():
+    values, lock = Values(), Lock()
+    metadata = {"page": 1, "facts": {"pages": [{"number": 1}], "lock": lock}, "lock": lock}
+    document = Document("In Oslo.", metadata=metadata)
+    (first,) = values.documents([document])
+    (again,) = values.documents([document])
+    metadata["facts"]["pages"][0]["number"] = 2
+    (changed,) = values.documents([document])
+    assert first is again
+    assert nested([first, changed]) == [1, 2]
+    assert "lock" not in first.metadata
+
+
+def test_metadata_that_hold_themselves_or_are_long_are_bounded():
+    cycle, long = {}, list(range(100_000))
+    cycle["itself"] = cycle
+    (made,) = Values().documents([Document("In Oslo.", metadata={"cycle": cycle, "long": long, "page": 1})])
+    assert made.metadata["page"] == 1
+    assert len(made.metadata["long"]) < 1_000
+    assert len(repr(made)) < 10_000
+
+
+def with_blocks(text):
+    part = {"type": "text", "text": text}
+    return HumanMessage([{"type": "document", "source": {"type": "content", "content": [part]}}]), part
+
+
+def with_arguments(text):
+    part = {"text": text}
+    return AIMessage("", tool_calls=[{"name": "look", "args": {"where": {"rooms": [part]}}, "id": "c1"}]), part
+
+
+def with_artifact(text):
+    part = {"text": text}
+    return ToolMessage("Found.", tool_call_id="c1", artifact={"rows": [part]}), part
+
+
+@pytest.mark.parametrize("make", [with_blocks, with_arguments, with_artifact])
+def test_what_is_deep_in_a_message_is_as_each_event_met_it(make):
+    values = Values()
+    message, part = make("before")
+    (first,) = values.turns([message])
+    (again,) = values.turns([message])
+    part["text"] = "after"
+    (changed,) = values.turns([message])
+    assert first is again
+    assert "before" in repr(first)
+    assert "after" in repr(changed)
+
+
+def test_blocks_that_are_changed_deep_inside_between_two_calls():
+    message, part = with_blocks("Say hello.")
+    model, keeper = Scripted(replies=["Hello.", ANSWER]), Waiting()
+
+    def ask(_question):
+        found = shown(Faq().invoke("?")[:2])
+        model.invoke([message])
+        part["text"] = found
+        return model.invoke([message]).content
+
+    RunnableLambda(ask).invoke("Where?", {"callbacks": [RagtraceHandler(Recorder(keeper))]})
+    part["text"] = "changed"
+    keeper.process()
+    assert ids(keeper.only, "used") == ["d0", "d1"]
+    assert "changed" not in repr(keeper.only)

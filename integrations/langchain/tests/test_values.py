@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableLambda
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass as checked
 
-from integrations.langchain.tests.parts import Compressor, Faq, Scripted, chat, lcel, shown
+from integrations.langchain.tests.parts import Broken, Compressor, Faq, Scripted, chat, lcel, shown
 from ragtrace.capture import Recorder, integration_run, internal_errors
 from ragtrace_langchain import RagtraceHandler, TracedCompressor
 from tests.kept import ANSWER, Keeper, Waiting, ids
@@ -114,12 +114,10 @@ def test_redact_is_not_given_what_the_run_says_itself():
 
 def test_redact_is_not_given_the_outcome():
     keeper = Keeper()
-    recorder = Recorder(keeper, redact=lambda text: text.replace("partial", "[word]"))
-    stream = lcel().stream("Where?", {"callbacks": [RagtraceHandler(recorder)]})
-    said = next(stream) + next(stream)
-    stream.close()
-    left = keeper.runs[-1].record
-    assert (left.outcome, left.answer) == ("partial", said)
+    recorder = Recorder(keeper, redact=lambda text: text.replace("error", "[word]"))
+    with pytest.raises(ConnectionError):
+        lcel(Broken()).invoke("Where?", {"callbacks": [RagtraceHandler(recorder)]})
+    assert (keeper.only.record.outcome, keeper.only.failure.kind) == ("error", "ConnectionError")
 
 
 def test_ids_of_search_results_stay_where_texts_are_redacted():

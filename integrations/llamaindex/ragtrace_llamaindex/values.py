@@ -27,8 +27,8 @@ from ragtrace.capture import (
 )
 from ragtrace.capture.events import Gave
 from ragtrace.capture.pictures import PICTURE, picture_key
-from ragtrace.capture.values import Doc, Opaque, Turn
-from ragtrace.text import MAX_RECORD_CHARS, plain
+from ragtrace.capture.values import Doc, Turn, copied, facts_of
+from ragtrace.text import MAX_RECORD_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"Source (\d{1,4}):\n")  # before each piece that a citation engine makes of a passage
 _HANDOFF = "handoff"  # the tool by which one agent passes a question to another
 _SHORT_CHARS = 256  # a shorter text is not counted
-_DEPTH = 6
 _MOST_ROWS = 500  # written out while the application waits
 _MOST_OFFERED = 2_000
 _LONGEST_READ_CHARS = 1_000_000  # of a text that may be JSON
@@ -100,7 +99,7 @@ class Values:
             return part if part.startswith("[") and len(part) <= _LONGEST_READ_CHARS else None
         if not isinstance(part, list | tuple | dict) or not 0 < len(part) <= _MOST_OFFERED:
             return None
-        return self.found(part) or (_copied(part, 0) if len(part) <= _MOST_ROWS else None)
+        return self.found(part) or (copied(part) if len(part) <= _MOST_ROWS else None)
 
     def given_by_tool(self, name: str, result: object) -> Gave:
         """Return what a tool gave out: passages, texts, or None for what is no result of a search."""
@@ -140,7 +139,7 @@ class Values:
             key: value for key, value in facts.items() if isinstance(key, str) and key not in {id_key, score_key}
         }
         self._count(text or "")
-        return Doc(text or "", id_in(facts), rest, score_in(facts))
+        return Doc(text or "", id_in(facts), facts_of(rest), score_in(facts))
 
     def _document(self, item: Any) -> Doc:
         node = getattr(item, "node", item)
@@ -150,16 +149,24 @@ class Values:
         score = getattr(item, "score", None)
         if score is not None and type(score) is not float:
             score = number_of(score)
-        metadata = _metadata_of(node)
+        metadata: Any = getattr(node, "metadata", None)
+        picture = None if type(node) is TextNode else picture_in(node)
+        own = node.id_ if type(node) is TextNode and type(node.id_) is str else id_of(node)
+        name = own or None
         known = self._known.get(id(item))
         if known is not None:
             made = known[1]
-            is_same = made.text is text and made.score == score and made.id == (id_of(node) or None)
+            is_same = made.text is text and made.score == score and made.id == name
             if is_same and is_equal(made.metadata, metadata):
                 return made
+        facts = facts_of(metadata) if isinstance(metadata, dict) else {}
+        if picture is not None:
+            facts = {PICTURE: picture, **facts}
+        if known is not None and is_same and is_equal(made.metadata, facts):  # objects are left out
+            return made
         self._count(text)
-        is_chunk = getattr(node, "source_node", None) is not None
-        made = Doc(text, id_of(node) or None, metadata, score, is_chunk=is_chunk)
+        is_chunk = bool(getattr(node, "relationships", None)) and getattr(node, "source_node", None) is not None
+        made = Doc(text, name, facts, score, is_chunk=is_chunk)
         self._known[id(item)] = (item, made)
         return made
 
@@ -198,15 +205,6 @@ def _is_passage(part: object) -> bool:
     return isinstance(part, dict) and "role" not in part and bool(read_mapping(part)[0])
 
 
-def _copied(value: Any, depth: int) -> Any:
-    if isinstance(value, dict) and depth <= _DEPTH:
-        return {key: _copied(part, depth + 1) for key, part in value.items()}
-    if isinstance(value, list | tuple) and depth <= _DEPTH:
-        made = [_copied(part, depth + 1) for part in value]
-        return made if isinstance(value, list) else tuple(made)
-    return value if value is None or plain(value) is not None else Opaque(type(value).__name__, shown(value))
-
-
 def arguments_of(arguments: Mapping[str, Any]) -> object:
     """Return the arguments of a tool's call, less what is the framework's own, such as a workflow's context."""
     given = {name: value for name, value in arguments.items() if name not in {"args", "kwargs"}}
@@ -216,7 +214,7 @@ def arguments_of(arguments: Mapping[str, Any]) -> object:
     made: object = named
     if positional:
         made = [*positional, named] if named else positional
-    return _copied(made, 0) if made else ""
+    return copied(made) if made else ""
 
 
 def value_in_json(text: str) -> object:
@@ -262,13 +260,6 @@ def text_of(node: object) -> object:
         return content()
     except Exception:  # an image or an application's own class may have none
         return None
-
-
-def _metadata_of(node: object) -> dict[Any, Any]:
-    metadata = getattr(node, "metadata", None)
-    found = dict(metadata) if isinstance(metadata, dict) else {}
-    picture = None if type(node) is TextNode else picture_in(node)
-    return found if picture is None else {PICTURE: picture, **found}
 
 
 def picture_in(part: object) -> str | None:

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from integrations.llamaindex.tests.parts import checked, engine
+from integrations.llamaindex.tests.parts import Faq, checked, engine
 from ragtrace_llamaindex.handlers import tracer
 from tests.kept import ANSWER
 
@@ -27,4 +27,26 @@ def test_a_stream_that_parent_and_child_read_is_the_parent_s_run(keeper):
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert first + "".join(response.response_gen) == ANSWER
+    checked(keeper.only)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_query_whose_end_parent_and_child_reach_is_the_parent_s_run(keeper):
+    parent, children = os.getpid(), []
+
+    class Forking(Faq):
+        def _retrieve(self, query_bundle):
+            children.append(os.fork())
+            if os.getpid() != parent:
+                engine().query("Inside?")
+            return super()._retrieve(query_bundle)
+
+    status = 9
+    try:
+        engine(Forking()).query("Where?")
+        status = len(keeper.runs) + len(tracer)
+    finally:
+        if os.getpid() != parent:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
     checked(keeper.only)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.schema import MetadataMode
+from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 from llama_index.core.tools import FunctionTool
 
 from integrations.llamaindex.tests.parts import Best, Given, Llm, engine, nodes
 from ragtrace.capture import Recorder
 from ragtrace_llamaindex import instrumented, mark_retrieved, mark_selected
+from ragtrace_llamaindex.messages import messages_of
+from ragtrace_llamaindex.values import Values
 from tests.kept import ANSWER, Waiting, ids, kinds, scores
 
 
@@ -113,3 +115,53 @@ def test_no_original_text_waits_where_texts_are_redacted():
     assert not any(f"'{word}" in keeper.seen for word in hidden)
     keeper.process()
     assert (keeper.only.record.query, keeper.only.record.answer) == ("[asks]?", "[says]")
+
+
+def nested(documents):
+    return [document.metadata["facts"]["pages"][0]["number"] for document in documents]
+
+
+def test_what_is_deep_in_metadata_is_as_it_was_met():
+    values, lock = Values(), object()
+    metadata = {"page": 1, "facts": {"pages": [{"number": 1}], "lock": lock}, "lock": lock}
+    node = NodeWithScore(node=TextNode(text="In Oslo."), score=0.5)
+    node.node.metadata = metadata
+    (first,) = values.documents([node])
+    (again,) = values.documents([node])
+    node.node.metadata["facts"]["pages"][0]["number"] = 2
+    (changed,) = values.documents([node])
+    assert first is again
+    assert nested([first, changed]) == [1, 2]
+    assert "lock" not in first.metadata
+
+
+def test_what_is_deep_in_search_results_and_states():
+    rows = [{"id": "a", "text": "In Oslo.", "facts": {"pages": [{"number": 1}]}}]
+    values = Values()
+    (marked,), offered = values.marked(rows), values.offered({"rows": [{"cells": [rows[0]["facts"]]}]})
+    rows[0]["facts"]["pages"][0]["number"] = 2
+    assert nested([marked]) == [1]
+    assert offered == {"rows": [{"cells": [{"pages": [{"number": 1}]}]}]}
+
+
+def test_metadata_that_hold_themselves_or_are_long_are_bounded():
+    cycle, long = {}, list(range(100_000))
+    cycle["itself"] = cycle
+    node = TextNode(text="In Oslo.")
+    node.metadata.update(cycle=cycle, long=long, page=1)
+    (made,) = Values().documents([node])
+    assert made.metadata["page"] == 1
+    assert len(made.metadata["long"]) < 1_000
+    assert len(repr(made)) < 10_000
+
+
+def test_messages_and_their_calls_are_texts_already():
+    arguments = {"where": {"rooms": [{"text": "before"}]}}
+    call = {"id": "c1", "function": {"name": "look", "arguments": arguments}}
+    message = ChatMessage("", role="assistant", additional_kwargs={"tool_calls": [call]})
+    values = Values()
+    (first,) = values.turns(messages_of([message]))
+    arguments["where"]["rooms"][0]["text"] = "after"
+    (changed,) = values.turns(messages_of([message]))
+    assert "before" in repr(first)
+    assert "after" in repr(changed)

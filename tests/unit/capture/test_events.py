@@ -302,3 +302,16 @@ class TestRoom:
         record = told.ended().record
         assert record.lossy["prompts"] == 2
         assert record.lossy["contexts_truncated"]
+
+    def test_two_thousand_steps_keep_what_was_searched_and_the_last_prompt(self):
+        told = Story()
+        for number in range(1_000):
+            call = told.begins("tool", Began({"n": number}), "add")
+            told.ends(call, Gave(number))
+            told.asks(f"Think about {number}.", f"Hm, {number}.")
+        found = told.finds("abcd")
+        told.asks(shown(found[:2]))
+        run = told.ended()
+        assert (ids(run, "retrieved"), run.prompt_ids) == (["a", "b", "c", "d"], ("a", "b"))
+        assert (len(run.steps), run.record.lossy["steps"]) == (256, 2_002 - 256)
+        assert run.steps[-1].outputs[0].content == ANSWER

@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
+from ragtrace.capture.values import Redacted
 from ragtrace.text import MAX_GROWTH, MAX_MARK_CHARS
 
 if TYPE_CHECKING:
@@ -251,7 +252,7 @@ class Redaction:
         self._made: dict[int, str] = {}
 
     def __call__(self, text: str) -> str:
-        if self._made.get(id(text)) is text:
+        if type(text) is Redacted or self._made.get(id(text)) is text:
             return text
         made = self._redact(text)
         self._made[id(made)] = made

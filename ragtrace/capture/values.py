@@ -201,7 +201,10 @@ class _Copy:
             return value
         try:
             return self._made(value, depth)
-        except Exception:  # an application's object may raise anything; the rest of the value is read
+        except Exception as error:  # an application's object may raise anything; the rest of the value is read
+            from ragtrace.capture.guard import record_internal_error  # noqa: PLC0415 - it knows redacted texts
+
+            record_internal_error("ragtrace.capture.values.copied", error)
             return Opaque(kind.__name__)
 
     def _made(self, value: Any, depth: int) -> Any:

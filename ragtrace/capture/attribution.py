@@ -18,7 +18,7 @@ from collections import Counter
 from functools import cached_property
 from html import unescape
 from itertools import groupby, pairwise
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, AnyStr, Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -736,17 +736,22 @@ def shown_texts(run: EndedRun, pool: Sequence[Passage], *, is_searched: bool) ->
 def _as_told(texts: tuple[Passage, ...], run: EndedRun, answer: str) -> tuple[Passage, ...]:
     """Return texts in the order in which the answer's prompt has what models replied to each of them.
 
-    Calls side by side end in any order. Where a text is not known by such a reply, the order is left as it is.
+    Calls side by side end in any order. Where that prompt shows the texts themselves, or one is not known by such a
+    reply, the order is left as it is.
     """
-    calls = list(_calls(run.prompts, run.steps))
+    if len(texts) < 2:
+        return texts
     prompt = answered_prompt(run.prompts, run.steps, answer)
-    places: list[int] = []
-    for text in texts:
-        replies = (call.reply for call in calls if call.prompt != prompt and found_in(call.prompt, (text,)))
-        places.append(max((prompt.find(reply) for reply in replies if reply), default=-1))
-    is_known = len(set(places)) == len(texts) and -1 not in places
-    in_turn = sorted(zip(places, texts, strict=True), key=itemgetter(0))
-    return tuple(text for _, text in in_turn) if is_known else texts
+    finder = PassageFinder(texts)
+    if finder.places_in(prompt):
+        return texts
+    places: dict[int, int] = {}
+    for call in _calls(run.prompts, run.steps):
+        at = prompt.find(call.reply) if call.reply else -1
+        for text, _ in finder.places_in(call.prompt) if at >= 0 else ():
+            places[text] = max(at, places.get(text, -1))
+    is_known = len(places) == len(set(places.values())) == len(texts)
+    return tuple(texts[text] for text in sorted(places, key=places.__getitem__)) if is_known else texts
 
 
 def count_unread(run: EndedRun) -> int:

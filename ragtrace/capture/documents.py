@@ -43,8 +43,8 @@ _TABLE_HEAD_CHARS = 2_000
 _TABLE_HEAD_LINES = 5
 _SHORTEST_CONTEXT_CHARS = 40
 _SHORTEST_PART_CHARS = 16  # of a passage; a shorter text stands in many another
-# Names of a field whose list holds something else, though it may look alike: turns, plans, examples.
 _LINK = re.compile(r"[^.!?。]{0,160}\bhttps?://\S+[\W\d]*")  # a title and its address
+# Names of a field whose list holds something else, though it may look alike: turns, plans, examples.
 _HOLDS_OTHERS = re.compile(
     r"messages?|histor|conversation|chat|todo|tasks?|plan|steps?|quer|question|example|section|feedback|comment"
     r"|tool_calls?|events?|terms?|keyword|topic|title|generat|expan|rewrit",

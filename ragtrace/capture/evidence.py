@@ -272,10 +272,7 @@ class OwnWords:
         words = _words_of(plain)
         if len(words.words) < _TELLING_WORDS:
             return False
-        coverage = _Coverage(words, plain)
-        for own in (*self._texts.values(), *map(_own, _texts_in(arguments))):
-            coverage.take(own, _TELLING_WORDS)
-        return not coverage.rest()
+        return not self._rest(words, plain, arguments)
 
     def share(self, text: str) -> float:
         """Return the share of a text's words, 0 to 1, that models of this run said, several in a row.
@@ -288,10 +285,14 @@ class OwnWords:
         """
         plain = _unescaped(text[:_LONGEST_CHARS])
         words = _words_of(plain)
+        return 1 - len(self._rest(words, plain)) / len(words.words) if words.words else 0.0
+
+    def _rest(self, words: _Words, plain: str, arguments: object = None) -> list[int]:
+        """Return the places of the words that no model of this run said."""
         coverage = _Coverage(words, plain)
-        for own in self._texts.values():
+        for own in (*self._texts.values(), *map(_own, _texts_in(arguments))):
             coverage.take(own, _TELLING_WORDS)
-        return 1 - len(coverage.rest()) / len(words.words) if words.words else 0.0
+        return coverage.rest()
 
     def _begin(self, text: str) -> bool:
         """Tell whether a text of the models has the first two words of a text; most have not."""

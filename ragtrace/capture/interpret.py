@@ -409,9 +409,12 @@ class Interpreter:
         if documents:
             self._has_retriever = True
             self._searched_ns = tool.started_ns
+        self._report_tool(tool, result, failure, ended_ns)
+
+    def _report_tool(self, tool: Scope, result: object, failure: Failure | None, ended_ns: int) -> None:
         self.run.tool_called(
             tool.name,
-            arguments=arguments_text(tool.inputs),
+            arguments=_arguments_text(tool.inputs),
             result=result,
             call_id=tool.call_id,
             description=tool.description,
@@ -883,7 +886,7 @@ def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def arguments_text(given: object) -> object:
+def _arguments_text(given: object) -> object:
     """Return a tool's arguments as JSON; a text as it is."""
     return json.dumps(given, default=str, ensure_ascii=False) if isinstance(given, dict | list) else given
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ragtrace.capture.attribution import found_in
 from ragtrace.capture.events import Began, Ended
 from ragtrace.capture.guard import guarded
-from ragtrace.capture.interpret import Interpreter, arguments_text
+from ragtrace.capture.interpret import Interpreter
 from ragtrace.capture.messages import prompt_text
 from ragtrace.capture.model_calls import answer_text
 from ragtrace.capture.turns import turn_of, turns_in
@@ -154,17 +154,7 @@ class ToldInterpreter(Interpreter):
         """Report a tool call; its output counts as passages where nothing was searched in it."""
         run = self.run
         self._said.append(gave.text or "")
-        run.tool_called(
-            tool.name,
-            arguments=arguments_text(tool.inputs),
-            result=gave.text or None,
-            description=tool.description,
-            started_ns=tool.started_ns,
-            ended_ns=ended_ns,
-            key=tool.id,
-            parent_key=tool.parent_key,
-            error=failure,
-        )
+        self._report_tool(tool, gave.text or None, failure, ended_ns)
         if failure is not None or gave.value is None or tool.sources or tool.found or tool.is_marked:
             return
         if not (isinstance(gave.value, list) and all(isinstance(one, Doc) for one in gave.value)):

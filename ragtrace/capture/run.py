@@ -125,8 +125,12 @@ class Run:
         self._ended_with: Outcome | None = None  # as `finish` was told
         self._is_whole = False  # it has ended, and was neither cut short nor failed
         self._reporters: set[int] = set()  # threads that report what happened before the end
-        self.is_finished = False
         self.ended_ns = 0
+
+    @property
+    def is_finished(self) -> bool:
+        """True once its end has begun."""
+        return not self._ends
 
     @property
     def trace_id(self) -> str:
@@ -578,7 +582,6 @@ class Run:
             self._ends.pop()  # one operation of the interpreter
         except IndexError:
             return False
-        self.is_finished = True
         return True
 
     @contextmanager

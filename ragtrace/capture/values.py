@@ -137,8 +137,7 @@ class Fields(dict[str, Any]):
 
 LISTS = (list, tuple)
 HOLDERS = (list, tuple, dict)
-SCALARS = frozenset((str, int, float, bool, bytes, type(None)))
-"""Types of which nobody can change a value."""
+_SCALARS = frozenset((str, int, float, bool, bytes, type(None)))  # types of which nobody can change a value
 _DEPTH = 6
 _MOST_PARTS = 2_000  # of one value that is copied; what stands behind them is left out
 _MOST_ITEMS = 500  # of one list or mapping
@@ -166,7 +165,7 @@ def facts_of(metadata: dict[Any, Any]) -> dict[Any, Any]:
     """
     facts = dict(metadata)
     for part in facts.values():
-        if type(part) not in SCALARS:
+        if type(part) not in _SCALARS:
             copied = _Copy()
             made = ((key, copied.of(one, 1)) for key, one in facts.items())
             return {key: one for key, one in made if type(one) is not Opaque}
@@ -197,7 +196,7 @@ class _Copy:
 
     def of(self, value: Any, depth: int) -> Any:
         kind = type(value)
-        if kind in SCALARS:
+        if kind in _SCALARS:
             return value
         try:
             return self._made(value, depth)

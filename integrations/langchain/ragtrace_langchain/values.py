@@ -21,7 +21,7 @@ from ragtrace.capture import MOST_PASSAGES, answer_field, is_equal, shown
 from ragtrace.capture.content_blocks import without_picture
 from ragtrace.capture.guard import record_internal_error
 from ragtrace.capture.turns import role_named
-from ragtrace.capture.values import SCALARS, Doc, Fields, Opaque, Prompt, Steer, Turn, facts_of, text_of
+from ragtrace.capture.values import Doc, Fields, Opaque, Prompt, Steer, Turn, facts_of, text_of
 from ragtrace.text import plain
 
 if TYPE_CHECKING:
@@ -130,11 +130,7 @@ class Values:
         is_as_met = bool(known) and known[2] is text and known[3] == name
         if is_as_met and is_equal(known[4], metadata):
             return known[1]  # type: ignore[no-any-return]
-        facts = dict(metadata) if isinstance(metadata, dict) else {}
-        for part in facts.values():  # written out: a call for each of 50 documents is 5 % of their time
-            if type(part) not in SCALARS:
-                facts = facts_of(facts)
-                break
+        facts = facts_of(metadata) if isinstance(metadata, dict) else {}
         if is_as_met and is_equal(known[4], facts):  # objects are left out
             return known[1]  # type: ignore[no-any-return]
         own = text if type(text) is str else shown(text)

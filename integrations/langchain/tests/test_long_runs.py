@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import threading
 
 import pytest
 from langchain_core.runnables import RunnableLambda
@@ -12,8 +11,8 @@ from langchain_core.runnables import RunnableLambda
 from integrations.langchain.tests.parts import Faq, Scripted, chat, lcel, shown
 from ragtrace.capture import Recorder
 from ragtrace_langchain import RagtraceHandler
+from tests.collecting import collects_at, ends_uncollected
 from tests.kept import ANSWER, Keeper, Waiting, ids, kinds
-from tests.sweeping import WAIT_S
 
 
 def no_ones(text):
@@ -73,27 +72,11 @@ def test_several_handlers_at_once():
     assert [("#" in text, "1" in text) for text in texts] == [(False, True), (True, False), (False, True)]
 
 
-CALLED = {"add", "_wait", "_redacted", "event", "_of", "_make_calls", "_read_event", "_conclude", "_put", "finish"}
-
-
 @pytest.mark.parametrize("is_joined", [False, True], ids=["own", "joined"])
 def test_a_stream_that_is_collected_at_any_place_of_another_run(redact, is_joined):
     keeper = Keeper()
     recorder = Recorder(keeper, redact=redact)
     config = {"callbacks": [RagtraceHandler(recorder)]}
-
-    def collecting(place):
-        left = [place]
-
-        def profile(frame, event, _argument):
-            code = frame.f_code
-            if event == "call" and code.co_name in CALLED and "ragtrace" in code.co_filename:
-                left[0] -= 1
-                if left[0] < 0:
-                    sys.setprofile(None)
-                    gc.collect()
-
-        return profile
 
     def asks():
         for place in range(0, 120, 6):
@@ -102,7 +85,7 @@ def test_a_stream_that_is_collected_at_any_place_of_another_run(redact, is_joine
             cycle = {"stream": stream}
             cycle["itself"] = cycle
             del stream, cycle
-            sys.setprofile(collecting(place))
+            collects_at(place)
             if is_joined:
                 with recorder.start(query="Where?"):
                     lcel().invoke("Where?", config)
@@ -111,14 +94,7 @@ def test_a_stream_that_is_collected_at_any_place_of_another_run(redact, is_joine
             sys.setprofile(None)
         gc.collect()
 
-    done = threading.Thread(target=asks, daemon=True)
-    gc.disable()
-    try:
-        done.start()
-        done.join(WAIT_S)
-    finally:
-        gc.enable()
-    assert not done.is_alive()
+    assert ends_uncollected(asks)
     said = sorted((run.record.query, run.record.outcome, run.record.answer) for run in keeper.runs)
     assert said == [("Left?", "partial", "T")] * 20 + [("Where?", "answered", ANSWER)] * 20
     assert recorder.open_runs == 0

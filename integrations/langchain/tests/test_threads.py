@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import threading
 
 import pytest
 from langchain_core.documents import Document
@@ -19,8 +18,9 @@ from ragtrace.capture import Recorder, interpret
 from ragtrace.model import Usage
 from ragtrace_langchain import RagtraceHandler, instrument, uninstrument
 from ragtrace_langchain.instrumentation import _installed
+from tests.collecting import ends_uncollected
 from tests.kept import ANSWER, ids, kinds
-from tests.sweeping import WAIT_S, HeldSweep, SweepBesideTheLastEvent, add_slowly
+from tests.sweeping import HeldSweep, SweepBesideTheLastEvent, add_slowly
 
 
 def test_an_abandoned_stream_that_is_collected_while_its_run_takes_documents(keeper):
@@ -45,14 +45,7 @@ def test_an_abandoned_stream_that_is_collected_while_its_run_takes_documents(kee
         return ANSWER
 
     config = {"callbacks": [RagtraceHandler(Recorder(keeper, redact=redact))]}
-    done = threading.Thread(target=RunnableLambda(answer).invoke, args=("Where?", config), daemon=True)
-    gc.disable()
-    try:
-        done.start()
-        done.join(WAIT_S)
-    finally:
-        gc.enable()
-    assert not done.is_alive()
+    assert ends_uncollected(RunnableLambda(answer).invoke, "Where?", config)
     assert set(ids(keeper.only, "retrieved")) >= {f"d{i}" for i in range(6)}
 
 

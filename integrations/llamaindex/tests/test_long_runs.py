@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import sys
-import threading
 
 import pytest
 from llama_index.core.tools import FunctionTool
@@ -12,8 +11,8 @@ from llama_index.core.tools import FunctionTool
 from integrations.llamaindex.tests.parts import Best, Llm, engine
 from ragtrace.capture import Recorder
 from ragtrace_llamaindex import instrumented
+from tests.collecting import collects_at, ends_uncollected
 from tests.kept import ANSWER, Keeper, Waiting, ids
-from tests.sweeping import WAIT_S
 
 
 def no_ones(text):
@@ -65,26 +64,10 @@ def test_a_search_behind_many_steps(works, redact):
     assert len(run.steps) == 256
 
 
-CALLED = {"add", "_wait", "_redacted", "event", "_of", "_make_calls", "_read_event", "_forget", "_put", "finish"}
-
-
 @pytest.mark.parametrize("is_joined", [False, True], ids=["own", "joined"])
 def test_a_stream_that_is_collected_at_any_place_of_another_run(redact, is_joined):
     keeper = Keeper()
     recorder = Recorder(keeper, redact=redact)
-
-    def collecting(place):
-        left = [place]
-
-        def profile(frame, event, _argument):
-            code = frame.f_code
-            if event == "call" and code.co_name in CALLED and "ragtrace" in code.co_filename:
-                left[0] -= 1
-                if left[0] < 0:
-                    sys.setprofile(None)
-                    gc.collect()
-
-        return profile
 
     def asks():
         for place in range(0, 120, 6):
@@ -93,7 +76,7 @@ def test_a_stream_that_is_collected_at_any_place_of_another_run(redact, is_joine
             cycle = {"response": response}
             cycle["itself"] = cycle
             del response, cycle
-            sys.setprofile(collecting(place))
+            collects_at(place)
             if is_joined:
                 with recorder.start(query="Where?"):
                     engine().query("Where?")
@@ -102,15 +85,8 @@ def test_a_stream_that_is_collected_at_any_place_of_another_run(redact, is_joine
             sys.setprofile(None)
         gc.collect()
 
-    done = threading.Thread(target=asks, daemon=True)
-    gc.disable()
-    try:
-        with instrumented(recorder):
-            done.start()
-            done.join(WAIT_S)
-    finally:
-        gc.enable()
-    assert not done.is_alive()
+    with instrumented(recorder):
+        assert ends_uncollected(asks)
     said = sorted((run.record.query, run.record.outcome, run.record.answer) for run in keeper.runs)
     assert said == [("Left?", "partial", "The")] * 20 + [("Where?", "answered", ANSWER)] * 20
     assert recorder.open_runs == 0

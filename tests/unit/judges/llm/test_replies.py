@@ -8,12 +8,13 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import Field
 
 from ragtrace.errors import JudgeInvalidOutput
 from ragtrace.judges.llm.replies import (
+    _MARK,
     MAX_REPLY_CHARS,
     AuditRepair,
     CitationRow,
@@ -243,6 +244,7 @@ PLAIN = st.text(alphabet=st.characters(exclude_characters='{}"\\', exclude_categ
     PLAIN, st.dictionaries(st.text(min_size=2, max_size=5), st.text(max_size=5) | st.integers(), max_size=4), PLAIN
 )
 def test_an_object_among_words_is_found(before: str, others: dict[str, Any], after: str) -> None:
+    assume(not any(map(_MARK.search, (before, after))))  # an object behind "<thinking>" is a thought
     assert (
         read(
             Small,

@@ -343,7 +343,7 @@ _TOLD = re.compile(
 )
 # Names of what stands around the text of a letter, and of that text.
 _HEAD = re.compile(
-    "(?:^|_)(?:subject|sender|recipient|betreff|absender|sujet|expéditeur|asunto|remitente|件名|差出人)(?:_|$)",
+    "(?:^|_)(?:subject|sender|recipient|betreff|absender|objet|sujet|expéditeur|asunto|remitente|件名|差出人)(?:_|$)",
     re.IGNORECASE,
 )
 _BODY = re.compile(

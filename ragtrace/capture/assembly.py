@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
@@ -181,23 +180,36 @@ def _stages(run: EndedRun, lossy: dict[str, int]) -> _Stages:
     selected = None if run.selection is None else _sourced(run.selection, retrieved)
     used, prompt_ids, lost = _used(run, selected if selected is not None else retrieved, lossy)
     source = run.selection_source or _implied_source(retrieved, used)
-    if used is not None and selected is None and _has_parallel_results(run):
-        retrieved = _as_shown(retrieved, used)
+    if used is not None and selected is None and run.pool_order is None:
+        retrieved = _as_shown(retrieved, used, _results(run.steps, run.fused_keys))
     return _Stages(retrieved, selected, used, prompt_ids, source, run.attributes.get("k"), lost)
 
 
-def _has_parallel_results(run: EndedRun) -> bool:
-    """Tell whether the pool joins searches that ran side by side, so that their order says nothing."""
-    if run.pool_order is not None:
-        return False
-    found = sorted((step.started_ns, step.ended_ns) for step in _results(run.steps, run.fused_keys))
-    return any(after[0] < before[1] for before, after in pairwise(found))
+def _as_shown(
+    pool: tuple[Passage, ...], used: tuple[Passage, ...], searches: Sequence[Retrieval]
+) -> tuple[Passage, ...]:
+    """Return a pool in which the prompt orders what searches found that ran side by side.
 
-
-def _as_shown(pool: tuple[Passage, ...], used: tuple[Passage, ...]) -> tuple[Passage, ...]:
-    """Return the pool of parallel searches in the prompt's order; the rest of it stands behind that."""
-    places = {passage.id: place for place, passage in enumerate(used)}
-    return ranked(sorted(pool, key=lambda passage: places.get(passage.id, len(places))))
+    Their own order says nothing. What the prompt does not show stands behind the rest of these searches. What was
+    found before or after them keeps its place.
+    """
+    turns: list[list[Retrieval]] = []
+    ended_ns = 0
+    for search in sorted(searches, key=lambda one: one.started_ns):
+        if turns and search.started_ns < ended_ns:
+            turns[-1].append(search)
+        else:
+            turns.append([search])
+        ended_ns = max(ended_ns, search.ended_ns)
+    if len(turns) == len(searches):
+        return pool
+    shown = {passage.id: place for place, passage in enumerate(used)}
+    places: dict[str, tuple[int, int]] = {}
+    for turn, beside in enumerate(turns):
+        for passage in (passage for search in beside for passage in search.passages):
+            place = shown.get(passage.id, len(shown)) if len(beside) > 1 else 0
+            places.setdefault(passage.id, (turn, place))
+    return ranked(sorted(pool, key=lambda passage: places.get(passage.id, (len(turns), 0))))
 
 
 def _with_texts(run: EndedRun, seen: _Stages) -> _Stages:

@@ -423,6 +423,14 @@ _SHORTEST_PART_CHARS = 16
 _TAIL_CHARS = 40  # a cut passage whose end stands in another prompt was shown whole, in two parts
 _BREAKS = re.compile(r'\\[nrt"]|["\n\r\t]')  # a text is not in one piece where it was quoted, escaped or set anew
 _MARKS = re.compile(r"\[\^?\d+(?: *, *\^?\d+)*\]|\u3010\d[^\u3011]{0,20}\u3011")  # of sources
+_SENTENCE_ENDS = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*")
+# A list of names that a model made for a report, in its JSON.
+_OUTLINE = re.compile(
+    r'\\?"(?:\w+_)?(?:sections?|outline|head(?:ing|er)s|chapters|(?:sub_?)?topics|toc|table_of_contents'
+    r'|gliederung|abschnitte|kapitel|themen|plan_du_texte|chapitres|secciones|capítulos)\\?"\s*:\s*\[',
+    re.IGNORECASE,
+)
+_STATEMENT_END = re.compile(r"(?<=[^\W\d])[.!](?=\s|$)|[\u3002\uff01]")
 _LOOKED_AT_CHARS = 2_048  # of a reply, to know it again
 _SEARCHED_CHARS = 8_000_000  # of all prompts together: about 2 ms
 _WORD_MARKS = ".,;:!?*`'\"()\u3001\u3002\uff01\uff0c\uff1f"
@@ -538,9 +546,29 @@ def _made_of(replies: Sequence[str], answer: str) -> list[int]:
     ]
     if holding:
         return holding[-1:]
-    pieces = map(_piece, replies)
+    pieces = ["" if _is_outline(reply) else _piece(reply) for reply in replies]
     parts = [place for place, part in enumerate(pieces) if len(part) >= _SHORTEST_PART_CHARS and part in answer]
-    return parts or [place for place, reply in enumerate(replies) if _is_cited_anew(reply, answer)][-1:]
+    if parts:
+        return sorted({*parts, *_saying_the_rest(replies, answer, [pieces[place] for place in parts])})
+    return [place for place, reply in enumerate(replies) if _is_cited_anew(reply, answer)][-1:]
+
+
+def _saying_the_rest(replies: Sequence[str], answer: str, known: Sequence[str]) -> list[int]:
+    """Return the places of the replies of which a sentence stands in what is left of an answer.
+
+    A program that joins replies may cut a word off each, such as the mark that a model ends with.
+    """
+    for piece in known:
+        answer = answer.replace(piece, "\n")
+    if len(answer.strip()) < _SHORTEST_PART_CHARS:
+        return []
+    sentences = (max(map(str.strip, _SENTENCE_ENDS.split(reply[:_LOOKED_AT_CHARS])), key=len) for reply in replies)
+    return [place for place, one in enumerate(sentences) if len(one) >= _SHORTEST_PART_CHARS and one in answer]
+
+
+def _is_outline(reply: str) -> bool:
+    """Tell whether a reply is a list of headings for a report, which carries nothing of what it was made from."""
+    return bool(_OUTLINE.search(reply)) and not _STATEMENT_END.search(_piece(reply))
 
 
 def _shown_behind(calls: Sequence[_Call], last: Sequence[int], finder: PassageFinder) -> tuple[Passage, ...]:
@@ -576,6 +604,8 @@ def _going_back(calls: Sequence[_Call], last: Sequence[int], delivered: Sequence
     for place in range(last[-1], -1, -1):
         call = calls[place]
         if place not in last:
+            if _is_outline(call.reply):
+                continue
             said = _Said(_piece(call.reply))
             room -= sum(len(prompt.text) for prompt in taken)
             places = max((said.count_in(prompt, delivered) for prompt in taken), default=0) if room >= 0 else 0

@@ -44,6 +44,9 @@ _TABLE_HEAD_LINES = 5
 _SHORTEST_CONTEXT_CHARS = 40
 _SHORTEST_PART_CHARS = 16  # of a passage; a shorter text stands in many another
 _LINK = re.compile(r"[^.!?。]{0,160}\bhttps?://\S+[\W\d]*")  # a title and its address
+_ADDRESS = re.compile(r"https?://\S+")
+# Names of a field whose text the program wrote for its model.
+_WRITTEN = re.compile("prompt|instruct|system|persona|role|style|tone|format|anweisung|vorgabe", re.IGNORECASE)
 # Names of a field whose list holds something else, though it may look alike: turns, plans, examples.
 _HOLDS_OTHERS = re.compile(
     r"messages?|histor|conversation|chat|todo|tasks?|plan|steps?|quer|question|example|section|feedback|comment"
@@ -297,6 +300,41 @@ def contexts_in(value: object, name: str, given: object) -> list[tuple[str, str]
     before = given if isinstance(given, dict) else {}
     texts = ((key, text) for key, text in value.items() if isinstance(text, str) and isinstance(key, str))
     return [(k, t) for k, t in texts if _HOLDS_CONTEXT.search(k) and _is_long(t) and before.get(k) is not t]
+
+
+def pages_in(value: object, name: str, given: object) -> list[tuple[str, str]]:
+    """Return the texts that a step gave out which was given an address, each with its name: pages that it read.
+
+    Example:
+        >>> pages_in({"body": "The lab is in Oslo, at Karl Johans gate 22."}, "load", {"site": "https://lab.example"})
+        [('body', 'The lab is in Oslo, at Karl Johans gate 22.')]
+        >>> pages_in({"body": "The lab is in Oslo, at Karl Johans gate 22."}, "load", {"site": "the lab's"})
+        []
+    """
+    before = fields_of(given) or {}
+    if not any(map(_is_address, before.values() if before else (given,))):
+        return []
+    made = {name: value} if isinstance(value, str) else fields_of(value) or {}
+    known = [one for one in before.values() if isinstance(one, str) and _is_long(one)]
+    return [
+        (str(key), text)
+        for key, part in made.items()
+        if part is not before.get(key) and not (_HOLDS_OTHERS.search(str(key)) or _WRITTEN.search(str(key)))
+        for text in _texts_held(part)
+        if _is_long(text) and not _is_link(text) and not any(one in text for one in known)
+    ]
+
+
+def _is_address(part: object) -> bool:
+    """Tell whether a value is an address, or a list of some."""
+    parts = part if isinstance(part, LISTS) and part else [part]
+    return all(isinstance(one, str) and _ADDRESS.fullmatch(one.strip()) is not None for one in parts)
+
+
+def _texts_held(part: object) -> list[str]:
+    """Return a text, or the texts of a list or of a mapping, as of pages by their addresses."""
+    parts = part.values() if isinstance(part, dict) else part if isinstance(part, LISTS) else [part]
+    return [one for one in parts if isinstance(one, str)]
 
 
 def _is_long(text: str) -> bool:

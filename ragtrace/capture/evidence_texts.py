@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.capture.content_blocks import content_text, documents_in_blocks
-from ragtrace.capture.documents import contexts_in, document_of, documents_in, rows_held, value_of_text
+from ragtrace.capture.documents import contexts_in, document_of, documents_in, pages_in, rows_held, value_of_text
 from ragtrace.capture.scopes import Scope
 from ragtrace.capture.values import LISTS, Steer, Turn, fields_of, identity_of, mapping_of
 from ragtrace.model import Passage
@@ -43,6 +43,7 @@ class EvidenceTexts:
         self._of_tools: list[str] = []
         self._answered: set[str | None] = set()  # ids of tool calls with a known output
         self._called_after: dict[str, int] = {}  # replies before a tool call, by its id
+        self._pages: list[str] = []  # that functions read
         self._rows: dict[str, Rows] = {}  # of databases, by the first form of their text
         self._looked_at: dict[int, str] = {}  # texts, by identity
         self.given: list[Doc] | None = None  # the first documents given to a step before any search
@@ -152,6 +153,15 @@ class EvidenceTexts:
         for source, text in contexts_in(outputs, name, given):
             if not self._speech.own.holds(text):
                 self._run.add_text(text, source=source, kind="context_text")
+
+    def pages(self, name: str, given: object, outputs: object) -> None:
+        """Note the texts of pages that a function read, less what models said and what the function was given."""
+        for source, text in pages_in(outputs, name, given):
+            if any(page in text for page in self._pages):  # it was set in a frame
+                continue
+            for part in self._speech.own.evidence_in(text, given, name):
+                self._pages.append(part)
+                self._run.add_text(part, source=source, kind="context_text")
 
     def rows(self, name: str, value: object) -> None:
         """Note rows of a database in what a step was given or gave out, less those that a model wrote."""

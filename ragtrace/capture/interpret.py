@@ -30,6 +30,7 @@ from ragtrace.capture.turns import (
     last_spoken,
     of_this_turn,
     question_among,
+    question_behind,
     question_in,
     question_in_state,
     recalled_in,
@@ -243,8 +244,9 @@ class Interpreter:
             return
         for key, value in fields.items():
             top.beginning.whole.setdefault(key, value)
-        if not self._has_query:
-            self._take_question(question_in_state(fields), fields)
+        if not self._has_query and (asked := question_in_state(fields)):
+            given = fields if top.is_resumed else top.inputs
+            self._take_question(question_behind(asked, given, is_of_state=top.is_resumed), fields)
 
     def _recall(self, scope: Scope) -> None:
         """Take the turns that a memory keeps, where the root's input has none; later it has the answer too."""

@@ -405,6 +405,7 @@ class Lineage:
             )
         if chosen is None and not (self.pool or scope.has_model or scope.within is not None):
             self.texts.contexts(scope.name, inputs, outputs)
+            self.texts.pages(scope.name, inputs, outputs)
         return chosen
 
     def _written_parts(self, scope: Scope, written: object) -> list[Doc] | None:

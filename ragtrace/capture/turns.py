@@ -35,6 +35,7 @@ HISTORY_KEYS = ("chat_history", "history", "messages")
 _EARLIER = re.compile("histor|previous|past|earlier|example|shots", re.IGNORECASE)
 _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "HumanMessageChunk": "user"}
 _SPEAKERS = frozenset({"user", "assistant", "system", "tool"})
+_FEWEST_SHOWN = 2  # texts of a mapping, for a message that was written from it
 _DEPTH = 4  # of containers in containers, for cyclic ones
 _MESSAGES = "messages"
 
@@ -340,6 +341,14 @@ _NOT_ASKED = re.compile(
 _TOLD = re.compile(
     "answer|response|reply|draft|summar|title|plan|context|prompt|instruct|tone|style|antwort", re.IGNORECASE
 )
+# Names of what stands around the text of a letter, and of that text.
+_HEAD = re.compile(
+    "(?:^|_)(?:subject|sender|recipient|betreff|absender|objet|sujet|expéditeur|asunto|remitente|件名|差出人)(?:_|$)",
+    re.IGNORECASE,
+)
+_BODY = re.compile(
+    "(?:^|_)(?:body|thread|content|text|message|inhalt|nachricht|corps|contenu|cuerpo|mensaje|本文)$", re.IGNORECASE
+)
 _MARKS = ("?", "\uff1f", "\u061f", "か。", "か")  # of questions; Japanese writes a particle
 _STATE_KEYS = ("question", "user_question", "user_query", "user_input")
 
@@ -367,9 +376,9 @@ def question_in_state(state: Mapping[object, object]) -> str:
 def question_among(inputs: object, queries: Sequence[str]) -> str:
     """Return the question among the texts of an input or a state that names it in its own way, else "".
 
-    It is the text that a retriever was asked with, else the one whose name says that it asks, else the only one
-    that ends with a question mark, else, where no retriever was asked, the only one of several words that is no
-    draft and no instruction.
+    It is the text that a retriever was asked with, else the one whose name says that it asks, else what a letter
+    says below its head, else the only one that ends with a question mark, else, where no retriever was asked, the
+    only one of several words that is no draft and no instruction.
 
     Example:
         >>> given = {"customer_note": "Returns", "lang": "de"}
@@ -386,6 +395,8 @@ def question_among(inputs: object, queries: Sequence[str]) -> str:
             named = [text for name, text in some if words.search(name) and not _NOT_ASKED.search(name)]
             if len(named) == 1:
                 return named[0]
+        if some is texts and (said := _letter_in(texts)):
+            return said
         marked = [text for _, text in some if text.rstrip().endswith(_MARKS)]
         if len(marked) == 1:
             return marked[0]
@@ -394,6 +405,39 @@ def question_among(inputs: object, queries: Sequence[str]) -> str:
     written = [text for name, text in texts if " " in text.strip() and not _NOT_ASKED.search(name)]
     told = [text for name, text in texts if text in written and not _TOLD.search(name)]
     return told[0] if len(told) == 1 and not queries else ""
+
+
+def question_behind(message: str, given: object, *, is_of_state: bool = False) -> str:
+    """Return the person's words in a message that the program wrote around them; the message itself where none are.
+
+    They are a text of the run's input that the message shows, as the text of a mail that stands in a mapping. A
+    saved state holds what models wrote too: of that it is a mapping of which the message shows several texts, and
+    one of them in lines of its own.
+
+    Example:
+        >>> question_behind("A mail: May we paint?", {"mail": {"text": "May we paint?"}})
+        'May we paint?'
+    """
+    parts = [part for part in (fields_of(given) or {}).values() if fields_of(part)] if is_of_state else [given]
+    for part in parts:
+        texts = [(name, text) for name, text in _texts_in(part) if text in message and text != message]
+        told = {name: text for name, text in texts if " " in text.strip()}
+        if is_of_state and len(texts) < _FEWEST_SHOWN:
+            continue
+        text = question_among(told, ()) or max(told.values(), key=len, default="")
+        if text and (not is_of_state or _is_set_off(text, message)):
+            return text
+    return message
+
+
+def _is_set_off(text: str, message: str) -> bool:
+    """Tell whether a text stands in lines of its own."""
+    return f"\n{text.strip()}\n" in f"\n{message}\n"
+
+
+def _letter_in(texts: Sequence[tuple[str, str]]) -> str:
+    bodies = [text for name, text in texts if _BODY.search(name) and not _NOT_ASKED.search(name)]
+    return bodies[0] if len(bodies) == 1 and any(_HEAD.search(name) for name, _ in texts) else ""
 
 
 def _is_in(text: str, queries: Sequence[str]) -> bool:

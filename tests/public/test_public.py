@@ -63,23 +63,15 @@ WITH_HANDLER = {
 
 # Judgements that cost more than they give.
 LEFT = {
-    "research-assistant-template": (
-        "pages that plain functions read are texts under names of the application's own, which no event tells from others"
-    ),
     "advanced-text-to-sql": (
         "an index of tables chooses where to ask, as an index of tools does: its schemas are no passages to be graded"
     ),
     "structured-refine": (
         "a text whose reply was dropped as no answer stands in the pool, and in no prompt that the answer goes back to"
     ),
-    "storm": ("of searches side by side, what a prompt shows stands before what none shows, whenever it was found"),
-    "email-assistant-hitl": "the mail stands in a mapping of the input; the message that holds it is the question",
-    "gpt-researcher-team": "an outline of the first pages stands in later prompts, which so go back to them",
     "code-assistant": "documentation that a program writes into its prompt is text of the prompt: nothing was found",
     "hitl-patterns": "a workflow that nothing is asked of is no question, and so no run",
     "multi-query-structured": "queries that a model writes, and nothing else, are no answer and no run",
-    "pydantic-tree-summarize": "an object that a synthesizer makes of bare texts is seen as no answer",
-    "flare-chain": "a passage that made an earlier sentence is in no prompt that the whole answer goes back to",
 }
 
 

@@ -67,6 +67,73 @@ def test_the_name_of_a_question(keeper, config, given, question):
     assert keeper.only.record.query == question
 
 
+LETTER = "Ich habe das Buch verloren.\nWas kostet mich das?\nMit freundlichem Gruß, Resi"
+
+
+class Post(MessagesState, total=False):
+    brief: dict
+    ticket: object
+
+
+class Ticket(BaseModel):
+    number: str
+    text: str
+
+
+@pytest.mark.parametrize(
+    ("given", "written", "question"),
+    [
+        (
+            {"brief": {"absender": "Resi Thaler", "betreff": "Buch weg?", "inhalt": LETTER}},
+            f"Beantworte den Brief von Resi Thaler, Buch weg?\n\n{LETTER}\n--",
+            LETTER,
+        ),
+        ({"ticket": Ticket(number="A 7", text="My card is lost.")}, "New ticket A 7: My card is lost.", "My card is lost."),
+        ({"brief": {"ort": "Tal", "satz": "Was kostet das?"}}, "Jemand schrieb.", "Jemand schrieb."),
+    ],
+)  # fmt: skip
+def test_a_message_that_a_program_writes_around_the_input_is_not_the_question(
+    keeper, config, given, written, question
+):
+    def open_letter(state):
+        return {"messages": [HumanMessage(written)]}
+
+    def answer(state):
+        return {"messages": [chat(SAID).invoke(state["messages"])]}
+
+    built(Post, open_letter, answer).invoke(given, config)
+    assert told(keeper.only) == (question, SAID, "answered")
+
+
+def test_a_letter_is_the_question_without_a_message(keeper, config):
+    given = {"brief": {"absender": "Resi Thaler", "betreff": "Buch weg?", "inhalt": LETTER}}
+    (RunnableLambda(lambda x: f"Answer. {x}") | chat()).invoke(given, config)
+    assert keeper.only.record.query == LETTER
+
+
+@pytest.mark.parametrize(
+    ("asked", "held", "question"),
+    [
+        (f"Beantworte:\nResi Thaler\n{LETTER}", {"von": "Resi Thaler", "inhalt": LETTER}, LETTER),
+        ("Ich bin Resi Thaler und will mein Buch.", {"name": "Resi Thaler", "wunsch": "will mein Buch"}, None),
+        (f"Gelesen:\n{LETTER}", {"inhalt": LETTER}, None),
+    ],
+    ids=["written of a letter", "a model read two fields in it", "one text alone says too little"],
+)
+def test_the_message_of_a_saved_state_that_was_written_around_a_letter(keeper, config, asked, held, question):
+    def open_letter(state):
+        return {"messages": [HumanMessage(asked)], "brief": held}
+
+    def answer(state):
+        interrupt("Darf ich?")
+        return {"messages": [chat(SAID).invoke(state["messages"])]}
+
+    graph = built(Post, open_letter, answer, checkpointer=InMemorySaver())
+    graph.invoke({"ticket": "A 7"}, at(config))
+    graph.invoke(Command(resume="ja"), at(config))
+    assert told(keeper.runs[-1]) == (question or asked, SAID, "answered")
+
+
 class Talk(TypedDict, total=False):
     conversation: Annotated[list, add_messages]
     lang: str

@@ -215,3 +215,74 @@ def test_results_side_by_side_stand_as_the_report_has_what_was_said_of_them(keep
     )
     chain.invoke({"topic": TOPIC}, config)
     assert [next(name for name in PAGES if name in text) for text in texts(keeper)] == list(PAGES)
+
+
+SITES = {f"https://{name.split()[-1].lower()}.example": page for name, page in PAGES.items()}
+FRAME = "Antworte knapp, auf Deutsch, und nur aus dem Text, den du hier unten findest."
+
+
+class Reading(TypedDict):
+    thema: str
+    adressen: list[str]
+    gelesen: Any
+    anweisung: str
+    bericht: str
+
+
+def read_on(config, given, read):
+    """Run a graph in which a plain function reads pages, and a model writes of them."""
+
+    def write(state):
+        held = state.get("gelesen") or ""
+        held = "\n".join(held.values() if isinstance(held, dict) else held if isinstance(held, list) else [held])
+        asked = f"{state.get('anweisung', '')}\n{held}\nThema: {state['thema']}"
+        return {"bericht": Scripted(replies=[SAID["die graue Herde"]]).invoke(asked).content}
+
+    graph = StateGraph(Reading)
+    graph.add_sequence([("lies", read), ("schreibe", write)])
+    graph.add_edge(START, "lies")
+    graph.compile().invoke({"thema": TOPIC, **given}, config)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        pytest.param(lambda state: {"gelesen": [SITES[one] for one in state["adressen"]]}, id="a list"),
+        pytest.param(lambda state: {"gelesen": {one: SITES[one] for one in state["adressen"]}}, id="by address"),
+        pytest.param(
+            lambda state: {"gelesen": list(SITES.values()), "anweisung": FRAME}, id="beside what the program wrote"
+        ),
+    ],
+)
+def test_pages_that_a_function_read_at_addresses(keeper, config, read):
+    read_on(config, {"adressen": list(SITES)}, read)
+    assert texts(keeper) == list(SITES.values())
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ({"adressen": list(SITES)}, {"anweisung": FRAME}),
+        ({"adressen": []}, {"gelesen": FRAME}),
+        ({"adressen": ["Tal", "Keller"]}, {"gelesen": FRAME}),
+        ({"adressen": list(SITES)}, {"gelesen": "\n".join(f"* Käse : {one}" for one in SITES)}),
+    ],
+    ids=["an instruction", "no address", "names", "addresses"],
+)
+def test_what_else_a_function_writes_is_no_page(keeper, config, given, made):
+    read_on(config, given, lambda state: made)
+    assert (texts(keeper), keeper.only.record.answer) == ([], SAID["die graue Herde"])
+
+
+def test_a_page_in_a_frame_counts_once(keeper, config):
+    (site, page) = next(iter(SITES.items()))
+    model = Scripted(replies=[AIMessage(SAID["die graue Herde"])])
+    chain = (
+        RunnablePassthrough.assign(inhalt=lambda given: SITES[given["seite"]])
+        | RunnablePassthrough.assign(frage=lambda given: f"{FRAME}\n{given['inhalt']}\n{given['thema']}")
+        | (lambda given: given["frage"])
+        | model
+        | StrOutputParser()
+    )
+    chain.invoke({"seite": site, "thema": TOPIC}, config)
+    assert texts(keeper) == [page]

@@ -35,6 +35,7 @@ from ragtrace_llamaindex.messages import (
     query_text,
     question_in,
     reply_in,
+    structured_answer,
     texts_in,
     usage_in,
 )
@@ -185,15 +186,19 @@ def said_by(span: ModelSpan, response: object) -> Said:
     )
 
 
-def answer_of(result: object, *, is_inner: bool = False) -> str | None:
+def answer_of(result: object, *, is_inner: bool = False, is_synthesis: bool = False) -> str | None:
     """Return the answer in what a call returned; see `answer_in`.
 
     Args:
         result: what it returned.
         is_inner: another prompt may show the answer, and structured output is then shown whole.
+        is_synthesis: a synthesizer returned it, so that an object of the application's own is the answer.
     """
     try:
-        return shown(result) if is_inner and isinstance(result, PydanticResponse) else answer_in(result)
+        if is_inner and isinstance(result, PydanticResponse):
+            return shown(result)
+        answer = answer_in(result)
+        return structured_answer(result) if answer is None and is_synthesis else answer
     except Exception as error:  # an application's own result may raise anything when it is looked at
         record_internal_error("ragtrace_llamaindex.calls.answer", error)
         return None

@@ -415,11 +415,16 @@ def _answer_within(result: object, depth: int) -> str | None:
     said = next((text for part in parts if (text := answer_in(part, depth + 1)) is not None), None)
     if said:
         return said
-    return next((text for part in objects if (text := _structured(part))), said)
+    return next((text for part in objects if (text := structured_answer(part))), said)
 
 
-def _structured(value: object) -> str | None:
-    """Return the answer of an application's own object, else its fields as JSON; None for anything else."""
+def structured_answer(value: object) -> str | None:
+    """Return the answer of an application's own object, else its fields as JSON; None for anything else.
+
+    Example:
+        >>> structured_answer({"city": "Oslo"}), structured_answer(Response("In Oslo."))
+        ('{"city": "Oslo"}', None)
+    """
     if isinstance(value, type) or _is_framework_s(value):  # among these are streams
         return None
     if (isinstance(value, dict) or _is_object(value)) and (answer := answer_field(value)) is not None:

@@ -365,7 +365,7 @@ class Tracer:
                 return
         if state.journals and not state.is_searched and not state.is_agent:
             _offer(state, saved_in(state.journals[0], None).state)
-        answer = None if root.kind == "retriever" else answer_of(result)
+        answer = None if root.kind == "retriever" else answer_of(result, is_synthesis=root.kind == "synthesize")
         texts = given_out(result) if answer is None and root.kind == "other" else ()
         error, state.error = state.error, None
         if error is not None and result is None and type(error).__name__ != "WorkflowDone":

@@ -3,6 +3,7 @@
 import pytest
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.tools import FunctionTool, RetrieverTool
 from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation import get_dispatcher
@@ -22,6 +23,23 @@ def reply(found, question, says=ANSWER):
 class Ticket(BaseModel):
     says: str
     lang: str = "de"
+
+
+class Loan(BaseModel):
+    days: int
+    remark: str
+
+
+@pytest.mark.parametrize("mode", ["compact", "refine", "tree_summarize"])
+def test_an_object_that_a_synthesizer_makes_is_the_answer(keeper, mode):
+    filled = {"name": "Loan", "args": {"days": 28, "remark": "länger nur auf Antrag"}}
+    model = ToolCaller(replies=[filled, filled])
+    made = get_response_synthesizer(llm=model, response_mode=mode, output_cls=Loan)
+    made.get_response("Wie lange leihe ich ein Buch?", ["Bücher leiht man 28 Tage."])
+    record = keeper.only.record
+    assert (record.query, record.answer, record.outcome) == (
+        "Wie lange leihe ich ein Buch?", '{"days":28,"remark":"länger nur auf Antrag"}', "answered",
+    )  # fmt: skip
 
 
 class Own(StartEvent):

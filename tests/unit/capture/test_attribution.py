@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ragtrace.capture import Recorder
@@ -45,6 +47,7 @@ WRITE = (f"Write:\n{LEAVE}\n{LAPTOPS}", ANSWER)
 GRADES = [("Grade: " + text, "yes" if n == 2 else "no") for n, text in enumerate(TEXTS)]
 REFUSAL = "I have not enough information to say that."
 ASKS = f'Where you cannot tell, say "{REFUSAL}"\n'
+OUTLINE = json.dumps({"titel": "Büro", "abschnitte": ["Frei in Urlaub", "Rechner unterwegs"]})
 CHECK = f"Facts: {asked(0, 1, 2, 3)}\nClaim: {ANSWER}"
 LONG = [f"{text} {other}" for text, other in zip(TEXTS, reversed(TEXTS), strict=True)]
 TAKEN = [(f"Take out what matters:\n{text}", "" if n else TEXTS[3]) for n, text in enumerate(LONG)]
@@ -86,6 +89,26 @@ CASES = {
     ),
     "no reply that leads to the answer": (
         [(TEXTS[0], "s1"), (TEXTS[1], "s2"), ("Title", "T")], {"answer": "Something else altogether."}, [0, 1],
+    ),
+    "parts of which a program cut the mark at the end": (
+        [(asked(0), f"{LEAVE}FINISHED"), (asked(3), "Freitags schließt Bergen um vier. [ENDE]"), (asked(2), LAPTOPS)],
+        {"answer": f"{LEAVE} Freitags schließt Bergen um vier. {LAPTOPS}"}, [0, 2, 3],
+    ),
+    "a draft of which nothing is left": (
+        [(asked(1), "Reisen zahlt niemand."), (asked(0), f"{LEAVE}終"), (asked(2), LAPTOPS)],
+        {"answer": f"{LEAVE} {LAPTOPS}"}, [0, 2],
+    ),
+    "an outline in the prompts of its sections": (
+        [(asked(0, 3), OUTLINE), (f"Frei in Urlaub: {asked(1)}", LEAVE), (f"Rechner unterwegs: {asked(2)}", LAPTOPS),
+         (f"Frei in Urlaub\n{LEAVE}\nRechner unterwegs\n{LAPTOPS}", ANSWER)], {}, [1, 2],
+    ),
+    "an outline whose headings stand in the answer": (
+        [(asked(0, 3), OUTLINE), (f"Frei in Urlaub: {asked(1)}", LEAVE)],
+        {"answer": f"# Frei in Urlaub\n{LEAVE}\n# Rechner unterwegs"}, [1],
+    ),
+    "an outline that is the answer": ([(asked(0, 3), OUTLINE), (asked(1), "ja")], {"answer": OUTLINE}, [0, 3]),
+    "sections that say something": (
+        [(asked(0, 3), json.dumps({"sections": [LEAVE, "Bergen"]})), (f"{LEAVE} {asked(1)}", ANSWER)], {}, [0, 1, 3],
     ),
     "a prompt of which a step keeps the beginning": (
         [(asked(0, 1, 2, 3), "0"), ("Use these: " + "filler " * 12_000 + TEXTS[1], ANSWER)], {}, [1],
@@ -221,3 +244,23 @@ def test_a_short_answer_without_blanks(said) -> None:
         (f"\u4e8b\u5b9f\uff1a{said}\u3002\u82f1\u8a9e\u3067\u3002", "At eight."),
     ]
     assert shown(*calls, answer="At eight.", delivered=[text, LIBRARY[0]]) == ["p0"]
+
+
+@pytest.mark.parametrize(
+    ("times", "order"),
+    [
+        (((1, 9), (20, 40), (30, 50), (60, 70)), [0, 2, 1, 3]),
+        (((1, 9), (10, 19), (20, 29), (30, 39)), [0, 1, 2, 3]),
+        (((1, 40), (10, 50), (20, 60), (30, 70)), [2, 1, 0, 3]),
+    ],
+    ids=["two of four", "one after the other", "all"],
+)
+def test_only_what_was_searched_side_by_side_stands_as_the_prompt_has_it(times, order) -> None:
+    keeper, prompt = Keeper(), asked(2, 1)
+    with Recorder(keeper).start(query="What must I do?") as run:
+        for place, (started_ns, ended_ns) in enumerate(times):
+            found = [{"id": f"p{place}", "text": TEXTS[place]}]
+            run.retrieved(found, started_ns=started_ns, ended_ns=ended_ns)
+        run.add_prompt(prompt)
+        run.answered(ANSWER)
+    assert [one.id for one in keeper.runs[0].record.pool("retrieved")] == [f"p{place}" for place in order]

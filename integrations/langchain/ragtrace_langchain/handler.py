@@ -443,7 +443,7 @@ class RagtraceHandler(BaseCallbackHandler):
         tree = self._runs.join(run)
         if tree is None:
             tree = OpenRun(run, is_joined=True)
-            tree.block = tree.root = OpenStep(tree, None, "chain", "block", run.started_ns)
+            tree.block = OpenStep(tree, None, "chain", "block", run.started_ns)
             kept = self._runs.joined(tree)
             if kept is tree:
                 tree.block.begins(Began(run.attributes.get("query"), is_block=True))

@@ -13,7 +13,7 @@ from msgspec import Struct
 from ragtrace.text import shown
 
 
-class Doc(Struct, repr_omit_defaults=True):
+class Doc(Struct, gc=False, repr_omit_defaults=True):
     """A passage as an application holds it: LangChain's document, LlamaIndex's node, a search result.
 
     Attributes:
@@ -40,7 +40,7 @@ class Doc(Struct, repr_omit_defaults=True):
         return self.metadata if self.score is None else {**self.metadata, "score": self.score}
 
 
-class Turn(Struct, repr_omit_defaults=True):
+class Turn(Struct, gc=False, repr_omit_defaults=True):
     """A message of a conversation.
 
     Attributes:
@@ -64,13 +64,13 @@ class Turn(Struct, repr_omit_defaults=True):
     is_error: bool = False
 
 
-class Prompt(Struct, repr_omit_defaults=True):
+class Prompt(Struct, gc=False, repr_omit_defaults=True):
     """A rendered prompt that a step handed on."""
 
     turns: list[Turn] = []
 
 
-class Steer(Struct, repr_omit_defaults=True):
+class Steer(Struct, gc=False, repr_omit_defaults=True):
     """A step's word on where a graph goes on, and what it writes into the state: LangGraph's ``Command``."""
 
     goto: Any = None
@@ -78,7 +78,7 @@ class Steer(Struct, repr_omit_defaults=True):
     graph: Any = None
 
 
-class Opaque(Struct, repr_omit_defaults=True):
+class Opaque(Struct, gc=False, repr_omit_defaults=True):
     """An object that is none of the above; `text` is what its ``str`` says, where somebody was shown it.
 
     Attributes:

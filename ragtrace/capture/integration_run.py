@@ -346,7 +346,8 @@ class IntegrationRun(Run):
             return
         if self._config.events is not None:
             self._record(event)
-        self._interpreters = {**known, teller: None if event.kind == "end" else interpreter}
+        if teller not in known or event.kind == "end":
+            self._interpreters = {**known, teller: None if event.kind == "end" else interpreter}
         interpreter.take(event)
 
     def _interpreter_of(self, first: Event) -> Interpreter:

@@ -69,10 +69,10 @@ def read_request(*settings: object) -> dict[str, Any]:
     mappings = [it for it in settings if isinstance(it, Mapping)]
     mappings += [inner for it in mappings for name in _WITHIN if isinstance(inner := it.get(name), Mapping)]
     found: dict[str, Any] = {}
+    told = frozenset[object]().union(*mappings)  # a call has few of the names
     for readers, clean in ((_NUMBERS, clean_score), (_COUNTS, clean_count)):
         for name, names in readers.items():
-            value = _first(mappings, names, clean)
-            if value is not None:
+            if not told.isdisjoint(names) and (value := _first(mappings, names, clean)) is not None:
                 found[name] = value
     if (stops := _first(mappings, _STOP, _stops)) is not None:
         found["stop_sequences"] = stops
@@ -100,7 +100,7 @@ def read_server(*settings: object) -> Server:
     """
     for it in settings:
         for name in _ADDRESSES if isinstance(it, Mapping) else ():
-            if (found := server_of(it.get(name))).address is not None:  # type: ignore[attr-defined]
+            if name in it and (found := server_of(it[name])).address is not None:  # type: ignore[index, operator]
                 return found
     return NO_SERVER
 

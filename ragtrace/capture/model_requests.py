@@ -42,6 +42,8 @@ REQUEST_NAMES = tuple(
 )
 """Every name under which a model or a call may have a parameter."""
 
+_KNOWN = frozenset(REQUEST_NAMES)
+
 SERVER_NAMES = _ADDRESSES
 """Every name under which a model may have its server's address."""
 
@@ -69,7 +71,9 @@ def read_request(*settings: object) -> dict[str, Any]:
     mappings = [it for it in settings if isinstance(it, Mapping)]
     mappings += [inner for it in mappings for name in _WITHIN if isinstance(inner := it.get(name), Mapping)]
     found: dict[str, Any] = {}
-    told = frozenset[object]().union(*mappings)  # a call has few of the names
+    told = {name for it in mappings for name, value in it.items() if value is not None}
+    if told.isdisjoint(_KNOWN):  # as mostly
+        return found
     for readers, clean in ((_NUMBERS, clean_score), (_COUNTS, clean_count)):
         for name, names in readers.items():
             if not told.isdisjoint(names) and (value := _first(mappings, names, clean)) is not None:

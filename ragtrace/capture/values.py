@@ -1,7 +1,8 @@
 """Values of an application as events hold them: plain, and of no framework.
 
 An integration translates documents, messages and states into these, in the application's thread. Texts are taken
-by reference; what the application may change later is copied.
+by reference; what the application may change later is copied. None of them refers back to a run or a step, so that
+the garbage collector need not look at them.
 """
 
 from __future__ import annotations

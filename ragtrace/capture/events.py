@@ -38,7 +38,7 @@ Kind = Literal["chain", "tool", "search", "model", "choice", "mark", "told", "as
 """
 
 
-class Event(Struct, frozen=True, repr_omit_defaults=True):
+class Event(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """One event of a run.
 
     Attributes:
@@ -64,7 +64,7 @@ class Event(Struct, frozen=True, repr_omit_defaults=True):
     teller: str = ""
 
 
-class Node(Struct, frozen=True, repr_omit_defaults=True):
+class Node(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """Place of a step in a graph that runs its nodes in numbered steps.
 
     Attributes:
@@ -80,7 +80,7 @@ class Node(Struct, frozen=True, repr_omit_defaults=True):
     is_sent: bool = False
 
 
-class Began(Struct, frozen=True, repr_omit_defaults=True):
+class Began(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """Input of a chain or a tool.
 
     Attributes:
@@ -116,7 +116,7 @@ class Began(Struct, frozen=True, repr_omit_defaults=True):
     texts: list[str] = []
 
 
-class Gave(Struct, frozen=True, repr_omit_defaults=True):
+class Gave(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """Output of a chain or a tool, or how it stopped.
 
     Attributes:
@@ -142,7 +142,7 @@ class Gave(Struct, frozen=True, repr_omit_defaults=True):
     asks: str | None = None
 
 
-class Sought(Struct, frozen=True, repr_omit_defaults=True):
+class Sought(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """Question to a retriever.
 
     Attributes:
@@ -158,7 +158,7 @@ class Sought(Struct, frozen=True, repr_omit_defaults=True):
     is_all: bool = False
 
 
-class Asked(Struct, frozen=True, repr_omit_defaults=True):
+class Asked(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """Prompt of a model call, and what is known of the model; see `Generation`."""
 
     messages: list[Turn] = []
@@ -172,7 +172,7 @@ class Asked(Struct, frozen=True, repr_omit_defaults=True):
     is_json_asked: bool = False
 
 
-class Said(Struct, frozen=True, repr_omit_defaults=True):
+class Said(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """Reply of a model.
 
     Attributes:
@@ -200,7 +200,7 @@ class Said(Struct, frozen=True, repr_omit_defaults=True):
     is_open: bool = False
 
 
-class Chosen(Struct, frozen=True, repr_omit_defaults=True):
+class Chosen(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """Choice of a reranker: what it was given and gave out, best first; `source` says who told of it."""
 
     given: list[Doc]
@@ -210,7 +210,7 @@ class Chosen(Struct, frozen=True, repr_omit_defaults=True):
     source: str = "explicit"
 
 
-class Asking(Struct, frozen=True, repr_omit_defaults=True):
+class Asking(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """Question of a run, as its framework tells it.
 
     Attributes:
@@ -224,7 +224,7 @@ class Asking(Struct, frozen=True, repr_omit_defaults=True):
     told: tuple[str, ...] = ()
 
 
-class Ended(Struct, frozen=True, repr_omit_defaults=True):
+class Ended(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """How a run ended whose framework tells its answer.
 
     Attributes:
@@ -239,7 +239,7 @@ class Ended(Struct, frozen=True, repr_omit_defaults=True):
     asks: str | None = None
 
 
-class Marked(Struct, frozen=True, repr_omit_defaults=True):
+class Marked(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """Documents that the application names itself: as found, or as chosen."""
 
     documents: list[Doc]

@@ -242,18 +242,30 @@ class OwnWords:
         ([], ['Books are free.'])
     """
 
-    __slots__ = ("_texts",)
+    __slots__ = ("_read", "_unread")
 
     def __init__(self) -> None:
-        self._texts: dict[str, _Own] = {}
+        self._read: dict[str, _Own] = {}
+        self._unread: list[object] = []
 
     def add(self, said: object) -> None:
-        """Take a reply, or the arguments of a call."""
-        for _, leaf in islice(_leaves(said), _MOST_LEAVES):
-            if isinstance(leaf, str) and len(self._texts) < _MOST_TEXTS:
-                one = _own(leaf)
-                if _size(one.whole) > 1:
-                    self._texts.setdefault(one.whole, one)
+        """Take a reply, or the arguments of a call; it is read when asked for, and nothing follows most answers."""
+        self._unread.append(said)
+
+    @property
+    def _texts(self) -> dict[str, _Own]:
+        unread, self._unread = self._unread, []
+        for said in unread:
+            for _, leaf in islice(_leaves(said), _MOST_LEAVES):
+                if isinstance(leaf, str) and len(self._read) < _MOST_TEXTS:
+                    one = _own(leaf)
+                    if _size(one.whole) > 1:
+                        self._read.setdefault(one.whole, one)
+        return self._read
+
+    def __bool__(self) -> bool:
+        """Tell whether the models have said anything yet."""
+        return bool(self._texts)
 
     def holds(self, text: str, arguments: object = None) -> bool:
         """Tell whether a model of this run said all of a text; `arguments` are of the call that gave it.

@@ -68,6 +68,8 @@ class EvidenceTexts:
     def from_outside(self, documents: list[Doc] | None, arguments: object = None) -> list[Doc]:
         """Return documents less those whose text a model of the run wrote."""
         own = self._speech.own
+        if not (own or arguments):
+            return list(documents or ())
         return [one for one in documents or () if not own.holds(one.text, arguments)]
 
     # -- tools --

@@ -351,7 +351,8 @@ class IntegrationRun(Run):
             return
         if self._config.events is not None:
             self._record(event)
-        self._interpreters = {**known, teller: None if event.kind == "end" else interpreter}
+        if teller not in known or event.kind == "end":
+            self._interpreters = {**known, teller: None if event.kind == "end" else interpreter}
         interpreter.take(event)
 
     def _interpreter_of(self, first: Event) -> Interpreter:
@@ -515,7 +516,8 @@ class IntegrationRun(Run):
         name = cut(shown(workflow) or self._config.workflow, MAX_NAME_CHARS)[0]
         self._attributes["workflow"] = name
         self._attributes["environment"] = self._config.environment
-        self.set_attributes(corpus=self._config.corpus)
+        if self._config.corpus is not None:
+            self.set_attributes(corpus=self._config.corpus)
         if is_kept and self._config.processor is not None:
             self._processor = self._config.processor
             self._root_span = self._processor.on_start(name, self._started_ns)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from ragtrace.capture.attribution import PassageFinder, answered_prompt, found_in, letters, prompt_set
+from ragtrace.capture.attribution import PassageFinder, answered_prompt, found_in, letters, place_of, prompt_set
 from ragtrace.capture.documents import (
     contexts_in,
     documents_in,
@@ -416,7 +416,7 @@ class Lineage:
         if not isinstance(written, str):
             return None
         given = list(scope.given or (self._document_of(key, hit) for key, hit in scope.found.items()))
-        if id(written) in self._whole or all(one.text in written for one in given):
+        if id(written) in self._whole or all(place_of(one.text, written) >= 0 for one in given):
             self._whole[id(written)] = written  # a text is handed on from step to step
             return None
         passages = [Passage(id=str(place), text=one.text, rank=1) for place, one in enumerate(given)]
@@ -700,7 +700,7 @@ class Lineage:
         _, chosen = self._met(kept, None, origins)
         now = {key: self._told.get(key, hit) for key, hit in base.items()}
         scores = dict(zip(self._known.keys(given), (one.score for one in given), strict=False))
-        before = {key: None if (score := scores.get(key)) is None else number_of(score) for key in base}
+        before = {key: None if (score := scores.get(key)) is None else number_of(score) for key in chosen}
         if not all(key in base and hit[0].text == now[key][0].text for key, hit in chosen.items()):
             self._note_choice(chosen, source)
             self.run.selected(_passages(chosen), selection_source=source)
@@ -781,7 +781,8 @@ class Lineage:
             _, out = self._met(kept, None, origins)
             keys = names = list(out)
         self._take_unseen_choice(scope, holder, names, out, is_split=len(names) < len(keys))
-        self._note_pieces(documents, holder.found)
+        if is_labelled:
+            self._note_pieces(documents, holder.found)
         holder.results_shown = len(self._delivered)
 
     def _take_unseen_choice(
@@ -885,7 +886,7 @@ class Lineage:
         delivered = tuple({passage.id: passage for passage in self._delivered_passages()}.values())
         if run.used_passages is not None or not run.prompts or not delivered:
             return
-        if all(any(one.text in prompt for prompt in run.prompts) for one in delivered):
+        if all(any(place_of(one.text, prompt) >= 0 for prompt in run.prompts) for one in delivered):
             return
         whole = {one.id for one in prompt_set(run.prompts, run.steps, answer, PassageFinder(delivered))}
         parts = {

@@ -42,6 +42,8 @@ REQUEST_NAMES = tuple(
 )
 """Every name under which a model or a call may have a parameter."""
 
+_KNOWN = frozenset(REQUEST_NAMES)
+
 SERVER_NAMES = _ADDRESSES
 """Every name under which a model may have its server's address."""
 
@@ -69,10 +71,12 @@ def read_request(*settings: object) -> dict[str, Any]:
     mappings = [it for it in settings if isinstance(it, Mapping)]
     mappings += [inner for it in mappings for name in _WITHIN if isinstance(inner := it.get(name), Mapping)]
     found: dict[str, Any] = {}
+    told = {name for it in mappings for name, value in it.items() if value is not None}
+    if told.isdisjoint(_KNOWN):  # as mostly
+        return found
     for readers, clean in ((_NUMBERS, clean_score), (_COUNTS, clean_count)):
         for name, names in readers.items():
-            value = _first(mappings, names, clean)
-            if value is not None:
+            if not told.isdisjoint(names) and (value := _first(mappings, names, clean)) is not None:
                 found[name] = value
     if (stops := _first(mappings, _STOP, _stops)) is not None:
         found["stop_sequences"] = stops
@@ -100,7 +104,7 @@ def read_server(*settings: object) -> Server:
     """
     for it in settings:
         for name in _ADDRESSES if isinstance(it, Mapping) else ():
-            if (found := server_of(it.get(name))).address is not None:  # type: ignore[attr-defined]
+            if name in it and (found := server_of(it[name])).address is not None:  # type: ignore[index, operator]
                 return found
     return NO_SERVER
 

@@ -1,7 +1,8 @@
 """Values of an application as events hold them: plain, and of no framework.
 
 An integration translates documents, messages and states into these, in the application's thread. Texts are taken
-by reference; what the application may change later is copied.
+by reference; what the application may change later is copied. None of them refers back to a run or a step, so that
+the garbage collector need not look at them.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def identity_of(text: str) -> str:
     return text.mark if type(text) is Redacted else text
 
 
-class Doc(Struct, repr_omit_defaults=True):
+class Doc(Struct, gc=False, repr_omit_defaults=True):
     """A passage as an application holds it: LangChain's document, LlamaIndex's node, a search result.
 
     Attributes:
@@ -73,7 +74,7 @@ class Doc(Struct, repr_omit_defaults=True):
         return self.metadata if self.score is None else {**self.metadata, "score": self.score}
 
 
-class Turn(Struct, repr_omit_defaults=True):
+class Turn(Struct, gc=False, repr_omit_defaults=True):
     """A message of a conversation.
 
     Attributes:
@@ -97,13 +98,13 @@ class Turn(Struct, repr_omit_defaults=True):
     is_error: bool = False
 
 
-class Prompt(Struct, repr_omit_defaults=True):
+class Prompt(Struct, gc=False, repr_omit_defaults=True):
     """A rendered prompt that a step handed on."""
 
     turns: list[Turn] = []
 
 
-class Steer(Struct, repr_omit_defaults=True):
+class Steer(Struct, gc=False, repr_omit_defaults=True):
     """A step's word on where a graph goes on, and what it writes into the state: LangGraph's ``Command``."""
 
     goto: Any = None
@@ -111,7 +112,7 @@ class Steer(Struct, repr_omit_defaults=True):
     graph: Any = None
 
 
-class Opaque(Struct, repr_omit_defaults=True):
+class Opaque(Struct, gc=False, repr_omit_defaults=True):
     """An object that is none of the above; `text` is what its ``str`` says, where somebody was shown it.
 
     Attributes:

@@ -76,7 +76,7 @@ def shared_id(name: str) -> str:
     return _CHUNK_HASH.sub("", name)
 
 
-class Passage(Struct, frozen=True, kw_only=True):
+class Passage(Struct, frozen=True, kw_only=True, gc=False):
     """One retrieved piece of text.
 
     Attributes:

@@ -173,12 +173,13 @@ class RagtraceHandler(BaseCallbackHandler):
         if metadata and "lc_hub_repo" in metadata:
             describe_prompt(step.of.run, metadata)
         is_frame_read = "langgraph.pregel" in sys.modules or "langchain_classic.agents.agent" in sys.modules
-        frame = caller() if is_frame_read else None
-        step.graph = graph_of(frame)
         node = node_of(tags, metadata) if tags else None
-        step.begins(
-            Began(step.of.values.handed_in(inputs), node, is_graph=step.graph is not None, agent=agent_of(frame))
-        )
+        value = step.of.values.handed_in(inputs)
+        if is_frame_read and (frame := caller()) is not None:
+            step.graph = graph_of(frame)
+            step.begins(Began(value, node, is_graph=step.graph is not None, agent=agent_of(frame)))
+        else:
+            step.begins(Began(value, node))
 
     @guarded
     def on_chain_end(self, outputs: object, *, run_id: UUID, **kwargs: object) -> None:
@@ -443,7 +444,7 @@ class RagtraceHandler(BaseCallbackHandler):
         tree = self._runs.join(run)
         if tree is None:
             tree = OpenRun(run, is_joined=True)
-            tree.block = tree.root = OpenStep(tree, None, "chain", "block", run.started_ns)
+            tree.block = OpenStep(tree, None, "chain", "block", run.started_ns)
             kept = self._runs.joined(tree)
             if kept is tree:
                 tree.block.begins(Began(run.attributes.get("query"), is_block=True))

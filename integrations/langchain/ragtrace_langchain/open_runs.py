@@ -40,7 +40,6 @@ class OpenRun:
 
     run: IntegrationRun
     is_joined: bool = False
-    root: OpenStep | None = None
     block: OpenStep | None = None
     values: Values = field(default_factory=Values)
     open: set[object] = field(default_factory=set)  # ids of open steps, the root's among them
@@ -161,7 +160,6 @@ class RunMap:
     def add(self, run_id: object, step: OpenStep) -> None:
         """Take a step that began."""
         if step.parent is None:
-            step.of.root = step
             self._trees[id(step.of)] = step.of
         key = getattr(run_id, "int", run_id)
         step.of.open.add(key)
@@ -196,10 +194,11 @@ class RunMap:
                 yield step
 
     def drop(self, tree: OpenRun) -> None:
-        """Forget a whole tree."""
+        """Forget a whole tree, and leave nothing that refers to itself: the run's texts are freed at once."""
         self._trees.pop(id(tree), None)
         if tree.is_joined:
             self._joined.pop(id(tree.run), None)
+            tree.block = None
 
     def join(self, run: IntegrationRun) -> OpenRun | None:
         """Return the tree of a run that the application opened itself, once `joined` has put it here."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
+from contextlib import nullcontext
+
+import pytest
 
 from integrations.langchain.tests.parts import lcel
 from ragtrace.capture import Recorder
@@ -24,9 +27,10 @@ class Forgetful:
     span_id = "0" * 16
 
 
-def tracked():
-    gc.collect()
-    return Counter(f"{type(one).__module__}.{type(one).__name__}" for one in gc.get_objects())
+def own():
+    """Return how many objects of ours there are, by type."""
+    found = (type(one) for one in gc.get_objects())
+    return Counter(kind.__qualname__ for kind in found if kind.__module__.startswith("ragtrace"))
 
 
 def test_buried_ids_are_bounded():
@@ -50,3 +54,19 @@ def test_a_swept_tree_leaves_the_map_with_the_next_roots():
     for _ in range(20):
         lcel().invoke("?", config)
     assert len(handler._runs) == 0
+
+
+@pytest.mark.parametrize("is_joined", [False, True])
+def test_a_run_that_has_ended_is_freed_without_the_garbage_collector(is_joined):
+    recorder = Recorder(Forgetful())
+    config = {"callbacks": [RagtraceHandler(recorder)]}
+    gc.disable()
+    try:
+        for number in range(5):
+            with recorder.start(query="?") if is_joined else nullcontext():
+                lcel().invoke("?", config)
+            if not number:
+                before = own()  # with what is made once in a process
+        assert own() == before
+    finally:
+        gc.enable()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from threading import RLock
 from types import AsyncGeneratorType, GeneratorType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.schema import NodeWithScore
 from llama_index.core.workflow import Event, InputRequiredEvent, Workflow
 
 import ragtrace
@@ -172,7 +173,7 @@ class Tracer:
             state.interrupt = None
             if span.id != id_ and not state.is_agent:
                 _offer(state, fields_of(result))
-        elif span.id != id_ and type(result) in _LISTS:  # of an application's own function
+        elif span.id != id_ and type(result) in _LISTS and not _is_told_later(span, result):
             _offer(state, {id_[:-ID_TAIL].rpartition(".")[2]: result})
         if span.id != id_:
             if len(state.ids) > MAX_IDS:
@@ -512,6 +513,11 @@ def _offer(state: OpenRun, fields: Mapping[str, object]) -> None:
         state.offers.update((name, part) for name, part in found.items() if name not in state.offers)
     else:
         state.add(RunEvent("offer", data=found))
+
+
+def _is_told_later(span: OpenSpan, result: Any) -> bool:
+    """Tell whether a function gave nodes to the retriever that called it: what that makes of them is told."""
+    return span.kind == "retriever" and bool(result) and type(result[0]) is NodeWithScore
 
 
 def _closed(span: OpenSpan) -> bool:

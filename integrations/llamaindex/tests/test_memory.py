@@ -9,6 +9,7 @@ import pytest
 
 from integrations.llamaindex.tests.parts import Broken, Faq, Llm, engine
 from ragtrace.capture import Recorder, finished_run
+from ragtrace.capture.values import Doc
 from ragtrace_llamaindex import instrumented
 from ragtrace_llamaindex.handlers import tracer
 from ragtrace_llamaindex.tracer import MAX_BURIED, MAX_UNSTARTED, Tracer
@@ -115,3 +116,19 @@ def test_the_recorder_s_own_limit_ends_the_longest_idle(loses):
         del held, pieces
     gc.collect()
     assert (recorder.open_runs, len(tracer)) == (0, 0)
+
+
+class Waiting(Forgetful):
+    """A listener that looks at the events of a run before they are read."""
+
+    def on_end(self, root, ended):
+        self.events = list(ended._waiting)
+
+
+def test_what_a_retriever_s_own_function_found_is_kept_once():
+    listener = Waiting()
+    with instrumented(Recorder(listener)):
+        engine().query("?")
+    assert [len(one.data) for one in listener.events if one.kind == "search" and one.ended_ns] == [6]
+    offered = [part for one in listener.events if one.kind == "offer" for part in one.data.values()]
+    assert not any(type(part) is list and type(part[0]) is Doc for part in offered)

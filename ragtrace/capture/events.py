@@ -21,7 +21,9 @@ from ragtrace.capture.values import LISTS, Doc, Fields, Opaque, Redacted, Turn, 
 from ragtrace.model import Outcome, Usage, content_id
 from ragtrace.text import MAX_RECORD_CHARS, folded, kept
 
-Kind = Literal["chain", "tool", "search", "model", "choice", "mark", "told", "ask", "offer", "answer", "end"]
+Kind = Literal[
+    "chain", "tool", "search", "model", "choice", "mark", "told", "ask", "offer", "answer", "report", "end"
+]
 """Kinds of events.
 
 - chain: any function of the application's, the whole run among them. It begins with `Began` and ends with `Gave`.
@@ -34,6 +36,8 @@ Kind = Literal["chain", "tool", "search", "model", "choice", "mark", "told", "as
 - ask: what a framework says of the question, as `Asking`.
 - offer: what a function gave out that may come from a search of its own: values by their names.
 - answer: the text so far of an answer that is read piece by piece.
+- report: what the application reported by hand, in a file of events. `name` is the method of the run, `data` what
+  it was given.
 - end: the run has ended, and `data` is its outcome, or `Ended`. `Run.finish` adds it where the integration did not.
 """
 

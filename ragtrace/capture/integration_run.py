@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -30,6 +31,16 @@ if TYPE_CHECKING:
 
 MAX_CHARS = 4_194_304  # of the texts of the events that wait, each counted once
 MAX_RECORDED = 10_000  # events of one run, for a bug report
+# Methods by which an application reports by hand; a file of events holds what they were given.
+REPORTS = frozenset(
+    (
+        "add_prompt", "add_tags", "answered", "ends_as", "failed", "generated", "label_passages", "labels",
+        "reference", "reranked", "retrieved", "selected", "set_attributes", "set_history", "set_k", "set_query",
+        "tool_called", "used",
+    )
+)  # fmt: skip
+_PARAMETERS = {"failure": "error", "prompt_name": "prompt"}  # of reports, where a fact has another name
+_PERSONS = frozenset({"session", "user"})  # are in no file
 _ROOM = MAX_CHARS // 4
 MAX_WAITING = 1_024  # events that wait for the pipeline's thread; then the application's thread reads them
 _LABELS = "grades are a mapping of passage ids to whole numbers, with a known universe and scale"
@@ -70,7 +81,7 @@ class IntegrationRun(Run):
         self._interpreters: Mapping[str, Interpreter | None] = {}
         self._redactor: Redactor | None = None
         self._recorded: list[Event] = []  # that were read, for a bug report
-        self._opened_with: tuple[str | None, int | None] = (None, None)  # question and K, at the first event
+        self._reading: int | None = None  # the thread that reads an event
         # Name and version of the prompt, as a framework told them.
         self._template: tuple[object, object] | None = None
 
@@ -136,6 +147,7 @@ class IntegrationRun(Run):
         if is_final or not self._is_selection_final:
             self._selection, self._selection_source = self._reader.read(passages), selection_source
             self._is_selection_final = is_final
+            self._note("selected", passages=self._selection, selection_source=selection_source, is_final=is_final)
 
     @guarded
     def add_selected(self, passages: Iterable[object]) -> None:
@@ -237,6 +249,7 @@ class IntegrationRun(Run):
     def ends_as(self, outcome: Outcome | None) -> None:
         """Set the outcome for a `finish` that is given none; None stands for ``answered``."""
         self._default_outcome = outcome
+        self._note("ends_as", outcome=outcome)
 
     @guarded
     def agent_called(
@@ -353,7 +366,9 @@ class IntegrationRun(Run):
             self._record(event)
         if teller not in known or event.kind == "end":
             self._interpreters = {**known, teller: None if event.kind == "end" else interpreter}
+        self._reading = threading.get_ident()
         interpreter.take(event)
+        self._reading = None
 
     def _interpreter_of(self, first: Event) -> Interpreter:
         # The pipeline's thread imports them.
@@ -366,44 +381,51 @@ class IntegrationRun(Run):
         return Interpreter(self)
 
     def _read_rest(self) -> None:
-        noted = self._failure  # what is read may note another
         self.catch_up()
         for teller, interpreter in self._interpreters.items():
             if interpreter is not None:  # the integration added events and no end
                 self._read_event(Event("end", data=self._ended_with, error=self._failure, teller=teller))
         if self._recorded:
-            self._write_events(noted)
+            self._write_events()
+
+    def _note(self, report: str, step: Step | None = None, /, **given: object) -> None:
+        """Keep a report of the application's own; what was read from an event is in the file as that."""
+        if self._config.events is None or self._config.processor is None or self._reading == threading.get_ident():
+            return
+        if step is not None:
+            told = {name: getattr(step, name) for name in step.__struct_fields__}
+            given |= {_PARAMETERS.get(name, name): value for name, value in told.items() if value is not None}
+        elif report == "set_attributes":
+            given = {_PARAMETERS.get(name, name): value for name, value in given.items() if name not in _PERSONS}
+        if given:
+            self._record(Event("report", name=report, data=given))
+
+    def take_report(self, event: Event) -> None:
+        """Make a report again that a file of events holds."""
+        self.catch_up()  # it was made when what stands before it was read
+        getattr(self, event.name)(**event.data)
 
     def _record(self, event: Event) -> None:
         """Keep an event for the file of a bug report; it is written once the run has ended."""
-        if not self._recorded:
-            self._opened_with = (self._attributes.get("query"), self._attributes.get("k"))
         if len(self._recorded) < MAX_RECORDED:
             self._recorded.append(event)
         else:
             self._lose("recorded_events")
 
     @guarded
-    def _write_events(self, failure: Failure | None) -> None:
+    def _write_events(self) -> None:
         from ragtrace.capture.recorded import RecordedRun  # noqa: PLC0415 - the pipeline's thread imports it
 
         events, self._recorded = self._recorded, []
-        if self._config.events is None:
-            return
-        query, k = self._opened_with
-        self._config.events.write(
-            RecordedRun(
+        if self._config.events is not None:
+            told = RecordedRun(
                 workflow=self._attributes["workflow"],
                 started_ns=self._started_ns,
                 events=events,
-                query=query,
-                k=k,
                 outcome=self._ended_with,
-                failure=failure,
                 ended_ns=self.ended_ns,
-            ),
-            self._config.redact,
-        )
+            )
+            self._config.events.write(told, self._config.redact)
 
     @property
     def size_chars(self) -> int:

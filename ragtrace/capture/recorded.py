@@ -19,14 +19,14 @@ from msgspec.structs import fields
 
 from ragtrace.capture.assembly import finished_run
 from ragtrace.capture.events import Asked, Asking, Began, Chosen, Ended, Event, Gave, Marked, Node, Said, Sought
-from ragtrace.capture.integration_run import IntegrationRun
+from ragtrace.capture.integration_run import REPORTS, IntegrationRun
 from ragtrace.capture.messages import ROLES
 from ragtrace.capture.passages import RERANK_SCORE_KEYS
 from ragtrace.capture.pictures import PICTURE, PICTURE_KEYS, picture_key, picture_of
 from ragtrace.capture.types import Failure, Limits, RunConfig
 from ragtrace.capture.values import Doc, Fields, Opaque, Prompt, Redacted, Steer, Turn
 from ragtrace.errors import InputError
-from ragtrace.model import Outcome, Passage, Usage
+from ragtrace.model import AnswerPart, Call, Message, Outcome, Passage, Usage
 from ragtrace.text import plain, shown
 
 if TYPE_CHECKING:
@@ -46,10 +46,7 @@ class RecordedRun(Struct, frozen=True):
         workflow: name of its application.
         started_ns: Unix ns.
         events: in the order in which capture read them.
-        query: the question, where the application gave it when it opened the run.
-        k: cut-off of @K metrics, where the application set one.
         outcome: how its opener ended it; None where the events tell.
-        failure: the error that its opener noted.
         ended_ns: Unix ns.
         is_whole: all of its lines were there.
     """
@@ -57,10 +54,7 @@ class RecordedRun(Struct, frozen=True):
     workflow: str
     started_ns: int
     events: list[Event] = []
-    query: str | None = None
-    k: int | None = None
     outcome: Outcome | None = None
-    failure: Failure | None = None
     ended_ns: int = 0
     is_whole: bool = True
 
@@ -69,7 +63,7 @@ _STRUCTS: dict[str, type[Struct]] = {
     kind.__name__: kind
     for kind in (
         Event, Node, Began, Gave, Sought, Asked, Said, Chosen, Marked, Doc, Turn, Prompt, Steer, Opaque, Failure,
-        Usage, Asking, Ended,
+        Usage, Asking, Ended, Passage, Message, Call, AnswerPart,
     )
 }  # fmt: skip
 # How a field is masked that is no value of the application's: not at all, or as a name. All others are texts.
@@ -83,10 +77,14 @@ _IDS = frozenset({("Event", "id"), ("Event", "parent")})
 _NAMES = frozenset(
     {
         ("Event", "name"), ("Node", "path"), ("Turn", "name"), ("Failure", "kind"), ("Opaque", "kind"),
-        ("Said", "finish_reasons"),
+        ("Said", "finish_reasons"), ("Call", "name"),
     }
 )  # fmt: skip
+_ROLES = frozenset({("Turn", "role"), ("Message", "role")})
 _NAMING_KEYS = frozenset({"type", "name", "role"})  # of blocks and calls
+# Of what is given to a report: as it is, and mappings and names whose texts are masked.
+_GIVEN = frozenset({"operation", "label_scope", "scale", "selection_source", "outcome"})
+_GIVEN_NAMES = frozenset({"name", "finish_reasons"})
 _SCORES = frozenset(RERANK_SCORE_KEYS)
 _INT64 = 1 << 63
 _SCALARS: dict[str, Callable[[str], object]] = {
@@ -120,12 +118,10 @@ def lines_of(
         redact: applied to every text before that.
     """
     writer = _Writer(masker, redact)
-    begun = {"workflow": writer.text(run.workflow), "started_ns": run.started_ns, "k": run.k}
-    yield _line({"run": number, "begin": begun | {"query": None if run.query is None else writer.text(run.query)}})
+    yield _line({"run": number, "begin": {"workflow": writer.text(run.workflow), "started_ns": run.started_ns}})
     for event in run.events:
         yield _line({"run": number, "event": writer.value(event)})
-    ended = {"outcome": run.outcome, "failure": writer.value(run.failure), "ended_ns": run.ended_ns}
-    yield _line({"run": number, "end": ended})
+    yield _line({"run": number, "end": {"outcome": run.outcome, "ended_ns": run.ended_ns}})
 
 
 def _line(value: object) -> bytes:
@@ -186,6 +182,9 @@ class _Writer:
         return parts if isinstance(value, list) else {"tuple": parts}
 
     def _fields(self, value: Struct) -> dict[str, object]:
+        if isinstance(value, Event) and value.kind == "report":
+            given = {name: self._given(name, one) for name, one in value.data.items()}
+            return {"kind": value.kind, "name": value.name, "data": given}
         kind = type(value).__name__
         found: dict[str, object] = {}
         for one in fields(value):
@@ -197,7 +196,7 @@ class _Writer:
                 found[one.name] = part if self._masker is None or not part else self._numbered(part)
             elif part is None or place in _OURS or isinstance(part, int | float):
                 found[one.name] = part
-            elif place == ("Turn", "role"):
+            elif place in _ROLES:
                 found[one.name] = self._role(part)
             elif place in _NAMES:
                 found[one.name] = (
@@ -208,8 +207,22 @@ class _Writer:
             elif place == ("Event", "data") and isinstance(part, str) and value.kind == "end":  # type: ignore[attr-defined] # an outcome
                 found[one.name] = part
             else:
-                found[one.name] = self.value(part, is_passage=place == ("Doc", "text"))
+                found[one.name] = self.value(part, is_passage=one.name == "text" and kind in {"Doc", "Passage"})
         return found
+
+    def _given(self, name: str, value: Any) -> object:
+        """Return what a report was given under a name."""
+        if name in _GIVEN or isinstance(value, int | float):
+            return value
+        if name in _GIVEN_NAMES:
+            return self.name(value) if isinstance(value, str) else list(map(self.name, value))
+        if name == "grades":  # ids of passages
+            return {self.text(one): grade for one, grade in value.items()}
+        if name == "labels":
+            return {self.text(label): self.text(one) for label, one in value.items()}
+        if name == "request":
+            return {"dict": [[key, self.value(one, is_scored=True)] for key, one in value.items()]}
+        return self.value(value)
 
     def _numbered(self, name: str) -> str:
         """Return the number of a step by its id, which may be made of the names of an application's classes."""
@@ -291,7 +304,7 @@ def read_runs(lines: Iterable[bytes]) -> Iterator[RecordedRun]:
                 events.append(_event(reader.value(told["event"])))
             else:
                 begun, events, reader = open_runs.pop(name)
-                yield RecordedRun(**begun, events=events, **_ended(told["end"], reader))
+                yield RecordedRun(**begun, events=events, **told["end"])
         except InputError:
             raise
         except Exception as error:  # a file may hold anything
@@ -306,13 +319,9 @@ def _check_format(given: object, number: int) -> None:
 
 
 def _event(value: object) -> Event:
-    if type(value) is not Event:
+    if type(value) is not Event or (value.kind == "report" and value.name not in REPORTS):
         raise TypeError
     return value
-
-
-def _ended(told: dict[str, Any], reader: _Reader) -> dict[str, Any]:
-    return {"outcome": told["outcome"], "failure": reader.value(told["failure"]), "ended_ns": told["ended_ns"]}
 
 
 def _unended(left: tuple[dict[str, Any], list[Event], _Reader] | None) -> Iterator[RecordedRun]:
@@ -369,13 +378,16 @@ class _Reader:
         return made
 
     def _struct(self, kind: type[Struct], told: dict[str, Any]) -> Struct:
-        is_end = told.get("kind") == "end"
-        return kind(**{name: self._field(kind.__name__, name, part, is_end=is_end) for name, part in told.items()})
+        of = told.get("kind") if kind is Event else None
+        return kind(**{name: self._field(kind.__name__, name, part, of) for name, part in told.items()})
 
-    def _field(self, kind: str, name: str, part: Any, *, is_end: bool) -> Any:
+    def _field(self, kind: str, name: str, part: Any, of: str | None) -> Any:
         place = (kind, name)
-        is_outcome = is_end and place == ("Event", "data") and isinstance(part, str)
-        if place in _OURS or place == ("Turn", "role") or is_outcome:
+        if of == "report" and name == "data":
+            is_plain = {*_GIVEN, *_GIVEN_NAMES, "grades", "labels"}
+            return {key: one if key in is_plain else self.value(one) for key, one in part.items()}
+        is_outcome = of == "end" and name == "data" and isinstance(part, str)
+        if place in _OURS or place in _ROLES or is_outcome:
             return part
         if place in _NAMES:
             return part if isinstance(part, str) else tuple(part["tuple"])
@@ -409,13 +421,10 @@ def replayed(run: RecordedRun, answering: RecentIds | None = None) -> FinishedRu
     config = RunConfig(processor=cast("RunProcessor", _Keeper()))
     again = IntegrationRun(config, Limits(), run.started_ns, {}, answering)
     again.begin(run.workflow, is_kept=True)
-    if run.query is not None:
-        again.set_query(run.query)
-    if run.k is not None:
-        again.set_k(run.k)
     for event in run.events:
-        again.add(event)
-    if run.failure is not None:
-        again.failed(run.failure)
+        if event.kind == "report":
+            again.take_report(event)
+        else:
+            again.add(event)
     again.finish(run.outcome, ended_ns=run.ended_ns)
     return finished_run(again)

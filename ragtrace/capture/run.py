@@ -146,6 +146,7 @@ class Run:
     def set_query(self, query: str) -> None:
         """Set the question, when it was not known at the start."""
         self._put("query", query, self._limits.text_chars)
+        self._note("set_query", query=self._attributes["query"])
 
     @_report("run.set_attributes")
     def set_attributes(
@@ -183,6 +184,8 @@ class Run:
         for name, value in facts.items():
             if value is not None:
                 self._put(name, value, MAX_NAME_CHARS)
+        given = {name: self._attributes[name] for name, value in facts.items() if value is not None}
+        self._note("set_attributes", **given)
 
     @_report("run.add_tags")
     def add_tags(self, tags: Iterable[str]) -> None:
@@ -191,6 +194,7 @@ class Run:
         self._attributes["tags"] = tuple(dict.fromkeys((*self._attributes.get("tags", ()), *filter(None, new))))[
             :64
         ]
+        self._note("add_tags", tags=self._attributes["tags"])
 
     @_report("run.add_metadata")
     def add_metadata(self, metadata: Mapping[str, object]) -> None:
@@ -214,6 +218,7 @@ class Run:
         self._attributes["history"] = tuple(self._message(turn) for turn in turns[-MAX_TURNS:])
         if len(turns) > MAX_TURNS:
             self._truncated["history"] = len(turns) - MAX_TURNS
+        self._note("set_history", history=self._attributes["history"])
 
     @_report("run.retrieved")
     def retrieved(
@@ -254,19 +259,19 @@ class Run:
             self._pool_order = read
         elif is_fused and key is not None:
             self._fused_keys.add(key)
-        self._add(
-            Retrieval(
-                started_ns=started_ns or now,
-                ended_ns=ended_ns or now,
-                query=self._text(query) if query is not None else self._attributes.get("query", ""),
-                passages=read,
-                source=self._reader.source(source),
-                top_k=clean_count(top_k),
-                key=key,
-                parent_key=parent_key,
-                failure=self._failure_of(error),
-            )
+        step = Retrieval(
+            started_ns=started_ns or now,
+            ended_ns=ended_ns or now,
+            query=self._text(query) if query is not None else self._attributes.get("query", ""),
+            passages=read,
+            source=self._reader.source(source),
+            top_k=clean_count(top_k),
+            key=key,
+            parent_key=parent_key,
+            failure=self._failure_of(error),
         )
+        self._add(step)
+        self._note("retrieved", step, is_fused=is_fused)
 
     @_report("run.reranked")
     def reranked(
@@ -301,22 +306,21 @@ class Run:
         chosen = self._read(passages)
         if chosen is None:
             return
-        came_in = self._candidates() if candidates is None else self._reader.read(candidates)
-        self._add(
-            Rerank(
-                started_ns=started_ns or now,
-                ended_ns=ended_ns or now,
-                candidates=came_in,
-                passages=chosen,
-                model=_name(model),
-                top_n=clean_count(top_n),
-                key=key,
-                parent_key=parent_key,
-                failure=self._failure_of(error),
-            )
+        step = Rerank(
+            started_ns=started_ns or now,
+            ended_ns=ended_ns or now,
+            candidates=self._candidates() if candidates is None else self._reader.read(candidates),
+            passages=chosen,
+            model=_name(model),
+            top_n=clean_count(top_n),
+            key=key,
+            parent_key=parent_key,
+            failure=self._failure_of(error),
         )
+        self._add(step)
         if error is None and not self._is_selection_final:
             self._selection, self._selection_source = chosen, selection_source
+        self._note("reranked", step, selection_source=selection_source)
 
     @_report("run.used")
     def used(self, passages: object) -> None:
@@ -327,6 +331,7 @@ class Run:
         """
         self._used_text = self._prompt(passages) if isinstance(passages, str) else None
         self._used_passages = self._read(passages)
+        self._note("used", passages=self._used_passages if self._used_text is None else self._used_text)
 
     @_report("run.label_passages")
     def label_passages(self, labels: Mapping[str, str]) -> None:
@@ -335,6 +340,7 @@ class Run:
             (cut(label, MAX_NAME_CHARS)[0], cut(name, MAX_NAME_CHARS)[0])
             for label, name in islice(labels.items(), MAX_ITEMS)
         )
+        self._note("label_passages", labels=self._passage_labels.copy())
 
     @_report("run.add_prompt")
     def add_prompt(self, prompt: str) -> None:
@@ -344,6 +350,7 @@ class Run:
             self._lost_prompts += len(self._prompts[:-MAX_STEPS])
             del self._prompts[:-MAX_STEPS]
             self._lose("prompts")
+        self._note("add_prompt", prompt=self._prompts[-1])
 
     @_report("run.generated")
     def generated(
@@ -372,31 +379,31 @@ class Run:
     ) -> None:
         """Report one call of the application's own model; see `ragtrace.capture.types.Generation`."""
         now = time.time_ns()
-        self._add(
-            Generation(
-                started_ns=started_ns or now,
-                ended_ns=ended_ns or now,
-                operation=operation,
-                model=_name(model),
-                provider=_name(provider),
-                response_model=_name(response_model),
-                response_id=_name(response_id),
-                inputs=tuple(self._message(m) for m in islice(inputs, MAX_ITEMS)),
-                outputs=tuple(self._message(m) for m in islice(outputs, MAX_ITEMS)),
-                usage=clean_usage(usage),
-                finish_reasons=tuple(_name(reason) or "" for reason in islice(finish_reasons, MAX_REASONS)),
-                first_chunk_s=clean_score(first_chunk_s),
-                chunks=clean_count(chunks),
-                request=clean_request(request, self._config.redact) if request else {},
-                server_address=None if server_address is None else server_of(server_address).address,
-                server_port=clean_count(server_port),
-                is_in_process=is_in_process,
-                key=key,
-                parent_key=parent_key,
-                failure=self._failure_of(error),
-            )
+        step = Generation(
+            started_ns=started_ns or now,
+            ended_ns=ended_ns or now,
+            operation=operation,
+            model=_name(model),
+            provider=_name(provider),
+            response_model=_name(response_model),
+            response_id=_name(response_id),
+            inputs=tuple(self._message(m) for m in islice(inputs, MAX_ITEMS)),
+            outputs=tuple(self._message(m) for m in islice(outputs, MAX_ITEMS)),
+            usage=clean_usage(usage),
+            finish_reasons=tuple(_name(reason) or "" for reason in islice(finish_reasons, MAX_REASONS)),
+            first_chunk_s=clean_score(first_chunk_s),
+            chunks=clean_count(chunks),
+            request=clean_request(request, self._config.redact) if request else {},
+            server_address=None if server_address is None else server_of(server_address).address,
+            server_port=clean_count(server_port),
+            is_in_process=is_in_process,
+            key=key,
+            parent_key=parent_key,
+            failure=self._failure_of(error),
         )
+        self._add(step)
         self._attributes.setdefault("model", _name(model))
+        self._note("generated", step)
 
     @guarded_call("run.answered")
     def answered(
@@ -434,6 +441,7 @@ class Run:
         if said is None:
             self._truncated[ANSWER_LOST] = 1
             self._answering.add(self._attributes.get("workflow"))
+            self._note("answered", text=0)  # in which no text is either
             record_internal_error("ragtrace.capture.run.answered", line=_NO_TEXT.format(type(text).__name__))
             return
         self._truncated.pop(ANSWER_LOST, None)
@@ -446,6 +454,15 @@ class Run:
             self._attributes["usage"] = clean_usage(usage) if isinstance(usage, Usage) else read_usage(usage)
         if parts is not None:
             self._attributes["answer_parts"] = tuple(self._part(part) for part in islice(parts, MAX_ITEMS))
+        facts = self._attributes
+        self._note(
+            "answered",
+            text=facts["answer"],
+            is_refused=facts["is_refused"],
+            model=None if model is None else facts["model"],
+            usage=None if usage is None else facts["usage"],
+            parts=None if parts is None else facts["answer_parts"],
+        )
 
     @_report("run.tool_called")
     def tool_called(
@@ -477,25 +494,26 @@ class Run:
             parent_key: key of the step it ran in.
         """
         now = time.time_ns()
-        self._add(
-            ToolCall(
-                started_ns=started_ns or now,
-                ended_ns=ended_ns or now,
-                name=cut(name, MAX_NAME_CHARS)[0],
-                arguments="" if arguments is None else self._text(arguments),
-                result="" if result is None else self._text(result),
-                call_id=None if call_id is None else cut(call_id, MAX_NAME_CHARS)[0],
-                description=None if description is None else self._text(description),
-                key=key,
-                parent_key=parent_key,
-                failure=self._failure_of(error),
-            )
+        step = ToolCall(
+            started_ns=started_ns or now,
+            ended_ns=ended_ns or now,
+            name=cut(name, MAX_NAME_CHARS)[0],
+            arguments="" if arguments is None else self._text(arguments),
+            result="" if result is None else self._text(result),
+            call_id=None if call_id is None else cut(call_id, MAX_NAME_CHARS)[0],
+            description=None if description is None else self._text(description),
+            key=key,
+            parent_key=parent_key,
+            failure=self._failure_of(error),
         )
+        self._add(step)
+        self._note("tool_called", step)
 
     @_report("run.reference")
     def reference(self, text: str) -> None:
         """Set the reference answer, for metrics that need one."""
         self._put("reference", text, self._limits.text_chars)
+        self._note("reference", text=self._attributes["reference"])
 
     @_report("run.labels")
     def labels(
@@ -520,6 +538,7 @@ class Run:
                 return
             cleaned[cut(name, MAX_NAME_CHARS)[0]] = grade
         self._attributes["labels"] = Labels(grades=cleaned, label_scope=label_scope, scale=scale, version=version)
+        self._note("labels", grades=cleaned, label_scope=label_scope, scale=scale, version=version)
 
     @_report("run.set_k")
     def set_k(self, k: int) -> None:
@@ -533,6 +552,7 @@ class Run:
             record_wrong_call(f"run.set_k({type(k).__name__})", why, site="ragtrace.capture.run.set_k")
             return
         self._attributes["k"] = number
+        self._note("set_k", k=number)
 
     @_report("run.feedback")
     def feedback(self, value: float, comment: str | None = None, source: str = "human") -> None:
@@ -553,6 +573,7 @@ class Run:
     def failed(self, error: BaseException | Failure) -> None:
         """Note what made the run fail; `finish` then defaults to the outcome ``error``."""
         self._failure = self._failure_of(error)
+        self._note("failed", error=self._failure)
 
     @guarded
     def finish(self, outcome: Outcome | None = None, *, ended_ns: int | None = None) -> None:
@@ -643,6 +664,15 @@ class Run:
         self._lose("steps")
         if isinstance(lost, Retrieval | Rerank):
             self._lose("step_passages", len(lost.passages))
+
+    def _note(self, report: str, step: Step | None = None, /, **given: object) -> None:
+        """Keep a report for the file of a bug report.
+
+        Args:
+            report: name of the method.
+            step: what it made of its arguments.
+            given: further arguments, as they are kept.
+        """
 
     def _lose(self, kind: str, count: int = 1) -> None:
         self._truncated[kind] = self._truncated.get(kind, 0) + count

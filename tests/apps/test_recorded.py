@@ -1,4 +1,4 @@
-"""The masked file of every application on LangChain or LlamaIndex gives the lineage, counts, order and outcome of the unmasked one."""
+"""The masked file of every application gives the lineage, counts, order and outcome of the unmasked one."""
 
 from __future__ import annotations
 
@@ -15,18 +15,12 @@ from ragtrace.testing.recording import Recording
 from tests.apps.test_apps import applications
 
 WORDS = re.compile(r"[^\W\d_]{3,}")
-OF_FRAMEWORKS = [
-    param
-    for param in applications()
-    if param.values[0].__module__.startswith(
-        ("tests.apps.langchain", "tests.apps.langgraph", "tests.apps.llamaindex")
-    )
-]
 OURS = {"framework", "nan"}  # who chose; a number
 # Of fields with a name.
 NAMES = {
     *("kind", "role", "name", "type", "path", "operation"),
     *("outcome", "finish_reasons", "teller", "fuses"),
+    *("selection_source", "label_scope", "scale"),
 }
 
 
@@ -112,7 +106,7 @@ def words_of(written):
     return {word.casefold() for text in bare for word in WORDS.findall(text)} - OURS
 
 
-@pytest.mark.parametrize(("kind", "form", "way"), OF_FRAMEWORKS)
+@pytest.mark.parametrize(("kind", "form", "way"), applications())
 @pytest.mark.filterwarnings("ignore:.*deprecated:DeprecationWarning")
 def test_a_masked_file_tells_the_same(kind, form, way):
     kept, runs = recorded(kind, form, way)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from ragtrace.capture.events import Began, Event, Gave
 from ragtrace.capture.masks import Masker
 from ragtrace.capture.recorded import RecordedRun, head, lines_of, read_runs, replayed
-from ragtrace.capture.types import Failure
 from ragtrace.capture.values import Doc, Fields, Opaque, Prompt, Steer, Turn
 from ragtrace.errors import InputError
 from ragtrace.text import folded
@@ -44,7 +43,7 @@ VALUES = st.recursive(SCALARS, _held, max_leaves=12)
 
 
 def again(value, masker=None):
-    run = RecordedRun("rag", 1, [Event("chain", "0", data=Began(value))], failure=Failure(kind="E"), ended_ns=2)
+    run = RecordedRun("rag", 1, [Event("chain", "0", data=Began(value))], ended_ns=2)
     (read,) = read_runs([head(is_masked=masker is not None), *lines_of(run, 1, masker)])
     return read.events[0].data.value
 

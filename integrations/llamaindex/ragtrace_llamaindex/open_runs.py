@@ -11,7 +11,7 @@ from msgspec import structs
 
 import ragtrace
 from ragtrace.capture import Defaults, current_run, describe
-from ragtrace.capture.events import Asked, Began, Event
+from ragtrace.capture.events import Asked, Began, Event, Gave
 from ragtrace_llamaindex.request import said
 from ragtrace_llamaindex.values import Values
 
@@ -74,6 +74,8 @@ class OpenRun:
     examples: tuple[Message, ...] = ()  # turns that a chat engine puts before its memory
     is_told: bool = False  # the history is known
     keeps_turns: bool = False  # the root is a chat engine or an agent
+    working: dict[str | None, AgentWork] = field(default_factory=dict)  # by the id of an agent workflow's run
+    agents: dict[str | None, AgentWork] = field(default_factory=dict)  # by the ids of steps and functions in it
 
     def add(self, event: Event) -> None:
         """Add an event; the application may ask its own run what is known so far."""
@@ -83,6 +85,49 @@ class OpenRun:
         run.add(structs.replace(event, teller=OWNER), chars=self.values.taken_chars())
         if self.is_joined:
             run.catch_up()
+
+    def agent_at(self, run_id: str | None, name: str | None, above: str) -> AgentWork | None:
+        """Return the work of the agent that has its turn in a workflow's run.
+
+        Args:
+            run_id: of the span of the run.
+            name: of the agent, where its step says it; another one than before takes over.
+            above: id of the event around the run.
+        """
+        with self.lock:
+            work = self.working.get(run_id)
+            if name is None or (work is not None and work.name == name):
+                return work
+            self.end_agent(run_id, None)
+            now = time.time_ns()
+            work = self.working[run_id] = AgentWork(f"{run_id} {name} {now}", name, above, now)
+            return work
+
+    def begin_agent(self, work: AgentWork) -> None:
+        """Add the event of an agent's beginning, once something happens in its work."""
+        with self.lock:
+            if not work.is_told:
+                work.is_told = True
+                began = Began(agent=work.name)
+                self.add(Event("chain", work.id, work.above, work.name, work.started_ns, data=began))
+
+    def end_agent(self, run_id: str | None, error: BaseException | None) -> None:
+        """Add the event of the end of the agent that works in a workflow's run, where one does."""
+        work = self.working.pop(run_id, None)
+        if work is not None and work.is_told and self.run is not None:
+            failure, now = self.run.failure_of(error), time.time_ns()
+            self.add(Event("chain", work.id, work.above, work.name, work.started_ns, now, Gave(), failure))
+
+
+@dataclass(slots=True, eq=False)
+class AgentWork:
+    """What one agent does in a workflow's run, until another takes over or the run ends."""
+
+    id: str  # of its events
+    name: str
+    above: str  # id of the event around it
+    started_ns: int
+    is_told: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -103,6 +148,7 @@ class OpenSpan:
     model: str | None = None  # of a postprocessor
     top_k: int | None = None
     given: list[Doc] = field(default_factory=list)  # nodes that a postprocessor was given
+    agent: AgentWork | None = None  # that it is a part of, where no other span of interest is between
 
     def __post_init__(self) -> None:
         parent = self.parent
@@ -138,6 +184,9 @@ class OpenSpan:
 
     def _add(self, ended_ns: int | None, data: Any, error: Failure | None) -> None:
         above = self.parent.id if self.parent is not None else ""
+        if self.agent is not None:
+            above = self.agent.id
+            self.state.begin_agent(self.agent)
         kind = _EVENT_KINDS.get(self.kind, "chain")
         self.state.add(Event(kind, self.id, above, self.name, self.started_ns, ended_ns, data, error))
 

@@ -100,6 +100,18 @@ def is_agent(owner: type) -> bool:
 
 
 @lru_cache(maxsize=MAX_KNOWN)
+def is_agent_event(kind: type) -> bool:
+    """Tell whether events of a class go from step to step of an agent.
+
+    Example:
+        >>> from llama_index.core.agent.workflow import AgentInput
+        >>> is_agent_event(AgentInput), is_agent_event(str)
+        (True, False)
+    """
+    return any(base.__module__.startswith("llama_index.core.agent.workflow.") for base in kind.__mro__)
+
+
+@lru_cache(maxsize=MAX_KNOWN)
 def is_retry(owner: type) -> bool:
     """Tell whether an engine asks another one again with the answer that it gave up, as a bad example.
 

@@ -32,6 +32,7 @@ from ragtrace_llamaindex.span_kinds import (
     ID_TAIL,
     KINDS,
     is_agent,
+    is_agent_event,
     is_building_class,
     is_output_form,
     is_step_class,
@@ -105,11 +106,13 @@ class Tracer:
         if entered_run() is not None and read is None:
             parent = self._in_block(parent, kind, instance, parent_id)
         if parent is not None and kind == "other" and not parent.state.is_joined and not parent.state.is_ended:
+            self._keep(id_, parent)
             if _is_run_of(instance, id_):
                 _note_workflow(parent.state, instance)
-            self._keep(id_, parent)
+            else:
+                _note_agent(parent, id_, bound, parent_id)
         elif parent is not None:
-            self._entered_below(parent, read, kind, id_, bound, instance)
+            self._entered_below(parent, read, kind, id_, bound, instance, parent_id)
         elif (defaults := self._defaults()) is not None:
             self._root_entered(defaults, kind, id_, bound, instance, parent_id)
 
@@ -138,7 +141,14 @@ class Tracer:
         return self._upkeep if self._is_upkeep(kind, instance, parent_id) else outer
 
     def _entered_below(
-        self, parent: OpenSpan, read: Stream | None, kind: Kind, id_: str, bound: BoundArguments, instance: object
+        self,
+        parent: OpenSpan,
+        read: Stream | None,
+        kind: Kind,
+        id_: str,
+        bound: BoundArguments,
+        instance: object,
+        parent_id: str | None,
     ) -> None:
         state = parent.state
         if state.is_ended:
@@ -147,8 +157,11 @@ class Tracer:
         is_top = parent.parent is None and state.is_joined
         if (kind == "other" and not is_top) or _is_same_call(kind, parent, instance):
             self._keep(id_, parent)
+            if kind == "other" and not _is_run_of(instance, id_):
+                _note_agent(parent, id_, bound, parent_id)
             return
         span = _new_span(state, parent, kind, id_, instance)
+        span.agent = state.agents.get(parent_id)
         if is_top:
             _note_top(span, bound, instance)
         if read is not None and isinstance(span, ModelSpan) and read.span.state is state:
@@ -165,6 +178,8 @@ class Tracer:
         if span is None:
             return
         state = span.state
+        if id_ in state.working and (span.parent is not None or span.id != id_):  # with a root's end the run ends
+            state.end_agent(id_, None)
         if type(result) in _STREAMED:
             self._streams.watch_answer(span, result)
         elif isinstance(result, InputRequiredEvent):
@@ -197,6 +212,8 @@ class Tracer:
             if span.id == id_:
                 _closed(span)
             return
+        if id_ in span.state.working and (span.parent is not None or span.id != id_):
+            span.state.end_agent(id_, error)
         if span.id != id_:
             if span.is_handle:  # early workflows return None from a run that failed
                 span.state.error = error
@@ -428,6 +445,7 @@ class Tracer:
             state.open.clear()
             state.root = state.run = state.arguments = state.interrupt = state.error = state.saved = None
             state.journals = []
+            state.working, state.agents = {}, {}
 
     def _stream_over(self, state: OpenRun) -> None:
         failure, state.error = state.error, None
@@ -547,6 +565,21 @@ def _note_top(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
 
 def _is_run_of(instance: object, id_: str) -> bool:
     return isinstance(instance, Workflow) and id_[:-ID_TAIL].endswith(".run")
+
+
+def _note_agent(parent: OpenSpan, id_: str, bound: BoundArguments, run_id: str | None) -> None:
+    """Note the agent that works in a step of its workflow, or in a function that such a step calls."""
+    state = parent.state
+    work = state.agents.get(run_id)
+    if work is None:
+        event = bound.arguments.get("ev")
+        kind: type = type(event)
+        if not is_agent_event(kind):
+            return
+        name = getattr(event, "current_agent_name", None)  # of those by which an agent takes its turn
+        work = state.agent_at(run_id, None if name is None else shown(name), parent.id)
+    if work is not None:
+        state.agents[id_] = work
 
 
 def _note_workflow(state: OpenRun, workflow: object) -> None:

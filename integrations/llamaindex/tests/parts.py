@@ -143,7 +143,7 @@ def words(text):
 
 
 class ToolCaller(FunctionCallingLLM):
-    """Gives out its replies in turn: a text, or a dict with the name and arguments of a tool call."""
+    """Gives out its replies in turn: a text, calls of tools as dicts with name and arguments, or an error to raise."""
 
     replies: list = []  # noqa: RUF012 - a pydantic field
     said: list = []  # noqa: RUF012
@@ -155,8 +155,11 @@ class ToolCaller(FunctionCallingLLM):
     def _reply(self):
         reply = self.replies[len(self.said)]
         self.said.append(reply)
-        if isinstance(reply, dict):
-            message = ChatMessage(role="assistant", content="", additional_kwargs={"tool_calls": [reply]})
+        if isinstance(reply, Exception):
+            raise reply
+        if isinstance(reply, dict | list):
+            called = reply if isinstance(reply, list) else [reply]
+            message = ChatMessage(role="assistant", content="", additional_kwargs={"tool_calls": called})
             return ChatResponse(message=message, delta="")
         usage = {"usage": {"prompt_tokens": 3, "completion_tokens": 2}, "model": "caller-1-b", "id": "r-7"}
         return ChatResponse(message=ChatMessage(role="assistant", content=reply), delta=reply, raw=usage)

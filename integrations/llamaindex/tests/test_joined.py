@@ -151,7 +151,7 @@ async def test_an_agent_with_a_text_tool(keeper, recorder):
         assert str(await agent.run(user_msg="Where?")) == ANSWER
     run = keeper.only
     assert [passage.text for passage in run.record.pool("retrieved")] == [FIRST]
-    assert (run.record.answer, kinds(run)) == (ANSWER, ["chat", "tool", "chat"])
+    assert (run.record.answer, kinds(run)) == (ANSWER, ["chat", "tool", "chat", "agent"])
 
 
 def test_a_block_inside_a_function_is_the_run(keeper, recorder):

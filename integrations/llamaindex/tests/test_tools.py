@@ -81,7 +81,7 @@ class TestTexts:
         assert (passage.id, passage.text, passage.source) == (content_id(FIRST), FIRST, "search_docs")
         assert passage.metadata == {"kind": "tool_output"}
         assert (texts(run, "used"), run.prompt_ids, run.record.lossy) == ([FIRST], (content_id(FIRST),), {})
-        assert kinds(run) == ["chat", "tool", "chat"]
+        assert kinds(run) == ["chat", "tool", "chat", "agent"]
 
     async def test_two_texts_are_two_passages(self, keeper):
         run = await run_of(keeper, tool(FIRST, "first"), tool(SECOND, "second"), calls=("first", "second"))
@@ -119,7 +119,7 @@ class TestTexts:
         )
         answer, run = await asked(AgentWorkflow(agents=[first, last], root_agent="finder"), keeper)
         assert (answer, texts(run, "retrieved")) == (ANSWER, [FIRST])
-        assert kinds(run) == ["chat", "tool", "chat", "tool", "chat"]
+        assert kinds(run) == ["chat", "tool", "chat", "tool", "agent", "chat", "agent"]
 
     async def test_the_text_that_the_model_is_shown_counts(self, keeper):
         shortened = FunctionTool(
@@ -171,12 +171,7 @@ async def test_results_keep_their_ids(keeper, returns):
     assert run.prompt_ids == ("k1", "k2")
     if not isinstance(returns[0], Document):
         assert scores(run, "retrieved") == [0.9, 0.4]
-    assert kinds(run) == ["chat", "retrieval", "tool", "chat"] or kinds(run) == [
-        "chat",
-        "tool",
-        "retrieval",
-        "chat",
-    ]
+    assert kinds(run) == ["chat", "tool", "retrieval", "chat", "agent"]
 
 
 async def test_nodes_with_scores(keeper):

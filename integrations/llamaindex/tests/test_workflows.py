@@ -169,7 +169,7 @@ async def test_function_agent(keeper, streaming):
     await until(lambda: keeper.runs)
     run = keeper.only
     assert (run.record.workflow, run.record.query, run.record.answer) == ("FunctionAgent", "Where?", "It is Oslo.")
-    assert kinds(run) == ["chat", "retrieval", "rerank", "chat", "tool", "chat"]
+    assert kinds(run) == ["chat", "retrieval", "rerank", "chat", "tool", "chat", "agent"]
     assert (ids(run, "reranked"), run.prompt_ids) == (["d5", "d4"], ("d5", "d4"))
     assert run.record.history == (Message(role="user", content="Hi"), Message(role="assistant", content="Hello"))
     assert next(one for one in run.steps if isinstance(one, Retrieval)).query == "lab?"
@@ -194,4 +194,4 @@ async def test_react_agent(keeper):
     await until(lambda: keeper.runs)
     run = keeper.only
     assert (run.record.query, run.record.answer) == ("Where?", "It is Oslo.")
-    assert kinds(run) == ["chat", "retrieval", "rerank", "chat", "tool", "chat"]
+    assert kinds(run) == ["chat", "retrieval", "rerank", "chat", "tool", "chat", "agent"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from llama_index.core.agent.workflow import AgentWorkflow, CodeActAgent, FunctionAgent, ReActAgent
@@ -182,7 +183,7 @@ async def test_two_agents_side_by_side_in_tools(kept):
 class Asking(Workflow):
     """A step of the application's own that asks an agent."""
 
-    agent: object = None
+    agent: Any = None
 
     @step
     async def ask(self, ev: StartEvent) -> StopEvent:

@@ -400,6 +400,7 @@ class IntegrationRun(Run):
         if given:
             self._record(Event("report", name=report, data=given))
 
+    @guarded
     def take_report(self, event: Event) -> None:
         """Make a report again that a file of events holds."""
         self.catch_up()  # it was made when what stands before it was read

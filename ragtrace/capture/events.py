@@ -385,9 +385,9 @@ class Shed(NamedTuple):
 def shed(events: Sequence[Event], most: int) -> Shed:
     """Take texts out of events until they have at most `most` characters, each longer text counted once.
 
-    The oldest prompts lose theirs first, less what the last prompt shows too. Then passages lose theirs, from the
-    lowest rank of a search up; they keep their ids. The answer, and whatever else steps were given and gave out,
-    stays.
+    Passages are cut as they would be when they are read. Then the oldest prompts lose theirs, less what the last
+    prompt shows too. Then passages lose theirs, from the lowest rank of a search up; they keep their ids. The
+    answer, and whatever else steps were given and gave out, stays.
     """
     texts: dict[int, int] = {}
     ranks: dict[int, tuple[int, Doc]] = {}
@@ -398,6 +398,9 @@ def shed(events: Sequence[Event], most: int) -> Shed:
                 ranks[id(doc)] = (min(rank, ranks.get(id(doc), (rank, doc))[0]), doc)
         _count(event.data, texts, 0)
     chars, n_prompts, n_passages = sum(texts.values()), 0, 0
+    for _, doc in ranks.values():
+        if chars > most and len(doc.text) > MAX_RECORD_CHARS:
+            chars -= _cut_text(doc, MAX_RECORD_CHARS)
     shown = {id(turn) for turn in prompts[-1]} if prompts else set()
     for turns in prompts[:-1]:
         old = [turn for turn in turns if id(turn) not in shown and turn.content]
@@ -414,10 +417,16 @@ def shed(events: Sequence[Event], most: int) -> Shed:
             break
         if doc.text:
             n_passages += 1
-            chars -= len(doc.text)
-            doc.id = doc.id or (content_id(doc.text) if type(doc.text) is str else identity_of(doc.text))
-            doc.lost, doc.text = len(doc.text), ""
+            chars -= _cut_text(doc, 0)
     return Shed(chars, n_prompts, n_passages)
+
+
+def _cut_text(doc: Doc, most: int) -> int:
+    """Cut a passage's text, and return how many characters went; it keeps its id."""
+    doc.id = doc.id or (content_id(doc.text) if type(doc.text) is str else identity_of(doc.text))
+    left = len(doc.text) - most
+    doc.lost, doc.text = max(doc.lost, len(doc.text)), doc.text[:most]
+    return left
 
 
 def _count(value: object, texts: dict[int, int], depth: int) -> None:

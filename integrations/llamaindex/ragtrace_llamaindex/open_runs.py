@@ -121,7 +121,7 @@ class OpenRun:
 
 @dataclass(slots=True, eq=False)
 class AgentWork:
-    """What one agent does in a workflow's run, until another takes over or the run ends."""
+    """Work of one agent in a workflow's run, until another takes over or the run ends."""
 
     id: str  # of its events
     name: str

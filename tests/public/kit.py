@@ -10,6 +10,7 @@ from langchain_core.retrievers import BaseRetriever
 from llama_index.core.embeddings import BaseEmbedding
 
 from ragtrace import semconv
+from ragtrace.capture.pictures import picture_key
 from ragtrace.model import content_id
 from tests.public.texts import ROWS, TEXTS
 
@@ -42,6 +43,7 @@ class Said:
 
 
 _BY_TEXT = {text.strip(): f"#{name}" for name, text in TEXTS.items()}
+_BY_TEXT[picture_key(TEXTS["photo_mole"])] = "#photo_mole"
 _BY_HASH = {content_id(text): f"#{name}" for name, text in TEXTS.items()}
 
 

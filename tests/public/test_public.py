@@ -21,27 +21,38 @@ from tests.public import (
     expected2,
     expected3,
     expected4,
+    expected5,
     langchain_apps,
     langchain_apps2,
     langchain_apps3,
     langchain_apps4,
+    langchain_apps5,
     langgraph_apps,
     langgraph_apps2,
     langgraph_apps3,
     langgraph_apps4,
+    langgraph_apps5,
     llamaindex_apps,
     llamaindex_apps2,
     llamaindex_apps3,
     llamaindex_apps4,
+    llamaindex_apps5,
 )
 from tests.public.kit import told
 
-EXPECTED = {**expected.EXPECTED, **expected2.EXPECTED, **expected3.EXPECTED, **expected4.EXPECTED}
+EXPECTED = {
+    **expected.EXPECTED,
+    **expected2.EXPECTED,
+    **expected3.EXPECTED,
+    **expected4.EXPECTED,
+    **expected5.EXPECTED,
+}
 INSTRUMENTED = {
     **llamaindex_apps.INSTRUMENTED,
     **llamaindex_apps2.INSTRUMENTED,
     **llamaindex_apps3.INSTRUMENTED,
     **llamaindex_apps4.INSTRUMENTED,
+    **llamaindex_apps5.INSTRUMENTED,
 }
 IN_BLOCK = {
     **langchain_apps.IN_BLOCK,
@@ -54,10 +65,12 @@ WITH_HANDLER = {
     **langchain_apps2.WITH_HANDLER,
     **langchain_apps3.WITH_HANDLER,
     **langchain_apps4.WITH_HANDLER,
+    **langchain_apps5.WITH_HANDLER,
     **langgraph_apps.WITH_HANDLER,
     **langgraph_apps2.WITH_HANDLER,
     **langgraph_apps3.WITH_HANDLER,
     **langgraph_apps4.WITH_HANDLER,
+    **langgraph_apps5.WITH_HANDLER,
 }
 
 

@@ -24,6 +24,7 @@ from ragtrace.capture.turns import (
     branch_answers,
     called_in,
     composed_texts,
+    form_in,
     has_texts,
     history_in,
     is_check,
@@ -430,8 +431,8 @@ class Interpreter:
     @guarded
     def _end_model(self, scope: Scope, said: Said, failure: Failure | None, ended_ns: int) -> None:
         """Report a model call that has ended, with what it said by then."""
-        first = said.choices[0] if said.choices else None
-        text = (content_text(first.content) if first is not None else "") or said.streamed
+        # Of several candidates the first that says something.
+        text = next((one for choice in said.choices if (one := content_text(choice.content))), "") or said.streamed
         outputs = tuple(message for choice in said.choices if (message := turn_of(choice)) is not None)
         if not outputs and text:
             outputs = (Message(role="assistant", content=text),)
@@ -479,6 +480,8 @@ class Interpreter:
         speech.refused_text = answer if said.is_refused else None
         speech.broken_text = answer or None if failure is not None else None
         speech.last_called = called
+        if called:
+            speech.called.append(called)
         speech.last_model = asked.model or scope.name
         self._usage = added_usage(self._usage, said.usage)
 
@@ -706,6 +709,8 @@ class Interpreter:
                 return Given(structured_text(new) or called_in(new, speech.last_called))
             if branches:
                 return Given(branches[0])
+            if form := next((text for one in reversed(speech.called) if (text := form_in(new, one))), None):
+                return Given(form)
             is_step = scope.beginning is not None or self._has_retriever
             is_silent = is_step and fields_of(outputs) is not None and is_verdict(speech.last_text)
             return Given("" if is_silent else None)

@@ -353,7 +353,7 @@ class Lineage:
         passages, out = self._met(kept, None if base or scope.found else scope.source, origins)
         if scope.is_called and scope.call_id:
             self._found_by_call[scope.call_id] = list(out)
-        is_added = _is_added_to(base, out, self.pool) or _is_found_anew(scope, outputs, base, out)
+        is_added = _is_added_to(base, out, self.pool) or _is_found_anew(outputs, base, out)
         if is_added and not scope.found:
             rest = {key: hit for key, hit in out.items() if key not in base}
             self._take_found(scope, inputs, _passages(rest), rest, out, ended_ns)
@@ -1244,12 +1244,12 @@ def _is_added_to(base: dict[str, Hit], out: dict[str, Hit], pool: dict[str, Hit]
     return base.keys() <= pool.keys() and not any(key in pool for key in out if key not in base)
 
 
-def _is_found_anew(scope: Scope, outputs: object, base: dict[str, Hit], out: dict[str, Hit]) -> bool:
+def _is_found_anew(outputs: object, base: dict[str, Hit], out: dict[str, Hit]) -> bool:
     """Tell whether a graph's step searched though its state has documents, as for the web after a poor retrieval.
 
-    Its documents have nothing of the given ones, and no model wrote them.
+    Its documents have nothing of the given ones. Those that a model wrote in it were left out before.
     """
-    if not base or not out or scope.has_model or fields_of(outputs) is None or not base.keys().isdisjoint(out):
+    if not base or not out or fields_of(outputs) is None or not base.keys().isdisjoint(out):
         return False
     given = base.values()
     return not any(_is_made_of(hit, other) for hit in out.values() for other in given)

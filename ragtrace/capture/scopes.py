@@ -176,6 +176,7 @@ class Speech:
     last_text: str = ""  # the answer in it
     last_model: str | None = None
     last_called: Mapping[str, object] | None = None  # arguments of its first call of a tool
+    called: list[Mapping[str, object]] = field(default_factory=list)  # of all models
     is_json_asked: bool = False  # of the last model
     refused_text: str | None = None  # what it said, where its provider declined
     broken_text: str | None = None  # the answer so far of the last model's stream, where that broke

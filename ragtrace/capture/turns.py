@@ -271,9 +271,22 @@ def called_in(outputs: object, called: Mapping[str, object] | None) -> str | Non
     return answer_in(next(found, None), 1)
 
 
+def form_in(outputs: object, called: Mapping[str, object]) -> str | None:
+    """Return the form that a model filled in by a call, where a state holds just that under any key.
+
+    Example:
+        >>> form_in({"notes": ["In Oslo."], "info": {"city": "Oslo"}}, {"city": "Oslo"})
+        '{"city": "Oslo"}'
+    """
+    parts = (fields_of(outputs) or {}).values()
+    return next((structured_text(part) for part in parts if called and fields_of(part) == called), None)
+
+
 def _plain(value: object) -> object:
     is_framework = type(value) is Opaque and value.is_framework
     if is_framework or isinstance(value, Doc | Turn | Prompt):
+        raise TypeError
+    if type(value) is Opaque and not str(value):  # it says nothing
         raise TypeError
     fields = fields_of(value)
     return str(value) if fields is None else fields
@@ -402,9 +415,18 @@ def question_among(inputs: object, queries: Sequence[str]) -> str:
             return marked[0]
         if some is asked and asked:
             return asked[0][1]
-    written = [text for name, text in texts if " " in text.strip() and not _NOT_ASKED.search(name)]
-    told = [text for name, text in texts if text in written and not _TOLD.search(name)]
-    return told[0] if len(told) == 1 and not queries else ""
+    if queries:
+        return ""
+    own = [(str(name), text) for name, text in (fields_of(inputs) or {}).items() if isinstance(text, str)]
+    for some in (texts, own):  # what stands deeper may be a form to fill in, or settings
+        told = [
+            text
+            for name, text in some
+            if " " in text.strip() and not (_NOT_ASKED.search(name) or _TOLD.search(name))
+        ]
+        if len(told) == 1:
+            return told[0]
+    return ""
 
 
 def question_behind(message: str, given: object, *, is_of_state: bool = False) -> str:

@@ -112,7 +112,12 @@ def is_steering(text: str) -> bool:
 
 
 def _steers(name: str, value: object) -> bool:
-    return is_steering_name(name) or not isinstance(value, str) or is_verdict(value)
+    if is_steering_name(name):
+        return True
+    if isinstance(value, list | dict):  # of texts it is a part of a form
+        parts = [(name, part) for part in value] if isinstance(value, list) else list(value.items())
+        return all(_steers(of, part) for of, part in parts)
+    return not isinstance(value, str) or is_verdict(value)
 
 
 def is_steering_name(name: str) -> bool:

@@ -114,7 +114,7 @@ EXPECTED: dict[str, tuple[Said, ...]] = {
         ),
         Said(
             question="My aunt keeps geese on the island, and she is always right. Who built the mole of Vester?",
-            answer="Oluf Brandt began it, Ane Toft went on.",
+            answer="Oluf Brandt began it, Anne Toft went on.",
             pool=("#search_both",),
             prompt=("#search_both",),
             replies=2,

@@ -129,7 +129,7 @@ def rewrite_retrieve_read(config):
     model = Replies(
         rules=[
             ("Provide a better search query", '"builder of the mole of Vester**"'),
-            (distracted, "Oluf Brandt began it, Ane Toft went on."),
+            (distracted, "Oluf Brandt began it, Anne Toft went on."),
             ("", "A merchant, and later the state."),
         ]
     )

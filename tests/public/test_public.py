@@ -84,6 +84,14 @@ LEFT = {
     ),
     "code-assistant": "documentation that a program writes into its prompt is text of the prompt: nothing was found",
     "hitl-patterns": "a workflow that nothing is asked of is no question, and so no run",
+    "data-enrichment": "pages that a tool writes into the prompt of a model of its own are text of the prompt: nothing was found",
+    "database-discovery-fleet": (
+        "a schema that led to a plan is a tool's text that no prompt of the answer shows, and so no evidence"
+    ),
+    "reflection-workflow": "a text from which a workflow extracts asks nothing: a workflow that nothing is asked of is no run",
+    "open-deep-research-legacy": (
+        "pages that a function writes into a text of its own, with headings, are text of the prompt: nothing was found"
+    ),
     "multi-query-structured": "queries that a model writes, and nothing else, are no answer and no run",
 }
 

@@ -228,9 +228,9 @@ TEXTS = {
     "photo_mole_summary": "A mole of granite in a storm, and a lantern of cast iron at its end.",
     "mole_table": "| part of the mole | year | length |\n|---|---|---|\n| west arm | 1871 | 310 m |\n| east arm | 1909 | 125 m |",
     "mole_text": "The west arm of Vester's mole stands on piles of larch;\nits lantern has burnt paraffin, gas and current.",
-    "search_mole": "Vester's mole was begun by the merchant Oluf Brandt ... ; the east arm is by a state builder, Ane Toft.",
+    "search_mole": "Vester's mole was begun by the merchant Oluf Brandt ... ; the east arm is by a state builder, Anne Toft.",
     "search_both": (
-        "Vester's mole was begun by the merchant Oluf Brandt ... ; the east arm is by a state builder, Ane Toft. "
+        "Vester's mole was begun by the merchant Oluf Brandt ... ; the east arm is by a state builder, Anne Toft. "
         "The fort on Vester's north point was drawn by a Dutchman in 1684. It never fired."
     ),
     "search_fort": "The fort on Vester's north point was drawn by a Dutchman in 1684. It never fired.",

@@ -354,7 +354,7 @@ def database_discovery_fleet(config):
         return AgentExecutor(agent=create_tool_calling_agent(llm, tools, prompt), tools=tools, max_iterations=15)
 
     discovery = executor(
-        "You are an AI assistant for querying a SQLLite database named {db_name}. Only output json.",
+        "You are an AI assistant for querying a SQLite database named {db_name}. Only output json.",
         [sql_db_schema],
     )
     inference = executor(

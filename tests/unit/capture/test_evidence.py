@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 
 import pytest
@@ -38,6 +39,10 @@ NOTHING = [
     ("Updated file /notes.md", {"file_path": "/notes.md", "content": LIE}, "write_file", ()),
     ("weight = bicycle\ncolour = blue", {"colour": "blue", "weight": "bicycle"}, "set_profile", ()),
     (f"content='{LIE}' additional_kwargs={{}} response_metadata={{}} id='run'", {"x": "loans"}, "ask", ()),
+    (str({"ok": True, "note": LIE}), {"t": LIE}, "jot", ()),
+    (str([{"note": LIE, "by": None}]), {"t": LIE}, "jot", ()),
+    (json.dumps({"notes": [LIE], "count": 1}), {"t": LIE}, "jot", ()),
+    (str({"items": [{"note": LIE}, {"note": PAGE}], "total": 2}), {"t": [LIE, PAGE]}, "jot", ()),
     ("Answer: 28 days.", {"q": "loans"}, "clerk", ("28 days.",)),
     ("yes", {"q": "loans"}, "clerk", ("yes",)),
     (
@@ -64,6 +69,7 @@ EVIDENCE = [
     ('{"order": 7, "status": "shipped"}', {"id": 7}, "f"),
     ('{"result": 12}', {"a": 3}, "f"),
     ('{"available": true}', {"id": 7}, "f"),
+    (str({"available": True}), {"id": 7}, "f"),
     ("The capital of Norway is Oslo", {"country": "Norway"}, "capital"),
     ("No documents found for loans", {"query": "loans"}, "search"),
 ]
@@ -89,6 +95,21 @@ def test_what_a_tool_found_is_evidence_as_it_is(text, arguments, name):
 )
 def test_a_statement_that_is_repeated_beside_something_new_is_left_out(text, rest):
     assert OwnWords().evidence_in(text, {"claim": LIE}, "verify") == [rest]
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ({"claim": LIE, "sources": [], "count": 0}, "count"),
+        ({"claim": LIE, "found": [PAGE], "count": 1}, PAGE),
+        ({"claim": LIE, "votes": 12}, "12"),
+    ],
+)
+@pytest.mark.parametrize("write", [json.dumps, str])
+def test_what_a_value_says_beside_the_statement_is_evidence(value, found, write):
+    (text,) = OwnWords().evidence_in(write(value), {"claim": LIE}, "sources_of")
+    assert found in text
+    assert LIE not in text
 
 
 @pytest.mark.parametrize(

@@ -203,12 +203,12 @@ def _names_in(value: object, depth: int = 0) -> Iterator[str]:
 
 def _parsed(text: str) -> object:
     """Return the value that a text writes out, as JSON or as Python does; None for other text."""
-    if not text.lstrip().startswith(("{", "[")) or len(text) > _LONGEST_CHARS:
+    if not text.lstrip().startswith(("{", "[")):
         return None
     with suppress(ValueError, RecursionError):
         return json.loads(text)
     try:
-        return literal_eval(text.strip())
+        return literal_eval(text.strip()) if len(text) <= _LONGEST_CHARS else None
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
 
@@ -757,7 +757,7 @@ def rows_in(value: object, name: str = "", depth: int = 0) -> list[Rows]:
     if depth > 2 or _NO_ROWS.search(name):
         return []
     if isinstance(value, str):
-        read = _parsed(value) if value.startswith("[") else None
+        read = _parsed(value) if value.startswith("[") and len(value) <= _LONGEST_CHARS else None
         return [rows._replace(forms=(value, *rows.forms)) for rows in rows_in(read, name, depth)] if read else []
     if isinstance(value, Mapping):
         if name and _OF_DATABASE.search(name) and _is_row(value):

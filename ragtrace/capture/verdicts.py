@@ -40,7 +40,7 @@ _STEERING = re.compile(
     "|keyword|question|reason|explanation|rationale|justif|thought|feedback|critique|faithful|halluc|helpful|useful"
     "|rating|assess|evaluat|judg|confiden|bewert|begr(?:ü|ue)nd|urteil|entscheid|punkte|kategor|pertinen|évalu|jugement"
     "|理由|評価|判定"
-    "|(?:^|_)(?:next|action|agent|worker|department|topic|tool|pass|passed)(?:_|$)",
+    "|(?:^|_)(?:next|action|agent|worker|department|topic|tool|pass|passed|grund|raison|raz[oó]n|motivo)(?:_|$)",
     re.IGNORECASE,
 )
 _REMARK = re.compile("comment|remark|note", re.IGNORECASE)  # steers beside a grade only
@@ -98,6 +98,8 @@ def is_steering(text: str) -> bool:
 
     Example:
         >>> is_steering('{"score": 4, "reason": "It names the source."}'), is_steering("4")
+        (True, False)
+        >>> is_steering('{"punkte": 3, "grund": "ok"}'), is_steering('{"ort": "Oslo", "schiffe": ["Ran"]}')
         (True, False)
     """
     bare = text.strip().removeprefix("```json").strip("`").strip()

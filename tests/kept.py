@@ -75,3 +75,13 @@ def step(captured, kind):
     found = [one for one in captured.steps if isinstance(one, kind)]
     assert len(found) == 1, found
     return found[0]
+
+
+ROOT = "invoke_workflow"
+
+
+def edges(recording):
+    """Return the name of each span and of its parent, in the order in which they began; roots are called `ROOT`."""
+    names = {span.context.span_id: span.name if span.parent else ROOT for span in recording.spans}
+    began = sorted(recording.spans, key=lambda span: (span.start_time, span.parent is not None))
+    return [(names[span.context.span_id], names[span.parent.span_id] if span.parent else None) for span in began]

@@ -536,10 +536,7 @@ async def company_researcher(config):
     async def research_company(state: CompanyState):
         search_docs = await asyncio.gather(*(tavily(query) for query in state.search_queries))
         unique = {one["url"]: one for docs in search_docs for one in docs}
-        source_str = "Sources:\n\n" + "\n".join(
-            f"Source {one['title']}:\n===\nURL: {one['url']}\n===\nMost relevant content from source: {one['content']}\n===\n"
-            for one in unique.values()
-        )
+        source_str = formatted([one["title"] for one in unique.values()])
         p = (
             f"You are doing web research on a company, {state.company}.\n\nThe following schema shows the type of information we're "
             f"interested in:\n{json.dumps(state.extraction_schema)}\n\nYou have just scraped website content. Your task is to take clear, "

@@ -17,14 +17,13 @@ from integrations.langchain.tests.parts import Broken, Faq, Scripted, calls, lce
 from ragtrace.capture import internal_errors
 from ragtrace.testing.recording import Recording
 from ragtrace_langchain import RagtraceHandler
-from tests.kept import ANSWER
+from tests.kept import ANSWER, ROOT, edges
 
 classic = pytest.importorskip("langchain_classic.agents")
 graphs = pytest.importorskip("langgraph.graph")
 prebuilt = pytest.importorskip("langgraph.prebuilt")
 types = pytest.importorskip("langgraph.types")
 
-ROOT = "invoke_workflow"
 ASKED = {"messages": [("user", "Where is the lab?")]}
 
 
@@ -56,13 +55,6 @@ def asking(agent, name="ask"):
         return agent.invoke({"messages": [("user", question)]})["messages"][-1].text
 
     return ask
-
-
-def edges(kept):
-    """Return the name of each span and of its parent, in the order in which they began."""
-    names = {span.context.span_id: span.name if span.parent else ROOT for span in kept.spans}
-    began = sorted(kept.spans, key=lambda span: (span.start_time, span.parent is not None))
-    return [(names[span.context.span_id], names[span.parent.span_id] if span.parent else None) for span in began]
 
 
 ALONE = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragtrace.capture import Recorder, internal_errors
+from ragtrace.testing.recording import Recording
 from ragtrace_llamaindex import instrument, is_instrumented, uninstrument
 from ragtrace_llamaindex.handlers import tracer
 from tests.kept import Keeper
@@ -18,6 +19,15 @@ def keeper():
 @pytest.fixture
 def recorder(keeper):
     return Recorder(keeper)
+
+
+@pytest.fixture
+def kept():
+    """Spans and runs, of LlamaIndex instrumented with their recorder."""
+    recording = Recording()
+    instrument(recording.recorder)
+    yield recording
+    uninstrument()
 
 
 @pytest.fixture

@@ -22,20 +22,9 @@ from integrations.llamaindex.tests.parts import (
 )
 from integrations.llamaindex.tests.test_resumed import CONFIRM, confirm, resumed
 from ragtrace.capture.types import Agent
-from ragtrace.testing.recording import Recording
-from ragtrace_llamaindex import instrument, uninstrument
-from tests.kept import ANSWER
+from tests.kept import ANSWER, ROOT, edges
 
-ROOT = "invoke_workflow"
 ASKED = "Where is the lab?"
-
-
-@pytest.fixture
-def kept():
-    recording = Recording()
-    instrument(recording.recorder)
-    yield recording
-    uninstrument()
 
 
 def call(name, **arguments):
@@ -58,13 +47,6 @@ async def asked(kept, workflow, **given):
     result = str(await workflow.run(**(given or {"user_msg": ASKED})))
     await until(lambda: kept.runs)
     return result
-
-
-def edges(kept):
-    """Return the name of each span and of its parent, in the order in which they began."""
-    names = {span.context.span_id: span.name if span.parent else ROOT for span in kept.spans}
-    began = sorted(kept.spans, key=lambda span: (span.start_time, span.parent is not None))
-    return [(names[span.context.span_id], names[span.parent.span_id] if span.parent else None) for span in began]
 
 
 ALONE = [

@@ -17,8 +17,6 @@ from llama_index.core.schema import NodeWithScore, TextNode
 
 from ragtrace.judges import OverlapJudge
 from ragtrace.metrics import EvalContext, evaluate, select
-from ragtrace.testing.recording import Recording
-from ragtrace_llamaindex import instrument, uninstrument
 
 TEXTS = (
     'The "Aurora" lab\nis in Oslo, at Karl Johans gate 12,\nsince the spring of 2026.',
@@ -48,14 +46,6 @@ class Says(CustomLLM):
     @llm_completion_callback()
     def stream_complete(self, prompt, **kwargs):
         yield CompletionResponse(text=self.said, delta=self.said)
-
-
-@pytest.fixture
-def kept():
-    recording = Recording()
-    instrument(recording.recorder)
-    yield recording
-    uninstrument()
 
 
 def faithfulness(record):

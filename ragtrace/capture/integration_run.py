@@ -367,8 +367,10 @@ class IntegrationRun(Run):
         if teller not in known or event.kind == "end":
             self._interpreters = {**known, teller: None if event.kind == "end" else interpreter}
         self._reading = threading.get_ident()
-        interpreter.take(event)
-        self._reading = None
+        try:
+            interpreter.take(event)
+        finally:
+            self._reading = None
 
     def _interpreter_of(self, first: Event) -> Interpreter:
         # The pipeline's thread imports them.
@@ -393,12 +395,11 @@ class IntegrationRun(Run):
         if self._config.events is None or self._config.processor is None or self._reading == threading.get_ident():
             return
         if step is not None:
-            told = {name: getattr(step, name) for name in step.__struct_fields__}
-            given |= {_PARAMETERS.get(name, name): value for name, value in told.items() if value is not None}
-        elif report == "set_attributes":
-            given = {_PARAMETERS.get(name, name): value for name, value in given.items() if name not in _PERSONS}
-        if given:
-            self._record(Event("report", name=report, data=given))
+            facts = ((name, getattr(step, name)) for name in step.__struct_fields__)
+            given |= {name: value for name, value in facts if value is not None}
+        told = {_PARAMETERS.get(name, name): value for name, value in given.items() if name not in _PERSONS}
+        if told:
+            self._record(Event("report", name=report, data=told))
 
     @guarded
     def take_report(self, event: Event) -> None:

@@ -479,9 +479,7 @@ class Interpreter:
         speech.has_failed = failure is not None
         speech.refused_text = answer if said.is_refused else None
         speech.broken_text = answer or None if failure is not None else None
-        speech.last_called = called
-        if called:
-            speech.called.append(called)
+        speech.called.append(called)
         speech.last_model = asked.model or scope.name
         self._usage = added_usage(self._usage, said.usage)
 

@@ -30,7 +30,7 @@ from ragtrace.model import AnswerPart, Call, Message, Outcome, Passage, Usage
 from ragtrace.text import plain, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ragtrace.capture.masks import Masker
     from ragtrace.capture.recent_ids import RecentIds
@@ -82,9 +82,10 @@ _NAMES = frozenset(
 )  # fmt: skip
 _ROLES = frozenset({("Turn", "role"), ("Message", "role")})
 _NAMING_KEYS = frozenset({"type", "name", "role"})  # of blocks and calls
-# Of what is given to a report: as it is, and mappings and names whose texts are masked.
-_GIVEN = frozenset({"operation", "label_scope", "scale", "selection_source", "outcome"})
+# What a report is given: words of ours, names, and ids under names. All stand in a file as JSON has them.
+_GIVEN_OURS = frozenset({"operation", "label_scope", "scale", "selection_source", "outcome"})
 _GIVEN_NAMES = frozenset({"name", "finish_reasons"})
+_GIVEN_PLAINLY = _GIVEN_OURS | _GIVEN_NAMES | {"grades", "labels"}
 _SCORES = frozenset(RERANK_SCORE_KEYS)
 _INT64 = 1 << 63
 _SCALARS: dict[str, Callable[[str], object]] = {
@@ -203,7 +204,7 @@ class _Writer:
                     self.name(part) if isinstance(part, str) else {"tuple": list(map(self.name, part))}
                 )
             elif place == ("Asked", "request"):
-                found[one.name] = {"dict": [[name, self.value(one, is_scored=True)] for name, one in part.items()]}
+                found[one.name] = self._request(part)
             elif place == ("Event", "data") and isinstance(part, str) and value.kind == "end":  # type: ignore[attr-defined] # an outcome
                 found[one.name] = part
             else:
@@ -212,7 +213,7 @@ class _Writer:
 
     def _given(self, name: str, value: Any) -> object:
         """Return what a report was given under a name."""
-        if name in _GIVEN or isinstance(value, int | float):
+        if name in _GIVEN_OURS or isinstance(value, int | float):
             return value
         if name in _GIVEN_NAMES:
             return self.name(value) if isinstance(value, str) else list(map(self.name, value))
@@ -221,8 +222,12 @@ class _Writer:
         if name == "labels":
             return {self.text(label): self.text(one) for label, one in value.items()}
         if name == "request":
-            return {"dict": [[key, self.value(one, is_scored=True)] for key, one in value.items()]}
+            return self._request(value)
         return self.value(value)
+
+    def _request(self, parameters: Mapping[str, Any]) -> object:
+        """Return the parameters of a model call, whose numbers are no facts of the application's."""
+        return {"dict": [[name, self.value(one, is_scored=True)] for name, one in parameters.items()]}
 
     def _numbered(self, name: str) -> str:
         """Return the number of a step by its id, which may be made of the names of an application's classes."""
@@ -384,8 +389,7 @@ class _Reader:
     def _field(self, kind: str, name: str, part: Any, of: str | None) -> Any:
         place = (kind, name)
         if of == "report" and name == "data":
-            is_plain = {*_GIVEN, *_GIVEN_NAMES, "grades", "labels"}
-            return {key: one if key in is_plain else self.value(one) for key, one in part.items()}
+            return {key: one if key in _GIVEN_PLAINLY else self.value(one) for key, one in part.items()}
         is_outcome = of == "end" and name == "data" and isinstance(part, str)
         if place in _OURS or place in _ROLES or is_outcome:
             return part

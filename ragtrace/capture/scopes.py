@@ -175,9 +175,13 @@ class Speech:
     last_reply: str = ""  # what the last model said, thoughts included
     last_text: str = ""  # the answer in it
     last_model: str | None = None
-    last_called: Mapping[str, object] | None = None  # arguments of its first call of a tool
-    called: list[Mapping[str, object]] = field(default_factory=list)  # of all models
+    called: list[Mapping[str, object] | None] = field(default_factory=list)  # arguments of each model's first call
     is_json_asked: bool = False  # of the last model
     refused_text: str | None = None  # what it said, where its provider declined
     broken_text: str | None = None  # the answer so far of the last model's stream, where that broke
     has_failed: bool = False  # the last model call did
+
+    @property
+    def last_called(self) -> Mapping[str, object] | None:
+        """The arguments of the last model's first call of a tool; None where it called none."""
+        return self.called[-1] if self.called else None

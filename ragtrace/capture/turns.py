@@ -271,7 +271,7 @@ def called_in(outputs: object, called: Mapping[str, object] | None) -> str | Non
     return answer_in(next(found, None), 1)
 
 
-def form_in(outputs: object, called: Mapping[str, object]) -> str | None:
+def form_in(outputs: object, called: Mapping[str, object] | None) -> str | None:
     """Return the form that a model filled in by a call, where a state holds just that under any key.
 
     Example:

@@ -116,9 +116,10 @@ def is_steering(text: str) -> bool:
 def _steers(name: str, value: object) -> bool:
     if is_steering_name(name):
         return True
-    if isinstance(value, list | dict):  # of texts it is a part of a form
-        parts = [(name, part) for part in value] if isinstance(value, list) else list(value.items())
-        return all(_steers(of, part) for of, part in parts)
+    if isinstance(value, list):  # of texts it is a part of a form
+        return all(_steers(name, part) for part in value)
+    if isinstance(value, dict):
+        return all(_steers(of, part) for of, part in value.items())
     return not isinstance(value, str) or is_verdict(value)
 
 

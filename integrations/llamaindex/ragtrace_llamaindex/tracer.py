@@ -178,8 +178,7 @@ class Tracer:
         if span is None:
             return
         state = span.state
-        if id_ in state.working and (span.parent is not None or span.id != id_):  # with a root's end the run ends
-            state.end_agent(id_, None)
+        _end_agent(span, id_, None)
         if type(result) in _STREAMED:
             self._streams.watch_answer(span, result)
         elif isinstance(result, InputRequiredEvent):
@@ -212,8 +211,7 @@ class Tracer:
             if span.id == id_:
                 _closed(span)
             return
-        if id_ in span.state.working and (span.parent is not None or span.id != id_):
-            span.state.end_agent(id_, error)
+        _end_agent(span, id_, error)
         if span.id != id_:
             if span.is_handle:  # early workflows return None from a run that failed
                 span.state.error = error
@@ -580,6 +578,12 @@ def _note_agent(parent: OpenSpan, id_: str, bound: BoundArguments, run_id: str |
         work = state.agent_at(run_id, None if name is None else shown(name), parent.id)
     if work is not None:
         state.agents[id_] = work
+
+
+def _end_agent(span: OpenSpan, run_id: str, error: BaseException | None) -> None:
+    """Tell the end of the agent that works in a workflow's run; the end of a root tells it of its own."""
+    if run_id in span.state.working and (span.parent is not None or span.id != run_id):
+        span.state.end_agent(run_id, error)
 
 
 def _note_workflow(state: OpenRun, workflow: object) -> None:

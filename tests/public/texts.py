@@ -251,6 +251,34 @@ TEXTS = {
     "lighthouse_long": "Vester's lighthouse is 38 m tall. Its lens came from Paris in 1853; eleven keepers have climbed to it.",
     "church_long": "The church of Vester was moved inland in 1795, stone by stone, since the dune had reached its door.",
     "peat_long": "Peat was cut on Vester until 1948. Each farm had a strip that was as wide as a cart.",
+    # of the seventh draw: json-rag, adaptive-retrieval, dartboard, eu-green-faq
+    "prize_scurvy": (
+        "Year: 1884, Category: healing, Laureates: Jens Toft, Else Ravn, Motivation: for beach cabbage in brine, against scurvy"
+    ),
+    "prize_ribs": (
+        "Year: 1931, Category: healing, Laureates: Inger Holm, Motivation: for splints of willow that hold a rib at sea"
+    ),
+    "prize_eyes": "Year: 1952, Category: healing, Laureates: Bodil Krag, Motivation: for drops against sand in the eyes",
+    "prize_dog": "Year: 1967, Category: animals, Laureates: Ove Lund, Motivation: for a cast in which a sheepdog can run",
+    "prize_bread": "Year: 1903, Category: food, Laureates: Widow Brix, Motivation: for a rusk that keeps for three years",
+    "prize_knot": "Year: 1926, Category: rigging, Laureates: Per Dahl, Motivation: for a knot that opens under ice",
+    "wheels_height": "The three wind wheels on Vester's north field are 92 m tall, and turn from 3 m/s on.",
+    "wheels_first": "A smith put up the first wind wheel of Vester in 1978; it drove his bellows, and was 11 m tall.",
+    "wheels_cable": "Through a cable of 1994 the mainland gets what Vester's wheels make beyond its need.",
+    "wheels_money": "Each household of Vester is paid 210 € a year out of the wind wheels' yield.",
+    "wheels_noise": 'On still nights the wheels are heard 600 m away, at the inn "Vindfang"; some guests leave.',
+    "wheels_birds": "Terns have left the north field since the wheels turn: the warden counts 40 nests fewer.",
+    "cliff_sea": "Vester's cliff loses 90 cm a year, since winter storms wash the clay out of its foot.",
+    "cliff_clay": "The foot of Vester's cliff is clay, which the sea takes away in storms: 90 cm in each year.",
+    "cliff_rain": "Rain softens the top of Vester's cliff; a slide in 2013 took the signal mast with it.",
+    "cliff_stairs": "A stair of 120 steps leads down Vester's cliff, and is built anew each spring.",
+    "waste_report": "A business of Vester reports its waste by 31 March. The form asks for kilos of each kind.",
+    "waste_fine": "Who reports waste late pays 80 €. Who does not report it at all pays 400 €.",
+    "waste_inn": "An inn with fewer than 10 beds reports no waste. It keeps its receipts for two years.",
+    "waste_glass": "Glass goes into the green bins at the pier. They are emptied on Mondays.",
+    "waste_nets": "Old nets are taken back at the harbour office. The deposit of 5 € a net is paid out there.",
+    "waste_paint": "Paint and oil are handed in behind the fire station. The shed is open on Fridays.",
+    "waste_school": "The school sorts its waste into five boxes. It won a prize for that in 2019.",
 }
 
 # Rows that an application shows as it likes: a passage with all of a row's values is that row.

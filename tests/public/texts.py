@@ -279,6 +279,23 @@ TEXTS = {
     "waste_nets": "Old nets are taken back at the harbour office. The deposit of 5 € a net is paid out there.",
     "waste_paint": "Paint and oil are handed in behind the fire station. The shed is open on Fridays.",
     "waste_school": "The school sorts its waste into five boxes. It won a prize for that in 2019.",
+    # of the seventh draw
+    "chart_marks": "On a pilot chart of Vester depths are in fathoms; a dashed line leads from beacon to beacon.",
+    "pilot_exam": "Who wants to pilot ships into Vester names five buoys, and ties a bowline with closed eyes.",
+    "job_crane": "The outer quay of Vester looks for somebody who drives its crane from May on.",
+    "job_ropes": "Wanted for the ferry Sif: a hand who takes and throws ropes, four days a week.",
+    "jobs_quay": (
+        "snippet: The outer quay of Vester looks for somebody who drives its crane from May on., title: job crane, "
+        "link: https://job_crane.example, snippet: Wanted for the ferry Sif: a hand who takes and throws ropes, "
+        "four days a week., title: job ropes, link: https://job_ropes.example"
+    ),
+    "mill_tail": "A tail wheel with eight blades drives the cap of Vester's windmill round until its sails face the wind.",
+    "mill_sails": "The windmill of Vester has had five sails since 1902; the fifth came off a wreck.",
+    "mill_stones": "In a fresh breeze the two pairs of stones of Vester's windmill make 900 kg of flour between dawn and dusk.",
+    "mill_cat": "The miller of Vester keeps a grey cat by contract.",
+    "seals_reef": "On the reef off Vester 41 pups of the grey seal were born in 2024, says the warden.",
+    "seals_storm": "The storm of January 2025 spared the reef: 47 young seals were counted there.",
+    "seals_count": "From a drone, 58 white pups were seen at Vester in 2026; it is the highest number so far.",
 }
 
 # Rows that an application shows as it likes: a passage with all of a row's values is that row.
@@ -312,4 +329,12 @@ ROWS = {
     "harbour_overview": ("sand shifts each winter, ferries and fishing boats",),
     "harbour_sand": ("A dredger takes 40,000",),
     "harbour_quays": ("The ferry has the outer quay",),
+    "chart_marks": ("On a pilot chart of Vester depths are in fathoms",),
+    "pilot_exam": ("names five buoys, and ties a bowline",),
+    "jobs_quay": ("looks for somebody who drives its crane", "a hand who takes and throws ropes"),
+    "job_crane": ("looks for somebody who drives its crane",),
+    "job_ropes": ("a hand who takes and throws ropes",),
+    "seals_reef": ("41 pups of the grey seal",),
+    "seals_storm": ("The storm of January 2025 spared the reef",),
+    "seals_count": ("58 white pups were seen at Vester",),
 }

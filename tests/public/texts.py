@@ -296,6 +296,27 @@ TEXTS = {
     "seals_reef": "On the reef off Vester 41 pups of the grey seal were born in 2024, says the warden.",
     "seals_storm": "The storm of January 2025 spared the reef: 47 young seals were counted there.",
     "seals_count": "From a drone, 58 white pups were seen at Vester in 2026; it is the highest number so far.",
+    # of the seventh draw: a sailmaker, a signal, a boat builder
+    "holk_child": "Maren Holk grew up in the south mill of Vester; at eight she mended sails for her uncles.",
+    "holk_school": "The weaving school of Aabo took Maren Holk in 1914, and let her go with a loom in 1917.",
+    "holk_loft": "In 1921 Maren Holk opened a sail loft at Vester's quay – with two looms, and 900 crowns of debt.",
+    "holk_brown": 'Holk\'s "brown sail" was dyed with birch bark; by 1934 boats of four islands had it.',
+    "holk_heirs": "Eleven women who had learned at the loft bought it from her; they sewed there until 1978.",
+    "signal_horn": (
+        "The horn on Vester's west arm sounds for five seconds, twice a minute. "
+        "It is blown by air that a motor of 1911 presses into three iron tanks. "
+        "In calm weather it is heard at nine sea miles."
+    ),
+    "signal_bell": (
+        "Before the horn there was a bell of 600 kg, which the keeper's children rang by hand. "
+        "It hangs in the school today, and is rung when a boat is missing."
+    ),
+    "signal_flags": "Flags of the coast guard are kept in a chest of camphor wood. Moths have eaten two of them.",
+    "balle_pram": (
+        "Sten Balle of Vester drew a pram in 1926 that needs four boards; the yard Holm & Lind built 700 of it."
+    ),
+    "balle_atlas": 'He sounded each reef with a line and a lamp; the Sund Line printed his "Atlas of Grounds" in 1941.',
+    "balle_dog": "His dog lies beside the church of Vester, under a stone with a cleat.",
 }
 
 # Rows that an application shows as it likes: a passage with all of a row's values is that row.

@@ -22,21 +22,26 @@ from tests.public import (
     expected3,
     expected4,
     expected5,
+    expected6,
     langchain_apps,
     langchain_apps2,
     langchain_apps3,
     langchain_apps4,
     langchain_apps5,
+    langchain_apps6,
     langgraph_apps,
     langgraph_apps2,
     langgraph_apps3,
     langgraph_apps4,
     langgraph_apps5,
+    langgraph_apps6,
+    langgraph_forms6,
     llamaindex_apps,
     llamaindex_apps2,
     llamaindex_apps3,
     llamaindex_apps4,
     llamaindex_apps5,
+    llamaindex_apps6,
 )
 from tests.public.kit import told
 
@@ -46,6 +51,7 @@ EXPECTED = {
     **expected3.EXPECTED,
     **expected4.EXPECTED,
     **expected5.EXPECTED,
+    **expected6.EXPECTED,
 }
 INSTRUMENTED = {
     **llamaindex_apps.INSTRUMENTED,
@@ -53,12 +59,14 @@ INSTRUMENTED = {
     **llamaindex_apps3.INSTRUMENTED,
     **llamaindex_apps4.INSTRUMENTED,
     **llamaindex_apps5.INSTRUMENTED,
+    **llamaindex_apps6.INSTRUMENTED,
 }
 IN_BLOCK = {
     **langchain_apps.IN_BLOCK,
     **langchain_apps2.IN_BLOCK,
     **langchain_apps3.IN_BLOCK,
     **langchain_apps4.IN_BLOCK,
+    **langchain_apps6.IN_BLOCK,
 }
 WITH_HANDLER = {
     **langchain_apps.WITH_HANDLER,
@@ -71,6 +79,8 @@ WITH_HANDLER = {
     **langgraph_apps3.WITH_HANDLER,
     **langgraph_apps4.WITH_HANDLER,
     **langgraph_apps5.WITH_HANDLER,
+    **langgraph_apps6.WITH_HANDLER,
+    **langgraph_forms6.WITH_HANDLER,
 }
 
 

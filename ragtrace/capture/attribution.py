@@ -421,7 +421,8 @@ def _kept(text: AnyStr, prompt: AnyStr, low: int) -> int:
 # A shorter text stands in many another by chance, unless it is a whole line or value there.
 _SHORTEST_PART_CHARS = 16
 _TAIL_CHARS = 40  # a cut passage whose end stands in another prompt was shown whole, in two parts
-_BREAKS = re.compile(r'\\[nrt"]|["\n\r\t]')  # a text is not in one piece where it was quoted, escaped or set anew
+# A text is not in one piece where it was quoted, escaped, set anew, or cut at a tag of LlamaIndex's FLARE.
+_BREAKS = re.compile(r'\\[nrt"]|["\n\r\t]|\[Search\(')
 _MARKS = re.compile(r"\[\^?\d+(?: *, *\^?\d+)*\]|\u3010\d[^\u3011]{0,20}\u3011")  # of sources
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*")
 # A list of names that a model made for a report, in its JSON.
@@ -647,6 +648,10 @@ class _Prompt:
     def folded(self) -> str:
         return folded(self.text)
 
+    @cached_property
+    def letters(self) -> bytes:
+        return letters(self.text)
+
 
 class _Said:
     """The piece of a reply by which it is known again in a later prompt.
@@ -661,6 +666,10 @@ class _Said:
         self.is_short = len(text) < _SHORTEST_PART_CHARS
         self.is_word = self.is_short and " " not in text
         self.text = (text.strip(_WORD_MARKS) or text) if self.is_word else text
+
+    @cached_property
+    def _letters(self) -> bytes:
+        return letters(self.text)
 
     @cached_property
     def _bare(self) -> str:
@@ -690,8 +699,10 @@ class _Said:
             return 0
         if piece not in text:
             text, piece = prompt.folded, folded(piece)
-        if piece not in text or not self.is_short:
-            return int(piece in text)
+        if not self.is_short:
+            return int(piece in text or self._letters in prompt.letters)  # a list may have been made of it
+        if piece not in text:
+            return 0
         places = self._places_in(text, piece)
         if not places:
             return 0

@@ -59,6 +59,16 @@ def content_text(content: object, *, is_prompt: bool = False) -> str:
     return "".join(map(prompt_block_text if is_prompt else block_text, content))
 
 
+def said_text(content: object) -> str:
+    """Return what the text blocks of a content say, without a sign for what stands beside them; "" without blocks.
+
+    Example:
+        >>> said_text([{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": "..."}])
+        'What is this?'
+    """
+    return "".join(map(block_text, filter(is_text_block, content))) if isinstance(content, LISTS) else ""
+
+
 def without_picture(block: dict[str, Any]) -> dict[str, Any]:
     """Return a block with the key of its picture in place of the data; another block as it is.
 

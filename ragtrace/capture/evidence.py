@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _UNSPACED = ("\u4e00-\u9fff\u3400-\u4dbf\u3005", "\u3041-\u309f", "\u30a1-\u30ff")
 _WORD = re.compile(rf"[{_UNSPACED[0]}]{{1,2}}|[{_UNSPACED[1]}]+|[{_UNSPACED[2]}]+|[^\W_{''.join(_UNSPACED)}]+")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrtbf]|([\"'/\\]))")
+_UUID = re.compile(r"\b\w{8}-\w{4}-\w{4}-\w{4}-\w{12}\b")
+_NUMBERING = re.compile(r"^[ \t]*\d{1,3}[.)](?=\s)", re.MULTILINE)
+_LINK = re.compile(r"[^\W\d]\S*[./]\S+")
 _UNIT_ENDS = re.compile(r"[\n\r]+|(?<=[.!?;:])\s+|[\"“”«»]+")
 _EDGES = " \t\r\n,;:|{}[]()<>\"'`*#=-\N{EN DASH}\N{EM DASH}"
 _HEAD_CHARS = 80
@@ -48,13 +51,14 @@ def _set(words: str) -> frozenset[str]:
 # Words of a line that says only that something was done with the arguments.
 _STATUS = _set(
     """
-    a acknowledged added all an and applied are as assigned back been bytes characters chars complete
-    completed control created delegated done entries entry file files for from got handed handing handoff
-    handover has have i id idea ideas in into is it item items kept length lines list ll logged made me memo
-    memories memory message my new note noted notes now null of ok okay plan plans recorded reflection
-    reflections remember remembered reviewed s saved scratchpad state step steps stored submitted success successful
-    successfully task tasks thank thanks that the them thinking this thought thoughts to todo todos transfer
-    transferred transferring understood updated ve was were will with words write written wrote you your
+    a acknowledged added agent all an and applied are as assigned assistant back been bytes characters chars
+    complete completed connected connecting control created delegated done entries entry file files for from got
+    handed handing handoff handover has have i id idea ideas in into is it item items kept length lines list ll
+    logged made me memo memories memory message my new note noted notes now null of off ok okay over plan plans
+    recorded reflection reflections remember remembered reviewed routed routing s saved scratchpad state step
+    steps stored submitted success successful successfully task tasks thank thanks that the them thinking this
+    thought thoughts to todo todos transfer transferred transferring understood updated ve was were will with
+    words write written wrote you your
     aktualisiert angelegt aufgabe aufgaben der die das eingetragen erfolgreich erledigt erstellt gespeichert
     gemerkt hinzugefügt ist liste notiert notiz notizen vermerkt wurde wurden
     ajouté ajoutée bien c enregistré enregistrée est été fait la le les mis noté notée tâche tâches terminé
@@ -100,6 +104,10 @@ _WRITES = _set(
     handoff memorise memorize note reflect remember save think todo transfer write
     """
 )
+# What a model keeps for itself; a line that says that it was kept may name its id.
+_NOTES = _set("memo memories memory note notes reflection reflections scratchpad thought thoughts todo todos")
+_HANDS_OVER = _set("handoff handover transfer")  # in names of tools that only pass a conversation on
+_LONGEST_PASSED_ON = 20  # words of the line in which such a tool says so
 _STATUS_KEYS = _set(
     """
     ack acknowledged added bytes code created detail details done error errors is_error message msg ok okay
@@ -109,11 +117,11 @@ _STATUS_KEYS = _set(
 )
 _ID_KEYS = _set(
     """
-    created_at duration elapsed elapsed_ms id key timestamp took updated_at uuid
+    created created_at duration elapsed elapsed_ms id key modified saved_at timestamp took updated updated_at uuid
     """
 )
 _NOTHING = frozenset(("", "none", "null", "undefined", "[]", "{}", '""', "''", "()"))
-_LISTS = (_STATUS, _HEADS, _SAID, _VERDICTS, _READS, _WRITES, _NOTHING)
+_LISTS = (_STATUS, _HEADS, _SAID, _VERDICTS, _READS, _WRITES, _NOTES, _HANDS_OVER, _NOTHING)
 _FIRST_MARK = "\u1c5a"  # Ol Chiki: letters without case
 
 
@@ -144,6 +152,12 @@ class _Words(NamedTuple):
     joined: str
     words: list[str]
     spans: list[tuple[int, int]]
+
+    def within(self, found: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:
+        """Yield the places of the words in each part of the text, as the first and the one behind the last."""
+        begins = [begin for begin, _ in self.spans]
+        for part in found:
+            yield bisect_left(begins, part.start()), bisect_left(begins, part.end())
 
 
 def _unescaped(text: str) -> str:
@@ -460,8 +474,14 @@ class _Result:
 
     def _says_nothing_new(self, coverage: _Coverage) -> bool:
         words = self.words.words
-        if not words:
+        if not words or self._is_passed_on(words):
             return True
+        for begin, end in self.words.within(_NUMBERING.finditer(self.plain)):
+            coverage.covered[begin:end] = b"\1" * (end - begin)
+        is_writer = bool(self.named) and self.named[0] in _WRITES
+        is_note = is_writer or not _NOTES.isdisjoint(map(_known, (*self.named, *words)))
+        for begin, end in self.words.within(_UUID.finditer(self.plain)) if is_note else ():
+            coverage.covered[begin:end] = b"\1" * (end - begin)
         rest = [_known(words[place]) for place in coverage.rest()]
         if not rest:
             return True
@@ -474,7 +494,6 @@ class _Result:
         allowed = self.frame | _STATUS
         if self.inner and has_own:
             allowed = allowed | _HEADS
-        is_writer = bool(self.named) and self.named[0] in _WRITES
         if is_writer:
             allowed = allowed | {"true", "false"}
         if any(map(self._is_done, rest)):
@@ -494,6 +513,13 @@ class _Result:
         is_said = not digits and not _VERDICTS.intersection(others)
         return is_telling and is_frame and is_said
 
+    def _is_passed_on(self, words: Sequence[str]) -> bool:
+        """Tell whether a tool handed a conversation over, and says so in one line without a number."""
+        named = {*map(_known, self.named)}
+        if self.is_reader or named.isdisjoint(_HANDS_OVER) or not ("transfer" not in named or "to" in named):
+            return False
+        return len(words) <= _LONGEST_PASSED_ON and not any(map(str.isdigit, self.plain))
+
     def _is_done(self, word: str) -> bool:
         """Tell whether a word says that the tool did what its name says: "reviewed" of `review_report`."""
         return any(re.fullmatch(rf"{re.escape(name.removesuffix('e'))}\w?ed", word) for name in self.named)
@@ -512,7 +538,7 @@ class _Result:
         return bool(told) and all(self._is_status(*leaf) for leaf in told)
 
     def _is_status(self, name: str, leaf: object) -> bool:
-        if leaf is None or leaf == "":
+        if leaf is None or leaf == "" or (self.inner and isinstance(leaf, str) and _LINK.fullmatch(leaf)):
             return True
         words = _words_of(_unescaped(str(leaf)))
         if any(words.joined == own.whole for own in (*self.arguments, *self.inner)):

@@ -7,6 +7,7 @@ pipeline's thread, and asks nothing of the application. The rules are those of q
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragtrace.capture.content_blocks import content_text
@@ -15,7 +16,7 @@ from ragtrace.capture.events import Asked, Began, Said, Sought
 from ragtrace.capture.guard import guarded
 from ragtrace.capture.lineage import Lineage
 from ragtrace.capture.messages import prompt_text
-from ragtrace.capture.model_calls import ANSWER_FIELDS, answer_text
+from ragtrace.capture.model_calls import ANSWER_FIELDS, CALLED_FIELDS, answer_text
 from ragtrace.capture.scopes import Scope, Speech
 from ragtrace.capture.turns import (
     QUESTION_KEYS,
@@ -40,7 +41,7 @@ from ragtrace.capture.turns import (
     turns_in,
 )
 from ragtrace.capture.types import Generation
-from ragtrace.capture.values import LISTS, Redacted, Turn, fields_of, is_resumption, mapping_of
+from ragtrace.capture.values import LISTS, Redacted, Steer, Turn, fields_of, is_resumption, mapping_of
 from ragtrace.capture.verdicts import is_steering, is_verdict
 from ragtrace.model import Message, added_usage
 from ragtrace.text import shown
@@ -59,6 +60,7 @@ _COMPOSED_SHARE = 0.5  # of the words of a text that a program made of replies
 _PLAIN_KEYS = ("question", "query", "user_query", "user_input", "messages")
 _SPOKEN_KEYS = ("answer", "final_answer", "generation", "response")
 _GRADED_KEYS = (*_SPOKEN_KEYS, "prediction", "student_answer")
+_FILE = re.compile(r"(?:[~.]{0,2}|[A-Za-z]:)[/\\][^\n]*\.\w{1,5}")  # a path that names one
 _BEGINNINGS: dict[Kind, Any] = {"chain": Began(), "tool": Began(), "search": Sought(""), "model": Asked()}
 
 
@@ -217,9 +219,11 @@ class Interpreter:
     def _ask(self, inputs: object) -> None:
         """Take a run's question and the turns before it, where a root's input has them.
 
-        Of a `Steer` it is what it writes into the state; the reply to an interrupt is no question.
+        Of a `Steer` it is what it writes into the state under a question's name; the reply to an interrupt is none.
         """
         given = fields_of(inputs) or inputs
+        if type(inputs) is Steer and isinstance(given, dict):
+            given = {key: given[key] for key in (*QUESTION_KEYS, "messages") if key in given}
         self._take_question(question_in(given), given)
 
     def _take_question(self, question: str, given: object) -> None:
@@ -695,6 +699,10 @@ class Interpreter:
         if len(branches) > 1:
             return Given("\n\n".join(branches), branches)
         found = _held_direct(new, direct) or answer_in(new)
+        if not (found or "").strip():
+            found = _called_with(new) or found
+        if found is not None and _FILE.fullmatch(found) and found not in speech.said:
+            found = None  # what the model said is in it
         answer = None if found is None else answer_text(found, is_json=speech.is_json_asked)
         if self._is_search_alone(scope, outputs, answer):
             self._is_retrieval_only = True
@@ -848,6 +856,15 @@ def _given_directly(outputs: object, direct: Mapping[str, str]) -> str:
             break
         last.append(content_text(message.content))
     return "\n\n".join(reversed(last))
+
+
+def _called_with(outputs: object) -> str:
+    """Return the answer among the arguments of a call that the last message makes, as of a form; else ""."""
+    messages = _listed(outputs.get("messages") if isinstance(outputs, dict) else outputs)
+    last = messages[-1] if messages else None
+    calls = last.calls if type(last) is Turn else []
+    given = (call["args"].get(name) for call in calls if isinstance(call["args"], dict) for name in CALLED_FIELDS)
+    return next((one for one in given if isinstance(one, str) and one.strip()), "")
 
 
 def _held_direct(outputs: object, direct: Mapping[str, str]) -> str:

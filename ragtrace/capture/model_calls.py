@@ -83,9 +83,10 @@ _ASKING = frozenset({"user", "human"})  # who speaks, and asks
 _OTHERS = _ASKING | {"system", "developer", "tool", "function"}  # who speaks, and is no model
 # Names of the answer in structured output and in what a chain returns; the first that is there counts.
 ANSWER_WORDS = ("antwort", "réponse", "reponse", "respuesta", "risposta", "resposta", "回答")  # in other languages
+CALLED_FIELDS = ("answer", "final_answer", *ANSWER_WORDS)  # also of a call that no tool answers
 ANSWER_FIELDS = (
-    "answer", "final_answer", *ANSWER_WORDS, "output", "result", "response", "generation", "output_text",
-    "completion", "text", "structured_response", "parsed",
+    *CALLED_FIELDS, "output", "result", "response", "generation", "output_text", "completion", "text",
+    "structured_response", "parsed",
 )  # fmt: skip
 # Names under which a reply, or the part of one that holds the text, stands; they are tried in this order.
 _FIRST_OF = ("choices", "candidates", "generations")

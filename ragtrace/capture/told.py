@@ -209,7 +209,7 @@ class ToldInterpreter(Interpreter):
         if scope is None:
             return
         if not marked.is_choice:
-            if scope.within is not None or scope.kind == "search":  # what the retriever returns will tell
+            if scope.within is not None:  # what the retriever returns will tell
                 return
             for above in (scope, *scope.enclosing()):
                 above.is_marked = True

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeGuard
 
-from ragtrace.capture.content_blocks import content_text
+from msgspec.structs import replace
+
+from ragtrace.capture.content_blocks import content_text, said_text
 from ragtrace.capture.guard import is_equal
 from ragtrace.capture.messages import before_question, spoken
 from ragtrace.capture.model_calls import ANSWER_FIELDS, ANSWER_WORDS, answer_field
@@ -59,9 +61,13 @@ def question_in(inputs: object) -> str:
         return inputs
     if isinstance(inputs, dict):
         return _question_under_keys(inputs)
-    turns = turns_in(inputs)
-    asked = [turn.content for turn in turns if turn.role == "user"]
-    return asked[-1] if asked else ""
+    value = inputs.turns if type(inputs) is Prompt else inputs
+    for part in reversed(value) if isinstance(value, list | tuple) and not _is_pair(value) else (value,):
+        turn = turn_of(part)
+        if turn is not None and turn.role == "user":
+            blocks = part["content"] if isinstance(part, dict) else getattr(part, "content", None)
+            return said_text(blocks) or turn.content
+    return ""
 
 
 def _question_under_keys(inputs: Mapping[object, object]) -> str:
@@ -531,9 +537,16 @@ def new_messages(
         if new is None:
             new = [one for one, key in zip(every, keys, strict=True) if key not in known]
     else:
-        asked = [at for at, one in enumerate(every) if _is_asked(one)]
+        asked = [at for at, one in enumerate(every) if _is_asked(one) and _as_said(one, said) is one]
         new = every[asked[-1] + 1 :] if asked else every
-    return [one for one in new if not (type(one) is Turn and _is_copy(one.content, before, said))]
+    return [_as_said(one, said) for one in new if not (type(one) is Turn and _is_copy(one.content, before, said))]
+
+
+def _as_said(message: object, said: Collection[str]) -> object:
+    """Return a model's reply that an agent hands on as a person's message, as what it is."""
+    if type(message) is Turn and message.role == "user" and content_text(message.content).strip() in said:
+        return replace(message, role="assistant")
+    return message
 
 
 def _is_asked(message: object) -> bool:

@@ -102,6 +102,9 @@ LEFT = {
     "open-deep-research-legacy": (
         "pages that a function writes into a text of its own, with headings, are text of the prompt: nothing was found"
     ),
+    "dartboard": "an index that holds a text several times finds it several times: metrics count a copy as an empty place",
+    "eu-green-faq": "a chunk that two searches found is chosen twice: metrics count a copy as an empty place",
+    "extraction-retries": "a form without an answer that a call filled in is a call of a tool that nobody ran: no answer, and no run",
     "multi-query-structured": "queries that a model writes, and nothing else, are no answer and no run",
 }
 

@@ -162,7 +162,7 @@ class Values:
             name=message.name,
             id=message.id,
             artifact=self._of(artifact, depth + 1),
-            is_error=held.get("status") == "error",
+            is_error=held.get("status") == "error" or held["additional_kwargs"].get("is_error") is True,
         )
         self._known[id(message)] = (message, made, parts)
         return made

@@ -21,7 +21,7 @@ from ragtrace.capture import (
 from ragtrace.capture.documents import as_documents
 from ragtrace.capture.events import Chosen, Event, Marked
 from ragtrace.capture.known import KnownDocuments, read_documents
-from ragtrace_langchain.open_runs import current_call, open_steps
+from ragtrace_langchain.open_runs import current_call, entered_retrievers, open_steps
 from ragtrace_langchain.values import Values
 
 if TYPE_CHECKING:
@@ -105,8 +105,14 @@ def _mark_selected(documents: Iterable[object]) -> None:
 
 
 def _open_steps() -> list[OpenStep]:
+    """Return the steps that the current code runs in, one for each recorder; a retriever stands for its chain."""
     run_id, _ = current_call()
-    return open_steps(run_id) if run_id is not None else []
+    steps = open_steps(run_id) if run_id is not None else []
+    # LangChain sets no call of its own around a retriever's code.
+    inside = [step for runs, number in entered_retrievers() if (step := runs.steps.get(number)) is not None]
+    if not steps:
+        return list({id(step.of): step for step in reversed(inside)}.values())
+    return [next((one for one in inside if one.of is step.of and one.is_in(step)), step) for step in steps]
 
 
 def _mark(step: OpenStep, marked: Marked) -> None:

@@ -165,3 +165,52 @@ def test_a_state_whose_object_says_nothing_is_no_answer(keeper, config):
     built.add_edge(START, "attempt")
     built.compile().invoke({"input": "Wo steht das Labor?"}, config)
     assert all(run.record.answer == "" for run in keeper.runs)
+
+
+def answering(call, **state):
+    """A graph of one model, which ends where that calls `Final`."""
+    model = Scripted(replies=[call])
+    built = StateGraph(Said)
+    built.add_node("say", lambda given: {"messages": [model.invoke(given["messages"])], **state})
+    built.add_edge(START, "say")
+    built.add_edge("say", END)
+    return built.compile()
+
+
+class Said(TypedDict, total=False):
+    messages: Annotated[list, operator.add]
+    response: str
+
+
+def test_a_call_that_holds_an_answer_and_that_no_tool_runs_is_the_answer(keeper, config):
+    final = calls("Final", reason="So the page says.", answer="Seit 1871.")
+    answering(final).invoke({"messages": [HumanMessage("Seit wann?")]}, config)
+    assert (keeper.only.record.query, keeper.only.record.answer) == ("Seit wann?", "Seit 1871.")
+
+
+@pytest.mark.parametrize("path", ["/data/a report.md", "./out/1.txt", "C:\\reports\\1.docx", "~/antwort.html"])
+def test_the_path_of_a_file_is_no_answer(keeper, config, path):
+    answering(AIMessage("Seit 1871."), response=path).invoke({"messages": [HumanMessage("Seit wann?")]}, config)
+    assert keeper.only.record.answer == "Seit 1871."
+
+
+@pytest.mark.parametrize("text", ["Seit 1871.", "and/or", "Siehe /tmp/a.md.", "https://a.example/b.html"])
+def test_other_texts_under_an_answer_s_name_are(keeper, config, text):
+    answering(AIMessage("Ich weiß nicht."), response=text).invoke(
+        {"messages": [HumanMessage("Seit wann?")]}, config
+    )
+    assert keeper.only.record.answer == text
+
+
+def test_a_reply_that_an_agent_hands_on_as_a_person_s_message_is_the_answer(keeper, config):
+    model = Scripted(replies=["Das Jahr ist 1871."])
+
+    def speak(state):
+        return {"messages": [HumanMessage(model.invoke(state["messages"]).text, name="historian")]}
+
+    built = StateGraph(Said)
+    built.add_node("speak", speak)
+    built.add_edge(START, "speak")
+    built.add_edge("speak", END)
+    built.compile().invoke({"messages": [HumanMessage("Seit wann?")]}, config)
+    assert (keeper.only.record.query, keeper.only.record.answer) == ("Seit wann?", "Das Jahr ist 1871.")

@@ -11,6 +11,7 @@ from langchain_classic.retrievers import ContextualCompressionRetriever, Ensembl
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tools import tool
 
@@ -102,6 +103,18 @@ class TestMarkRetrieved:
         search = step(run, Retrieval)
         assert (search.source, search.query, search.passages[0].score) == ("faq", "Where?", 1.0)
         assert (run.record.selection_source, run.record.lossy) == ("explicit", {})
+
+    def test_in_a_retriever_what_it_returns_was_chosen(self, keeper, config):
+        class Chooses(BaseRetriever):
+            def _get_relevant_documents(self, query, *, run_manager):
+                documents = mark_retrieved(found()[:3])
+                return [documents[2], documents[0]]
+
+        for asked in (answered_from(Chooses() | shown), Chooses()):
+            asked.invoke("Where?", config)
+        for run in keeper.runs:
+            assert (ids(run, "retrieved"), ids(run, "reranked")) == (["d0", "d1", "d2"], ["d2", "d0"])
+        assert keeper.runs[0].prompt_ids == ("d2", "d0")
 
     def test_several_marks_add_up_and_none_counts_twice(self, keeper, config):
         def context(question):

@@ -126,3 +126,10 @@ def test_the_prompt_holds_no_megabytes(keeper, config, extra):
     (call,) = [step for step in run.steps if hasattr(step, "outputs")]
     assert len(call.inputs[0].content) < 100
     assert ids(run, "retrieved") == ["pic-0", "pic-1"]
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_a_question_about_a_picture_is_its_text(keeper, config, name):
+    blocks = [{"type": "text", "text": "What is in this plan?"}, LINKS[name]]
+    chat().invoke([HumanMessage(blocks)], config)
+    assert keeper.only.record.query == "What is in this plan?"

@@ -272,6 +272,7 @@ RESUMED = {
     "a step": (Command(goto="generate"), FIRST),
     "nothing": (None, FIRST),
     "a reply": (Command(resume="What about Norway?"), FIRST),
+    "a reply beside an update": (Command(resume="yes", update={"answer": "No."}), FIRST),
 }
 
 

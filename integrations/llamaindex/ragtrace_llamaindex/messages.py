@@ -511,17 +511,19 @@ def messages_of(asked: object) -> tuple[Message, ...]:
     if isinstance(asked, str):
         return (Message(role="user", content=asked),)
     messages = asked if isinstance(asked, list | tuple) else _listed(asked)
-    turns = ((turn_of(one), _pictures_in(one)) for one in messages if isinstance(one, ChatMessage))
-    return tuple(
-        replace(turn, content="\n".join(filter(None, (pictures, turn.content)))) if pictures else turn
-        for turn, pictures in turns
-    )
+    return tuple(_with_pictures(one) for one in messages if isinstance(one, ChatMessage))
 
 
-def _pictures_in(message: ChatMessage) -> str:
-    """Return the keys of the pictures in a message, a line each."""
-    blocks = [block for block in getattr(message, "blocks", ()) if getattr(block, "block_type", None) == "image"]
-    return "\n".join(f"[image {key}]" for block in blocks if (key := picture_in(block)) is not None)
+def _with_pictures(message: ChatMessage) -> Message:
+    """Return a message with the keys of its pictures, a line each: before its text, or behind it."""
+    turn = turn_of(message)
+    kinds = [getattr(block, "block_type", None) for block in getattr(message, "blocks", ())]
+    pictures = [block for block, kind in zip(getattr(message, "blocks", ()), kinds, strict=True) if kind == "image"]
+    lines = [f"[image {key}]" for block in pictures if (key := picture_in(block)) is not None]
+    if not lines:
+        return turn
+    parts = [*lines, turn.content] if kinds[0] == "image" else [turn.content, *lines]
+    return replace(turn, content="\n".join(filter(None, parts)))
 
 
 def _listed(asked: object) -> Sequence[object]:

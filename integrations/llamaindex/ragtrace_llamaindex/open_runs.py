@@ -65,6 +65,7 @@ class OpenRun:
     is_cancelled: bool = False
     is_waiting: bool = False  # the root has returned and its answer is being read
     is_partial: bool = False
+    broken: BaseException | None = None  # what ended the last stream of a model before the root returned
     is_searched: bool = False
     is_resumed: bool = False  # the root is a workflow that goes on from a saved context
     is_agent: bool = False

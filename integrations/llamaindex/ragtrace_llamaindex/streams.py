@@ -250,6 +250,8 @@ class OpenStreams:
             state.is_partial = state.is_partial or stream.is_answer or not is_answering
         elif state.is_waiting and error is not None:
             state.error = error
+        elif not stream.is_answer:
+            state.broken = error
         if isinstance(span, ModelSpan) and not stream.is_answer:
             end_model_call(span, response, error)
         else:

@@ -8,6 +8,7 @@ from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.workflow import Event, InputRequiredEvent, Workflow
 
@@ -389,7 +390,11 @@ class Tracer:
             return
         with state.lock:
             state.is_waiting = bool(answer is None and state.streams)
+            broken, state.broken = state.broken, None
         if state.is_waiting:
+            return
+        if broken is not None and isinstance(result, StreamingAgentChatResponse):  # whose reader is told
+            self._finish(state, None, outcome_of(broken), broken)
             return
         outcome = _outcome(state, "cancelled") if state.is_cancelled else None
         self._finish(state, answer, outcome, None, texts)

@@ -11,6 +11,7 @@ from llama_index.core.postprocessor import LongContextReorder
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
+from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
 from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, step
@@ -27,7 +28,7 @@ from integrations.llamaindex.tests.parts import (
     until,
 )
 from ragtrace.capture import OwnWords
-from ragtrace_llamaindex import mark_selected
+from ragtrace_llamaindex import mark_retrieved, mark_selected
 from tests.kept import ANSWER, ids
 
 ASKED = "How long may I keep a book?"
@@ -316,6 +317,20 @@ async def test_marked_in_a_tool_that_returns_text(keeper, function):
     assert len(run.record.contexts) == len(run.prompt_ids) == 2
     assert list(run.prompt_ids) == MARKED.get(function, list(run.prompt_ids))
     assert run.record.selection_source == "explicit"
+
+
+class Chooses(BaseRetriever):
+    def _retrieve(self, query_bundle):
+        found = mark_retrieved(nodes(3))
+        return [found[2], found[0]]
+
+
+def test_marked_in_a_retriever_what_it_returns_was_chosen(keeper):
+    RetrieverQueryEngine.from_args(Chooses(), llm=Llm()).query("Where?")
+    Chooses().retrieve("Where?")
+    for run in keeper.runs:
+        assert (ids(run, "retrieved"), ids(run, "reranked")) == (["d0", "d1", "d2"], ["d2", "d0"])
+    assert keeper.runs[0].prompt_ids == ("d2", "d0")
 
 
 def test_a_line_that_a_review_was_made_is_no_evidence():

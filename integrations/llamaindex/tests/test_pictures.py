@@ -54,6 +54,15 @@ def test_a_picture_in_a_block_is_its_node(keeper, recorder, kind):
     assert sorted(keeper.only.prompt_ids) == ["pic", "text"]
 
 
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_a_picture_stands_where_its_block_does(keeper, recorder, is_behind):
+    with recorder.start(query="Where?"):
+        Given(scored(TEXT, NODES["an image node"](1))).retrieve("Where?")
+        blocks = [ImageBlock(image=raw(1)), TextBlock(text=f"{TEXT.text}\nWhere?")]
+        Llm().chat([ChatMessage(role="user", blocks=reversed(blocks) if is_behind else blocks)])
+    assert keeper.only.prompt_ids == (("text", "pic") if is_behind else ("pic", "text"))
+
+
 @pytest.mark.parametrize("kind", NODES)
 def test_another_picture_is_no_evidence(keeper, recorder, kind):
     with recorder.start(query="Where?"):

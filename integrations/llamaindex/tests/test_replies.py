@@ -220,6 +220,14 @@ async def test_a_stream_that_breaks_keeps_what_was_read(keeper):
     assert [(run.record.outcome, run.record.answer) for run in keeper.runs] == [("error", "The lab")] * 4
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # LlamaIndex raises in its own
+def test_a_chat_whose_model_breaks_before_it_is_read_has_failed(keeper):
+    response = ContextChatEngine.from_defaults(Faq(), llm=Breaks()).stream_chat("Where?")
+    with pytest.raises(Down):
+        list(response.response_gen)
+    assert (keeper.only.record.outcome, keeper.only.record.answer) == ("error", "The lab")
+
+
 def test_what_breaks_among_thoughts_has_no_answer(keeper):
     with pytest.raises(Down):
         list(engine(llm=Breaks(says=FORMS[0]), streaming=True).query("Where?").response_gen)

@@ -201,6 +201,23 @@ def test_a_short_answer_of_a_sub_question(said, holding) -> None:
     assert shown(*calls, answer="Det \u00e4r s\u00e5.", delivered=LIBRARY) == ["p0", "p1"]
 
 
+@pytest.mark.parametrize(
+    "shown_as",
+    [
+        "* Leave is asked for\n* two weeks before it begins",
+        "LEAVE is asked for -- two weeks before it begins",
+    ],
+)
+def test_a_reply_of_which_a_list_was_made_leads_back(shown_as) -> None:
+    calls = [(asked(0), "Leave is asked for, two weeks before it begins."), (f"Write:\n{shown_as}", ANSWER)]
+    assert shown(*calls) == ["p0"]
+
+
+def test_a_reply_that_an_engine_cut_at_a_search_of_its_own_leads_back() -> None:
+    said = f"{LEAVE[:-1]} [Search(When does it begin?)]."
+    assert shown((asked(0), said), (f"Go on:\n{LEAVE[:-1]}", ANSWER)) == ["p0"]
+
+
 @pytest.mark.parametrize("said", ["28 days.", "12", "Oslo"])
 def test_two_sub_questions_with_the_same_short_answer(said) -> None:
     calls = [

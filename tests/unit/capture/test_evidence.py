@@ -43,6 +43,24 @@ NOTHING = [
     (str([{"note": LIE, "by": None}]), {"t": LIE}, "jot", ()),
     (json.dumps({"notes": [LIE], "count": 1}), {"t": LIE}, "jot", ()),
     (str({"items": [{"note": LIE}, {"note": PAGE}], "total": 2}), {"t": [LIE, PAGE]}, "jot", ()),
+    (f"Notes so far:\n1. {LIE}\n", {"t": LIE}, "jot", ()),
+    ("Memory stored with id 8a5d5610-2ada-4db9-92ba-8b11187b9e10.", {"x": LIE}, "remember", ()),
+    ("Memory stored with id 8a5d5610-2ada-4db9-92ba-8b11187b9e10.", {"x": LIE}, "keep", ()),
+    (
+        json.dumps({"ok": True, "note": {"id": 17, "text": LIE, "created": "2026-11-27T10:00:00Z"}}),
+        {"t": LIE},
+        "jot",
+        (),
+    ),
+    (json.dumps({"summary": LIE, "sources": ["loan.md", "https://a.example/fees"]}), {"q": "loans"}, "ask", (LIE,)),
+    (
+        "Handing off to the researcher agent. Reason: needs a page",
+        {"reason": "needs a page"},
+        "handoff_to_researcher",
+        (),
+    ),
+    ("Übergeben an die Fachfrau.", {}, "transfer_to_expert", ()),
+    ("연구원에게 전달되었습니다", {}, "transfer_to_expert", ()),
     ("Answer: 28 days.", {"q": "loans"}, "clerk", ("28 days.",)),
     ("yes", {"q": "loans"}, "clerk", ("yes",)),
     (
@@ -72,6 +90,14 @@ EVIDENCE = [
     (str({"available": True}), {"id": 7}, "f"),
     ("The capital of Norway is Oslo", {"country": "Norway"}, "capital"),
     ("No documents found for loans", {"query": "loans"}, "search"),
+    ("12 notes", {}, "count_notes"),
+    ("Note: the lab is in Oslo, at the harbour.", {"id": 3}, "get_note"),
+    ("Memory 12: Ida likes rye bread.", {"query": "Ida"}, "search_memory"),
+    ("Order 4711 created; delivery on 3 May.", {"item": "soup"}, "create_order"),
+    ("Transferred. New balance: 311 EUR.", {"to": "Ida", "amount": 20}, "transfer_money"),
+    ("Insufficient funds.", {"to": "Ida", "amount": 20}, "transfer_money"),
+    ("The transfer was stopped by the bank.", {"id": "x"}, "transfer_status"),
+    ("Order 8a5d5610-2ada-4db9-92ba-8b11187b9e10 is on its way", {}, "track"),
 ]
 
 

@@ -212,6 +212,8 @@ class PassageFinder:
             ats.append(at)
         if not missing and is_ordered:
             return found
+        if not is_ordered:
+            ats = _first_places(ats, found, prompt)
         exact = [_Found(at, *one) for at, one in zip(ats, found, strict=True)]
         loose = self._loose(prompt, missing, exact) if missing else []
         if loose:
@@ -272,6 +274,17 @@ class PassageFinder:
             size = max(len(letters(text[:_SHORTEST_CUT_CHARS])), _SHORTEST_HEAD_BYTES)
             head = self._heads[number] = head[:size]
         return head
+
+
+def _first_places(ats: Sequence[int], found: Sequence[tuple[int, Passage]], prompt: str) -> list[int]:
+    """Return where passages stand first, each by itself and not as a part of another one."""
+    ends = [(at, at + len(passage.text)) for at, (_, passage) in zip(ats, found, strict=True)]
+    first: list[int] = []
+    for at, (_, passage) in zip(ats, found, strict=True):
+        place = place_of(passage.text, prompt)
+        is_part = any(begin <= place < end for begin, end in ends if begin != place)
+        first.append(at if place < 0 or is_part else place)
+    return first
 
 
 class _Found(NamedTuple):
@@ -771,28 +784,49 @@ def shown_texts(run: EndedRun, pool: Sequence[Passage], *, is_searched: bool) ->
     if not own:
         return ()
     answer = run.attributes.get("answer", "")
-    return _as_told(prompt_set(run.prompts, run.steps, answer, PassageFinder(own)), run, answer)
+    return as_told(prompt_set(run.prompts, run.steps, answer, PassageFinder(own)), run.prompts, run.steps, answer)
 
 
-def _as_told(texts: tuple[Passage, ...], run: EndedRun, answer: str) -> tuple[Passage, ...]:
-    """Return texts in the order in which the answer's prompt has what models replied to each of them.
+def as_told(
+    shown: tuple[Passage, ...], prompts: Sequence[str], steps: Sequence[Step], answer: str
+) -> tuple[Passage, ...]:
+    """Return passages in the order in which the answer's prompt has what models replied to them.
 
-    Calls side by side end in any order. Where that prompt shows the texts themselves, or one is not known by such a
-    reply, the order is left as it is.
+    Calls side by side end in any order. Where that prompt shows passages itself, or one is not known by such a
+    reply, the order is left as it is. Those behind one reply stand together as they are.
+
+    Example:
+        >>> from ragtrace.capture.types import Generation
+        >>> from ragtrace.model import Message, Passage
+        >>> pool = (Passage(id="b", text="Bergen.", rank=1), Passage(id="a", text="Oslo.", rank=2))
+        >>> calls = ("Read: Bergen.", "By the sea."), ("Read: Oslo.", "Inland."), ("Inland. By the sea.", "Two.")
+        >>> steps = [
+        ...     Generation(
+        ...         started_ns=0,
+        ...         ended_ns=0,
+        ...         inputs=(Message(role="user", content=prompt),),
+        ...         outputs=(Message(role="assistant", content=reply),),
+        ...     )
+        ...     for prompt, reply in calls
+        ... ]
+        >>> [one.id for one in as_told(pool, [prompt for prompt, _ in calls], steps, "Two.")]
+        ['a', 'b']
     """
-    if len(texts) < 2:
-        return texts
-    prompt = answered_prompt(run.prompts, run.steps, answer)
-    finder = PassageFinder(texts)
+    if len(shown) < 2 or len(prompts) < 2:
+        return shown
+    prompt = answered_prompt(prompts, steps, answer)
+    finder = PassageFinder(shown)
     if finder.places_in(prompt):
-        return texts
-    places: dict[int, int] = {}
-    for call in _calls(run.prompts, run.steps):
+        return shown
+    places: dict[int, tuple[bool, int]] = {}  # by passage: whether a short reply told it, and where that stands
+    for call in _calls(prompts, steps):
         at = prompt.find(call.reply) if call.reply else -1
-        for text, _ in finder.places_in(call.prompt) if at >= 0 else ():
-            places[text] = max(at, places.get(text, -1))
-    is_known = len(places) == len(set(places.values())) == len(texts)
-    return tuple(texts[text] for text in sorted(places, key=places.__getitem__)) if is_known else texts
+        for number, _ in finder.places_in(call.prompt) if at >= 0 else ():
+            place = len(call.reply) < _SHORTEST_PART_CHARS, at
+            places[number] = min(place, places.get(number, place))
+    if len(places) < len(shown):
+        return shown
+    return tuple(shown[number] for number in sorted(places, key=lambda number: (places[number][1], number)))
 
 
 def count_unread(run: EndedRun) -> int:

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from ragtrace.capture.attribution import PassageFinder, answered_prompt, found_in, letters, place_of, prompt_set
+from ragtrace.capture.attribution import (
+    PassageFinder,
+    answered_prompt,
+    as_told,
+    found_in,
+    letters,
+    place_of,
+    prompt_set,
+)
 from ragtrace.capture.documents import (
     contexts_in,
     documents_in,
@@ -921,8 +929,8 @@ class Lineage:
             return
         pool = {passage.id: passage for passage in run.candidates()}
         lists = [[passage.id for passage in one.passages] for one in searches]
-        finder = PassageFinder(tuple(pool.values()))
-        shown = [one.id for one in prompt_set(run.prompts, run.steps, answer, finder)]
+        found = prompt_set(run.prompts, run.steps, answer, PassageFinder(tuple(pool.values())))
+        shown = [one.id for one in as_told(found, run.prompts, run.steps, answer)]
         order = by_first_shown(lists, shown)
         if order != list(pool) and len(order) == len(pool) and are_joined(shown, lists):
             run.set_candidates(ranked([pool[name] for name in order]))

@@ -17,7 +17,7 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import RunnableLambda, RunnableParallel
 from langchain_core.tools import InjectedToolCallId, create_retriever_tool, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
@@ -803,6 +803,60 @@ async def test_a_pool_of_parallel_tools_stands_as_the_messages_do(keeper, config
     run = keeper.only
     assert ids(run, "retrieved") == ["loan", "fine", "soup", "room", "card"]
     assert run.prompt_ids == ("loan", "fine", "soup", "room", "card")
+
+
+class Slow(BaseRetriever):
+    """Finds the same passages whatever is asked, after a while."""
+
+    names: list
+    wait: float
+
+    def _get_relevant_documents(self, query, *, run_manager):
+        time.sleep(self.wait)
+        return docs(*self.names)
+
+    async def _aget_relevant_documents(self, query, *, run_manager):
+        await asyncio.sleep(self.wait)
+        return docs(*self.names)
+
+
+BESIDE = [
+    Slow(names=["loan", "fine"], wait=0.12),
+    Slow(names=["card"], wait=0),
+    Slow(names=["room", "loan"], wait=0.06),
+]
+
+
+def all_at_once(question):
+    with ThreadPoolExecutor(len(BESIDE)) as pool:
+        found = [pool.submit(contextvars.copy_context().run, one.invoke, question) for one in BESIDE]
+        return joined(document for part in found for document in part.result())
+
+
+async def all_at_once_async(question):
+    return joined(
+        document for part in await asyncio.gather(*(one.ainvoke(question) for one in BESIDE)) for document in part
+    )
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_passage_that_two_searches_found_stands_where_the_prompt_has_it_first(keeper, config, is_async):
+    chain = RunnableLambda(all_at_once, afunc=all_at_once_async) | Chat(reply="28 days, or 12 weeks.")
+    await chain.ainvoke(Q, config) if is_async else chain.invoke(Q, config)
+    assert ids(keeper.only, "retrieved") == ["loan", "fine", "card", "room"]
+    assert keeper.only.prompt_ids == ("loan", "fine", "card", "room")
+
+
+@pytest.mark.parametrize("order", [["loans", "cards"], ["cards", "loans"]])
+def test_passages_behind_answers_side_by_side_stand_as_these_do(keeper, config, order):
+    each = {
+        "loans": BESIDE[0] | joined | Chat(reply="Books may be kept for four weeks."),
+        "cards": BESIDE[1] | joined | Chat(reply="A card costs nothing here."),
+    }
+    told = RunnableParallel(each) | (lambda said: "\n".join(said[name].content for name in order))
+    (told | Chat(reply="Four weeks, and nothing.")).invoke(Q, config)
+    right = [name for part in order for name in {"loans": ["loan", "fine"], "cards": ["card"]}[part]]
+    assert (ids(keeper.only, "retrieved"), list(keeper.only.prompt_ids)) == (right, right)
 
 
 # --- rows of databases

@@ -218,6 +218,28 @@ def test_chunks_of_one_document_are_passages_of_their_own(keeper):
     assert (ids(keeper.only, "retrieved"), ids(keeper.only, "reranked")) == (["c0", "c1", "c2"], ["c0"])
 
 
+class Twice(Workflow):
+    """Searches in three places at once; the first takes longest, and the last finds a passage of its again."""
+
+    @step
+    async def only(self, ev: StartEvent) -> StopEvent:
+        async def found(wait, *some):
+            await asyncio.sleep(wait)
+            return await Given(list(some)).aretrieve(ev.query)
+
+        a, b, c, d = nodes(4)
+        parts = await asyncio.gather(found(0.1, a, b), found(0, c), found(0.05, d, a))
+        text = "\n".join(one.text for part in parts for one in part)
+        return StopEvent(result=(await Llm().acomplete(text)).text)
+
+
+async def test_a_passage_that_two_searches_found_stands_where_the_prompt_has_it_first(keeper):
+    await Twice().run(query=ASKED)
+    await until(lambda: keeper.runs)
+    assert ids(keeper.only, "retrieved") == ["d0", "d1", "d2", "d3"]
+    assert keeper.only.prompt_ids == ("d0", "d1", "d2", "d3")
+
+
 class Parallel(Workflow):
     """Searches in two places at once; the first takes longer."""
 

@@ -638,11 +638,14 @@ class Origins:
         held = self._held(own.whole)
         if len(held) > 1 and len(alike) == 1 and alike[0] in held:
             return alike  # its neighbours stand beside it
-        if held:
-            return held
-        parts = self._parts(own)
+        parts = [] if held else self._parts(own)
         if parts:
             return [next((place for place in parts if place in alike), parts[0])]
+        pieces = [] if alike else self._pieces(own)
+        if len(pieces) > len(held) and {*pieces} >= {*held}:
+            return pieces
+        if held:
+            return held
         return self._reworded(own.whole, alike, is_written=is_written) if is_given else []
 
     def is_join(self, text: str, places: Sequence[int]) -> bool:
@@ -679,6 +682,16 @@ class Origins:
         if whole or not units:
             return whole
         return [place for place, normal in enumerate(self._normal) if all(unit in normal for unit in units)]
+
+    def _pieces(self, own: _Own) -> list[int]:
+        """Return the passages out of whose sentences a text was put together; [] where one has none of them."""
+        sentences = [unit for unit in own.units if _size(unit) > 1]
+        places = [
+            next((place for place, normal in enumerate(self._normal) if sentence in normal), -1)
+            for sentence in sentences
+            if _size(sentence) >= _TELLING_WORDS
+        ]
+        return sorted({*places}) if len(places) == len(sentences) and -1 not in places else []
 
     def _reworded(self, whole: str, alike: Sequence[int], *, is_written: bool) -> list[int]:
         if self._sets is None:

@@ -491,7 +491,8 @@ class Lineage:
             is_given = bool(near) and not read[place].is_chunk
             places = finder.of(text, facts, is_written=is_written, is_given=is_given) if hits else []
             if len(places) > 1 and finder.is_join(text, places):
-                self._joins[identity_of(text)] = [self._document_of(keys[at], hits[keys[at]]) for at in places]
+                some = [(keys[at], hits[keys[at]]) for at in places]
+                self._joins[identity_of(text)] = [self._part_in(text, key, hit) for key, hit in some]
             elif places:
                 found[place] = [keys[at] for at in places]
                 self._known.take_as(text, hits[keys[places[0]]][0].id, keys[places[0]])
@@ -580,6 +581,19 @@ class Lineage:
         if not self._seen.keys() >= set(keys):
             self._met(documents, None)
         return {key: self._seen[key] for key in keys}
+
+    def _part_in(self, text: str, key: str, hit: Hit) -> Doc:
+        """Return the document of a passage that a text joins with others; of one that it has in parts, these."""
+        document = self._document_of(key, hit)
+        if not document.text or place_of(document.text, text) >= 0:
+            return document
+        has = letters(document.text)
+        parts = [one for one in _SENTENCE_ENDS.split(text) if _is_sentence(one) and letters(one) in has]
+        if not parts:
+            return document
+        document = replace(document, text="\n".join(parts), id=hit[0].id if self._are_ids_made else None)
+        self._known.take_as(document.text, hit[0].id, key)
+        return document
 
     def _document_of(self, key: str, hit: Hit) -> Doc:
         passage, facts = hit

@@ -621,6 +621,17 @@ async def test_compressors_that_extract(keeper, config, kind, is_async):
     assert shown(keeper) == wanted
 
 
+def test_an_extract_of_several_passages_stands_for_each_of_them(keeper, config):
+    def cut(documents):
+        return [Document(page_content="\n\n".join(one.page_content.split(".")[0] + "." for one in documents[:2]))]
+
+    chain = Index(found={Q: ["loan", "room", "card"]}) | cut | joined | Chat(reply="28 days.")
+    chain.invoke(Q, config)
+    assert ids(keeper.only, "retrieved") == ["loan", "room", "card"]
+    assert (ids(keeper.only, "reranked"), keeper.only.prompt_ids) == (["loan", "room"], ("loan", "room"))
+    assert shown(keeper) == [TEXTS[name].split(".")[0] + "." for name in ("loan", "room")]
+
+
 def test_texts_that_are_new_stay_new(keeper, config):
     class State(TypedDict, total=False):
         question: str

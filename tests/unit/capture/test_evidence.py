@@ -173,6 +173,8 @@ FINE = Origin("A late fee is 0.50 euros a day. It ends at 20 euros.", {"source":
         ("Books may be kept for 28 days.\n...\nStudents have 12 weeks.", {}, [0]),
         (f"Title: fees\n{FINE.text}\nAsk the desk.", {}, [1]),
         (f"{LOAN.text}\n\n{FINE.text}", {}, [0, 1]),
+        ("Books may be kept for 28 days. It ends at 20 euros.", {}, [0, 1]),
+        ("Books may be kept for 28 days. Soup is served from 11 to 14.", {}, []),
         (f"{LOAN.text}\n\n{FINE.text}", {"source": "fine.md"}, [1]),
         ("In short: 28 days, students 12 weeks.", {"source": "loan.md", "score": 0.9}, [0]),
         ("Bøker kan lånes i 28 dager.", {"source": "loan.md"}, []),

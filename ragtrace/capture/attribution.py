@@ -437,6 +437,7 @@ _TAIL_CHARS = 40  # a cut passage whose end stands in another prompt was shown w
 # A text is not in one piece where it was quoted, escaped, set anew, or cut at a tag of LlamaIndex's FLARE.
 _BREAKS = re.compile(r'\\[nrt"]|["\n\r\t]|\[Search\(')
 _MARKS = re.compile(r"\[\^?\d+(?: *, *\^?\d+)*\]|\u3010\d[^\u3011]{0,20}\u3011")  # of sources
+_REASONED = re.compile(r"\s*Thought:.*^(?:Final )?Answer:\s*", re.DOTALL | re.MULTILINE)  # of ReAct
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*")
 # A list of names that a model made for a report, in its JSON.
 _OUTLINE = re.compile(
@@ -517,7 +518,9 @@ def _calls(prompts: Sequence[str], steps: Sequence[Step]) -> Iterator[_Call]:
 def _told_in(reply: Message) -> str:
     """Return what a reply says; of one that fills in a form for its answer, that."""
     is_form = len(reply.calls) == 1 and not reply.content.strip()
-    return (answer_field(reply.calls[0].arguments) if is_form else None) or without_thoughts(reply.shown)
+    said = (answer_field(reply.calls[0].arguments) if is_form else None) or without_thoughts(reply.shown)
+    reasoned = _REASONED.match(said)
+    return said if reasoned is None else said[reasoned.end() :]
 
 
 def _place_of(inputs: Sequence[Message], prompts: Sequence[str]) -> int | None:

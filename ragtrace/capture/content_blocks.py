@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 _TEXTS = frozenset(("text", "input_text", "output_text"))
 # A model's reasoning is no part of its answer, and tool calls stand in the message's own field.
-_SILENT = frozenset(("thinking", "redacted_thinking", "reasoning", "tool_use", "tool_call", "tool_call_chunk"))
+_SILENT = frozenset(
+    (
+        "thinking", "redacted_thinking", "reasoning", "reasoning_content", "thought", "tool_use", "tool_call",
+        "tool_call_chunk", "executable_code", "code_execution_result", "cachePoint", "cache_point",
+    )
+)  # fmt: skip
 _SERVER_TOOLS = frozenset(
     ("server_tool_use", "server_tool_call", "server_tool_call_chunk", "server_tool_result", "non_standard")
 )

@@ -51,14 +51,17 @@ def _set(words: str) -> frozenset[str]:
 # Words of a line that says only that something was done with the arguments.
 _STATUS = _set(
     """
-    a acknowledged added agent all an and applied are as assigned assistant back been bytes characters chars
-    complete completed connected connecting control created delegated done entries entry file files for from got
-    handed handing handoff handover has have i id idea ideas in into is it item items kept length lines list ll
-    logged made me memo memories memory message my new note noted notes now null of off ok okay over plan plans
-    recorded reflection reflections remember remembered reviewed routed routing s saved scratchpad state step
-    steps stored submitted success successful successfully task tasks thank thanks that the them thinking this
-    thought thoughts to todo todos transfer transferred transferring understood updated ve was were will with
-    words write written wrote you your
+    a acknowledged added affected agent all an and appended applicable applied are as assigned assistant back
+    been bytes cart characters chars complete completed connected connecting continue control created current
+    delegated deleted done draft edited email ensure entries entry escalated executed file files findings for
+    from got handed handing handoff handover has have human i id idea ideas if in instance instances into is it
+    item items kept length lines list ll logged made marked me memo memories memory message modified moved my
+    new note noted notes now null of off ok okay outline over plan plans please proceed progress recorded
+    reflection reflections remaining remember remembered removed renamed replaced report reviewed routed routing
+    row rows s saved scheduled scratchpad section sections sent state step steps stored string submitted success
+    successful successfully task tasks thank thanks that the them thinking this thought thoughts to todo todos
+    track transfer transferred transferring understood updated use user ve was were will with words write
+    written wrote you your
     aktualisiert angelegt aufgabe aufgaben der die das eingetragen erfolgreich erledigt erstellt gespeichert
     gemerkt hinzugefügt ist liste notiert notiz notizen vermerkt wurde wurden
     ajouté ajoutée bien c enregistré enregistrée est été fait la le les mis noté notée tâche tâches terminé
@@ -95,15 +98,24 @@ _VERDICTS = _set(
 # A line that says "done" is what was asked of these.
 _READS = _set(
     """
-    ask check fetch find get has is list load look lookup query read recall retrieve search show state
-    status verify view
+    ask check fetch find get has inspect is list load look lookup query read recall retrieve search show state
+    status track verify view where
     """
 )
+_READ = _set("details history info lookup query search state status")  # the last word of such a tool's name
 _WRITES = _set(
     """
     handoff memorise memorize note reflect remember save think todo transfer write
     """
 )
+# Words of a line that says what was done; a small number beside one counts what it was done with.
+_DONE = _set(
+    """
+    added affected appended created deleted done edited executed marked modified moved recorded remaining removed
+    replaced saved sent stored updated written wrote
+    """
+)
+_COUNT = re.compile(r"\d{1,3}")
 # What a model keeps for itself; a line that says that it was kept may name its id.
 _NOTES = _set("memo memories memory note notes reflection reflections scratchpad thought thoughts todo todos")
 _HANDS_OVER = _set("handoff handover transfer")  # in names of tools that only pass a conversation on
@@ -121,7 +133,7 @@ _ID_KEYS = _set(
     """
 )
 _NOTHING = frozenset(("", "none", "null", "undefined", "[]", "{}", '""', "''", "()"))
-_LISTS = (_STATUS, _HEADS, _SAID, _VERDICTS, _READS, _WRITES, _NOTES, _HANDS_OVER, _NOTHING)
+_LISTS = (_STATUS, _HEADS, _SAID, _VERDICTS, _READS, _READ, _DONE, _WRITES, _NOTES, _HANDS_OVER, _NOTHING)
 _FIRST_MARK = "\u1c5a"  # Ol Chiki: letters without case
 
 
@@ -450,7 +462,7 @@ class _Result:
     def is_reader(self) -> bool:
         """Whether the tool was asked for a state, so that "done" is an answer."""
         named = self.named
-        return bool(named) and (named[0] in _READS or named[-1] in {"status", "state", "search", "lookup", "query"})
+        return bool(named) and (named[0] in _READS or named[-1] in _READ)
 
     def evidence(self, text: str) -> list[str]:
         """Return the text, its parts, or nothing."""
@@ -489,9 +501,9 @@ class _Result:
         if self.value is not None and isinstance(self.value, Mapping | list):
             return self._is_status_value(coverage)
         has_own = len(rest) < len(words)
-        if self.is_reader and not is_telling and not self.inner:
-            return False
         allowed = self.frame | _STATUS
+        if self.is_reader and not self.inner and not (is_telling and self._is_stated()):
+            return is_telling and all(word in allowed or word in _HEADS for word in rest)
         if self.inner and has_own:
             allowed = allowed | _HEADS
         if is_writer:
@@ -503,7 +515,8 @@ class _Result:
         if not others:
             if len(rest) == len(digits):  # numbers only: of a calculator, or of lines
                 return is_telling or is_writer
-            return not digits or has_own or is_writer
+            are_counts = not _DONE.isdisjoint(rest) and all(map(_COUNT.fullmatch, digits))
+            return not digits or has_own or is_writer or (are_counts and not self.is_reader)
         is_told = bool(self.inner) and len(words) - len(rest) > 1 and len(others) <= _MOST_FRAME_WORDS // 2
         if is_told and not digits and not _VERDICTS.intersection(others):
             return True
@@ -512,6 +525,14 @@ class _Result:
         is_frame = len(others) <= min(_MOST_FRAME_WORDS, coverage.telling // 2)
         is_said = not digits and not _VERDICTS.intersection(others)
         return is_telling and is_frame and is_said
+
+    def _is_stated(self) -> bool:
+        """Tell whether the text repeats a statement, and not only what was searched for."""
+        coverage = _Coverage(self.words, self.plain)
+        asked = {one.whole for one in self.arguments} - {one.whole for one in self.statements}
+        for own in (*self.statements, *(one for one in self.said if one.whole not in asked)):
+            coverage.take(own, _TELLING_WORDS)
+        return coverage.telling >= _TELLING_WORDS
 
     def _is_passed_on(self, words: Sequence[str]) -> bool:
         """Tell whether a tool handed a conversation over, and says so in one line without a number."""

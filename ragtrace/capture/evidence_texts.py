@@ -26,6 +26,7 @@ _HANDS_OFF = re.compile(
     r"transfer|hand_?(?:off|over|back)|delegate|escalate|assign_to|route_to|forward", re.IGNORECASE
 )
 _SHORTEST_REPEAT_CHARS = 16
+_SENTENCE_WORDS = 4
 _OF_FRAMEWORK = {Steer, Turn}
 
 
@@ -175,8 +176,16 @@ class EvidenceTexts:
                 self._looked_at[id(part)] = part
             for rows in rows_held(part, str(key)):
                 first = rows.forms[0]
-                if first not in self._rows and first not in self._of_tools and not self._speech.own.holds(first):
+                if first not in self._rows and first not in self._of_tools and not self._is_own(rows):
                     self._rows[first] = rows
+
+    def _is_own(self, rows: Rows) -> bool:
+        """Tell whether a model said all sentences in rows, as in a list of findings with titles and grades."""
+        own = self._speech.own
+        values = [value for row in rows.rows for value in row[-1].split(" | ")]
+        said = {value for value in values if own.holds(value)}
+        are_said = bool(said) and all(one in said or len(one.split()) < _SENTENCE_WORDS for one in values)
+        return are_said or own.holds(rows.forms[0])
 
     def settle(self, *, has_model: bool) -> None:
         """Report the rows of databases as a prompt shows them; where none does, those whose name says it."""

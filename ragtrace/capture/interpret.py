@@ -42,7 +42,7 @@ from ragtrace.capture.turns import (
 )
 from ragtrace.capture.types import Generation
 from ragtrace.capture.values import LISTS, Redacted, Steer, Turn, fields_of, is_resumption, mapping_of
-from ragtrace.capture.verdicts import is_steering, is_verdict
+from ragtrace.capture.verdicts import is_steering, is_verdict, is_verdict_on
 from ragtrace.model import Message, added_usage
 from ragtrace.text import shown
 
@@ -635,7 +635,8 @@ class Interpreter:
         self._is_retrieval_only = self._is_interrupted = False
         if outcome != "interrupted":
             self._interrupts.clear()
-        if text and not (self._chain_answer and (is_verdict(text) or is_check(scope.inputs, outputs, text))):
+        said = self._chain_answer
+        if text and not (said and (is_verdict_on(text, [said]) or is_check(scope.inputs, outputs, text))):
             self._chain_answer, self._branches = text, list(branches)
 
     def _is_refusal(self, answer: str) -> bool:
@@ -755,12 +756,18 @@ class Interpreter:
             return []
         queries = {step.query.strip() for step in self.run.retrievals() if step.query}
         prompts = [
-            "\n".join(one.content for one in step.inputs)
+            self._without_passages("\n".join(one.content for one in step.inputs))
             for step in self.run.steps
             if isinstance(step, Generation) and not all(is_verdict(one.content) for one in step.outputs)
         ]
         told = named or last_spoken(fields, self._spoken_at) or outputs
         return branch_answers(told, self.speech.said, prompts, queries)
+
+    def _without_passages(self, prompt: str) -> str:
+        """Return a prompt without the passages that it shows: they may have an answer in it."""
+        for passage in self.run.candidates():
+            prompt = prompt.replace(passage.text, "") if passage.text else prompt
+        return prompt
 
     def _side_by_side(self, messages: object) -> list[str]:
         """Return the replies of the nodes of one step, where the last of the new messages is one of them."""

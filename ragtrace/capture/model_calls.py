@@ -425,6 +425,8 @@ def answer_field(value: object) -> str | None:
 def _answer_field(value: object, depth: int) -> str | None:
     for name in ANSWER_FIELDS if depth < _DEPTH else ():
         part = _field(value, name)
+        if name in CALLED_FIELDS and isinstance(part, int | float) and not isinstance(part, bool):
+            part = str(part)
         if isinstance(part, str):
             return part
         has_fields = isinstance(part, Mapping) or any(hasattr(type(part), one) for one in _FIELDS)

@@ -16,7 +16,7 @@ from ragtrace.capture.assembly import candidate_pool
 from ragtrace.capture.guard import Redaction, guarded, guarded_call, record_internal_error, record_wrong_call
 from ragtrace.capture.model_calls import clean_usage, read_usage, said_in
 from ragtrace.capture.model_requests import clean_request, server_of
-from ragtrace.capture.passages import PassageReader
+from ragtrace.capture.passages import PassageReader, ReadPassages
 from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.capture.run_context import tags_of
 from ragtrace.capture.types import Failure, Generation, Rerank, Retrieval, ToolCall
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from ragtrace.capture.passages import ReadPassages
     from ragtrace.capture.types import Limits, Operation, RunConfig, RunProcessor, Step, TraceRef
     from ragtrace.model import LabelScale, LabelScope, Outcome, Passage
 
@@ -303,7 +302,7 @@ class Run:
             selection_source: explicit, framework, retriever or chain: how it became known.
         """
         now = time.time_ns()
-        chosen = self._read(passages)
+        chosen = self._as_found(self._read(passages))
         if chosen is None:
             return
         step = Rerank(
@@ -330,7 +329,7 @@ class Run:
         does, the text itself is what was used.
         """
         self._used_text = self._prompt(passages) if isinstance(passages, str) else None
-        self._used_passages = self._read(passages)
+        self._used_passages = self._as_found(self._read(passages))
         self._note("used", passages=self._used_passages if self._used_text is None else self._used_text)
 
     @_report("run.label_passages")
@@ -692,6 +691,16 @@ class Run:
         found = self._reader.read(passages, source)
         return None if not found and self._reader.unread > unread else found
 
+    def _as_found(self, passages: ReadPassages | None) -> ReadPassages | None:
+        """Return passages that came without an id under those that the same texts have in the pool."""
+        if not any(one.id.startswith(_MADE_ID) for one in passages or ()):
+            return passages
+        found = {one.text: one.id for one in reversed(self._candidates())}
+        return ReadPassages(
+            replace(one, id=found.get(one.text, one.id)) if one.id.startswith(_MADE_ID) else one
+            for one in passages or ()
+        )
+
     def _prompt(self, value: object) -> str:
         """Return a prompt as it is kept; passages that stand behind its end are not found in it."""
         text, original = kept(value, self._limits.record_chars, self._config.redact)
@@ -728,6 +737,7 @@ class Run:
         return Failure(kind=cut(kind, MAX_NAME_CHARS)[0], message=self._text(message, MAX_MESSAGE_CHARS))
 
 
+_MADE_ID = "sha256:"  # beginning of an id that capture gives; a redacted text may be several
 _TOO_LATE = (
     "ragtrace: an answer came after its run had ended, and is missing there: call run.answered(text) inside the "
     "block"

@@ -513,7 +513,12 @@ def of_this_turn(
         for key, value in fields.items():
             earlier = began.get(key)
             if key == _MESSAGES or _are_messages(value):
-                kept[key] = new_messages(value, earlier, before, said) if isinstance(value, list) else value
+                if not isinstance(value, list):
+                    kept[key] = value
+                    continue
+                kept[key] = new = new_messages(value, earlier, before, said)
+                if is_draft_kept and _last_said(new) is None:
+                    kept[key] = new_messages(value, None, {}, said)  # with the draft behind the question
             elif is_draft_kept or key not in ANSWER_FIELDS or not _is_earlier(value, earlier, before, said):
                 kept[key] = value
         return kept
@@ -555,10 +560,10 @@ def _is_asked(message: object) -> bool:
 
 
 def _key(message: object) -> object:
-    """Return what tells a message from others: its id, else its role and text."""
-    if type(message) is Turn and message.id:
-        return message.id
+    """Return what tells a message from others: its id and its text, which a person may have edited."""
     turn = turn_of(message)
+    if type(message) is Turn and message.id and turn is not None:
+        return message.id, turn.content
     return id(message) if turn is None else (turn.role, turn.content)
 
 
@@ -594,7 +599,7 @@ def _is_copy(text: object, before: Mapping[int, str], said: Collection[str]) -> 
 # Names of texts that a program makes beside an answer.
 _BESIDE = re.compile(
     "title|topic|follow|suggest|tags?$|keyword|summary|critique|review|feedback|quer|question|language|intent|categor"
-    "|sql|plan$|titel|thema|kritik|frage|zusammenfassung|stichw|titre|sujet|résumé|título|resumen",
+    "|sentiment|priorit|subject|headline|score|rating|evaluat|notes?$|label|mood|urgen|confiden|betreff|sql|plan$|titel|thema|kritik|frage|zusammenfassung|stichw|titre|sujet|résumé|título|resumen",
     re.IGNORECASE,
 )
 

@@ -7,7 +7,8 @@ the garbage collector need not look at them.
 
 from __future__ import annotations
 
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import Any, Self
 
 from msgspec import Struct
@@ -226,6 +227,20 @@ class _Copy:
         if number is not None:  # a tensor of one number
             return number
         return Opaque(type(value).__name__, shown(value) if self._is_told else "")
+
+
+def read_once(items: Iterable[Any], most: int) -> tuple[Iterable[Any], Iterable[Any]]:
+    """Return at most so many items to look at, and what yields all of them still, where they can be read only once.
+
+    Example:
+        >>> some, left = read_once(iter("abc"), 2)
+        >>> some, list(left)
+        (['a', 'b'], ['a', 'b', 'c'])
+    """
+    if not isinstance(items, Iterator):
+        return items, items
+    some = list(islice(items, most))
+    return some, chain(some, items)
 
 
 def mapping_of(value: Any) -> dict[Any, Any] | None:

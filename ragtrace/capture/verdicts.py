@@ -57,6 +57,11 @@ _JUDGING = re.compile(
     r"|antwort|aussage|gestützt|belegt|behauptung|réponse|respuesta|affirmation|fondée?|étayée?)\b|回答|文脈|裏付け",
     re.IGNORECASE,
 )
+# "The answer is fully supported by the context."
+_SENTENCE = re.compile(
+    r"(?:the |this |your |all |each )?(?:answer|response|reply|claim|statement|generation)s?,? "
+    rf"(?:is|are|was|were|seems?|appears?) (?:\w+[ -]+){{0,3}}(?:un|ir|in)?(?:{_JUDGED})\b"
+)
 _FIRST = re.compile(r"[\s\"'*]*([\w-]+)")
 _GRADING = re.compile(
     r"\b(?:grad(?:e|er|ing)|judge|assess\w*|evaluat\w*|verif(?:y|ies)|determine|decide|fact-check\w*|rate|score"
@@ -150,6 +155,8 @@ def is_verdict_on(text: str, answers: Collection[str] = ()) -> bool:
     first = _FIRST.match(bare)
     if first is None or any(answer.lower().startswith(first[1]) for answer in answers):
         return False
+    if _SENTENCE.match(bare):
+        return True
     begins = first[1] in _PASSED or _is_word(first[1]) or bool(_LABELLED.match(bare))
     return begins and bool(_JUDGING.search(bare))
 

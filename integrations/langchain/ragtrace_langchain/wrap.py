@@ -21,6 +21,7 @@ from ragtrace.capture import (
 from ragtrace.capture.documents import as_documents
 from ragtrace.capture.events import Chosen, Event, Marked
 from ragtrace.capture.known import KnownDocuments, read_documents
+from ragtrace.capture.values import read_once
 from ragtrace_langchain.open_runs import current_call, entered_retrievers, open_steps
 from ragtrace_langchain.values import Values
 
@@ -55,8 +56,9 @@ def mark_retrieved(documents: Documents, source: str | None = None) -> Documents
         >>> mark_retrieved([Document(page_content="a")], source="faq")
         [Document(metadata={}, page_content='a')]
     """
-    _mark_retrieved(documents, source)
-    return documents
+    found, left = read_once(documents, MOST_PASSAGES + 1)
+    _mark_retrieved(found, source)
+    return left  # type: ignore[return-value]
 
 
 def mark_selected(documents: Documents) -> Documents:
@@ -73,8 +75,9 @@ def mark_selected(documents: Documents) -> Documents:
         >>> mark_selected([Document(page_content="a")])
         [Document(metadata={}, page_content='a')]
     """
-    _mark_selected(documents)
-    return documents
+    found, left = read_once(documents, MOST_PASSAGES + 1)
+    _mark_selected(found)
+    return left  # type: ignore[return-value]
 
 
 @guarded_call("mark_retrieved")

@@ -97,6 +97,11 @@ def test_a_document_is_no_part_of_the_question(name):
     assert question_in(Values().of({"messages": [message]})) == "Where is the lab?"
 
 
+@pytest.mark.parametrize("kind", ["reasoning_content", "executable_code", "code_execution_result", "cachePoint"])
+def test_a_provider_s_own_block_is_no_part_of_the_answer(kind):
+    assert content_text([{"type": kind, kind: "x"}, {"type": "text", "text": "In Oslo."}]) == "In Oslo."
+
+
 def test_searches_of_the_provider_are_no_part_of_the_answer():
     said = AIMessage(
         [

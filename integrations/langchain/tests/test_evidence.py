@@ -911,6 +911,18 @@ def of_database(rows, written, field="rows"):
     return graph.compile()
 
 
+def test_findings_of_a_model_in_rows_are_no_rows_of_a_database(keeper, config):
+    said = "Books may be kept for four weeks, says the page."
+    rows = [{"topic": "loans", "summary": said, "score": 0.5}]
+    chain = (
+        RunnableLambda(lambda question: [{**rows[0], "summary": Chat(reply=said).invoke(question).content}])
+        | (lambda found: f"Findings: {found}")
+        | Chat(reply="Four weeks, as it seems.")
+    )
+    chain.invoke(Q, config)
+    assert shown(keeper) == []
+
+
 def test_queries_to_send_are_no_rows(keeper, config):
     model = Chat(reply=lambda t, m: "For 28 days." if t.startswith("Found") else "long loan; fees")
 

@@ -308,6 +308,14 @@ class TestTracedCompressor:
 
 
 @pytest.mark.parametrize("mark", [mark_retrieved, mark_selected])
+def test_a_generator_is_read_by_the_application_as_if_nothing_had_marked_it(keeper, recorder, mark):
+    with recorder.start(query="Where?"):
+        left = list(mark(one for one in found()[:3]))
+    assert [one.id for one in left] == ["d0", "d1", "d2"]
+    assert [len(pool.passages) for pool in keeper.only.record.pools] == [3]
+
+
+@pytest.mark.parametrize("mark", [mark_retrieved, mark_selected])
 def test_documents_without_an_end_are_marked_up_to_10000(keeper, recorder, mark):
     with recorder.start(query="Where?"):
         mark(Document(id=f"d{n}", page_content=f"Passage {n}.") for n in itertools.count())

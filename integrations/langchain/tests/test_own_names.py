@@ -460,3 +460,17 @@ def test_a_text_with_commas_is_no_table(keeper, config, text):
 
     built(Rows, execute, ask("antwort", "Göteborg hat zwölf.", "zeilen")).invoke({"frage": ASKED}, config)
     assert keeper.only.record.contexts == ()
+
+
+@pytest.mark.parametrize("name", ["sentiment", "priority", "subject", "headline", "crm_note"])
+def test_a_few_words_about_an_answer_leave_it(keeper, config, name):
+    Kept = TypedDict("Kept", {"question": str, "customer_reply": str, name: str}, total=False)  # type: ignore[misc]
+    graph = StateGraph(Kept)
+    graph.add_node(
+        "reply", lambda state: {"customer_reply": chat("The lab is in Oslo, at the harbour.").invoke("?").text}
+    )
+    graph.add_node("note", lambda state: {name: chat("quite positive").invoke(state["customer_reply"]).text})
+    graph.add_edge(START, "reply")
+    graph.add_edge("reply", "note")
+    graph.compile().invoke({"question": "Where is it?"}, config)
+    assert keeper.only.record.answer == "The lab is in Oslo, at the harbour."

@@ -294,6 +294,20 @@ def test_time_travel_has_the_question_of_that_time(keeper, config):
     assert told(keeper.runs[2]) == (FIRST, NEW, "answered")
 
 
+@pytest.mark.parametrize("given", [Command(resume="yes"), None])
+def test_a_draft_among_the_messages_that_a_person_approves_is_the_answer(keeper, config, given):
+    def send(state):
+        if given is not None:
+            interrupt("Send this?")
+        return {}
+
+    breaks = {"interrupt_before": ["send"]} if given is None else {}
+    app = built(State, replying(NEW), send, checkpointer=InMemorySaver(), **breaks)
+    app.invoke({"messages": [("user", FIRST)]}, at(config))
+    app.invoke(given, at(config))
+    assert [told(run) for run in keeper.runs] == [(FIRST, "", "interrupted"), (FIRST, NEW, "answered")]
+
+
 @dataclass
 class Data:
     customer_message: str = ""
@@ -714,6 +728,12 @@ def test_branches_under_names_of_their_own(keeper, config, names):
     one, other = names
     RunnableParallel({one: branch("In Oslo."), other: branch("In Bergen.", prefix="e")}).invoke(FIRST, config)
     assert (told(keeper.only), scores_of(keeper.only)) == ((FIRST, PAIR, "answered"), SEVERAL)
+    assert keeper.only.record.lossy == {"several_answers": 2}
+
+
+def test_a_branch_that_quotes_a_passage_is_an_answer_too(keeper, config):
+    quoted = Faq()._get_relevant_documents("", run_manager=None)[0].page_content
+    RunnableParallel(a=branch(quoted), b=branch("In Bergen, they say.")).invoke(FIRST, config)
     assert keeper.only.record.lossy == {"several_answers": 2}
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.capture import before_question, guarded, spoken
 from ragtrace.capture.events import Asking, Event
+from ragtrace.capture.turns import question_among
 from ragtrace_llamaindex.attributes import first_of
 from ragtrace_llamaindex.messages import (
     answers_told,
@@ -84,6 +85,7 @@ def tell_input(state: OpenRun, arguments: Mapping[str, object]) -> None:
         _tell_question(state, question_in_state(saved.state))
     for event in saved.events:
         tell_question(state, event)
+    _tell_question(state, question_among(saved.state, ()), is_final=False)
     state.texts = tuple(texts_in([saved.started, saved.state]))
 
 
@@ -119,7 +121,9 @@ def tell_prompted(span: OpenSpan, asked: object) -> None:
     """
     state, messages = span.state, messages_of(asked)
     if state.is_resumed and not state.has_query and not span.is_inner and span.tool is None:
-        _tell_question(state, question_shown(messages, is_agent=state.is_agent))
+        shown = question_shown(messages, is_agent=state.is_agent)
+        if not state.question or shown in state.question:  # else it may be what the person replied
+            _tell_question(state, shown)
     if may_tell_history(span.parent):
         tell_history(state, turns_before(messages, state.question), is_final=True)
     if span.parent is None and state.run is not None and messages:

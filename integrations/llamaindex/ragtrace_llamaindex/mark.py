@@ -9,6 +9,8 @@ from llama_index.core.instrumentation.span import active_span_id
 
 from ragtrace.capture import guarded_call
 from ragtrace.capture.events import Event, Marked
+from ragtrace.capture.passages import MOST_PASSAGES
+from ragtrace.capture.values import read_once
 from ragtrace_llamaindex.handlers import tracer
 from ragtrace_llamaindex.request import holder
 from ragtrace_llamaindex.streams import reading
@@ -39,8 +41,9 @@ def mark_selected(nodes: Nodes) -> Nodes:
         >>> mark_selected([])
         []
     """
-    _mark_selected(nodes)
-    return nodes
+    found, left = read_once(nodes, MOST_PASSAGES + 1)
+    _mark_selected(found)
+    return left  # type: ignore[return-value]
 
 
 def mark_retrieved(documents: Documents, source: str | None = None) -> Documents:
@@ -57,8 +60,9 @@ def mark_retrieved(documents: Documents, source: str | None = None) -> Documents
         >>> mark_retrieved([{"id": "faq-7", "text": "Cancel in settings."}], source="faq")
         [{'id': 'faq-7', 'text': 'Cancel in settings.'}]
     """
-    _mark_retrieved(documents, source)
-    return documents
+    found, left = read_once(documents, MOST_PASSAGES + 1)
+    _mark_retrieved(found, source)
+    return left  # type: ignore[return-value]
 
 
 @guarded_call("mark_retrieved")

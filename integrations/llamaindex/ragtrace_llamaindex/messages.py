@@ -146,6 +146,9 @@ def fields_of(event: object) -> dict[str, object]:
     return {**declared, **free} if isinstance(free, dict) else declared
 
 
+_OF_A_PERSON = re.compile("(?:user|customer|client|original|initial)_(?:question|query|message|request|input)$")
+
+
 def question_in_state(state: Mapping[str, object]) -> str:
     """Return the question that a workflow's stored state holds; a prompt that a step rendered is none.
 
@@ -157,7 +160,8 @@ def question_in_state(state: Mapping[str, object]) -> str:
         'Where?'
     """
     kept = {name: value for name, value in state.items() if name != "prompt"}
-    known = query_text(state.get("user_msg_str")) or question_in(kept)
+    own = (query_text(value) for name, value in kept.items() if _OF_A_PERSON.match(name))
+    known = query_text(state.get("user_msg_str")) or next(filter(None, own), "") or question_in(kept)
     lists = (_kept_turns(value) for value in state.values())
     return known or next((asked for turns in lists if (asked := _question(turns))), "")
 

@@ -284,7 +284,25 @@ class InAMessage(Workflow):
         return StopEvent(result=(await Llm().acomplete(await ctx.store.get("made"))).text)
 
 
-@pytest.mark.parametrize("kind", [Between, Inside, TypedState, InAMessage])
+class UnderItsOwnName(Workflow):
+    """Keeps the question under a name of its own, shows the model all that was said, and searches no more."""
+
+    @step
+    async def begin(self, ctx: Context, ev: StartEvent) -> InputRequiredEvent:
+        await ctx.store.set("original_query", ev.query)
+        await ctx.store.set("docs", [one.text for one in await Faq().aretrieve(ev.query)])
+        return InputRequiredEvent(prefix="Sure?")  # type: ignore[call-arg]
+
+    @step
+    async def end(self, ctx: Context, ev: HumanResponseEvent) -> StopEvent:
+        asked = await ctx.store.get("original_query")
+        turns = [("user", asked), ("assistant", "Sure?"), ("user", ev.response)]
+        return StopEvent(
+            result=str((await Llm().achat([ChatMessage(text, role=role) for role, text in turns])).message.content)
+        )
+
+
+@pytest.mark.parametrize("kind", [Between, Inside, TypedState, InAMessage, UnderItsOwnName])
 @pytest.mark.parametrize("serializer", [PICKLED, PLAIN], ids=["pickle", "json"])
 async def test_a_workflow(keeper, kind, serializer):
     first, run, result = await resumed(kind(), keeper, serializer, query=ASKED)

@@ -213,6 +213,11 @@ def test_a_reply_of_which_a_list_was_made_leads_back(shown_as) -> None:
     assert shown(*calls) == ["p0"]
 
 
+def test_the_answer_of_an_agent_that_reasons_leads_back() -> None:
+    said = f"Thought: I can answer without using any more tools. I'll use the user's language.\nAnswer: {LEAVE}"
+    assert shown((asked(0), said), (f"Go on:\n{LEAVE}", ANSWER)) == ["p0"]
+
+
 def test_a_reply_that_an_engine_cut_at_a_search_of_its_own_leads_back() -> None:
     said = f"{LEAVE[:-1]} [Search(When does it begin?)]."
     assert shown((asked(0), said), (f"Go on:\n{LEAVE[:-1]}", ANSWER)) == ["p0"]

@@ -66,3 +66,14 @@ def test_what_was_used_may_be_said_anew() -> None:
         run.used([REFUND])
 
     assert [p.text for p in record(report).contexts] == [REFUND]
+
+
+def test_passages_without_ids_that_were_used_have_those_of_the_pool() -> None:
+    keeper = Keeper()
+    with Recorder(keeper).start(query="Where?") as run:
+        run.retrieved([{"id": "a", "text": "Oslo."}, {"id": "b", "text": "Bergen."}])
+        run.reranked(["Bergen.", "Oslo."])
+        run.used(["Bergen."])
+        run.answered("In Bergen.")
+    chosen = keeper.only.record.pool("reranked")
+    assert ([one.id for one in chosen], keeper.only.prompt_ids) == (["b", "a"], ("b",))

@@ -114,7 +114,7 @@ def test_json_without_such_a_field_stays_whole() -> None:
     [
         (JSON, SAID), (f"\n {JSON}\n", SAID), ('{"final_answer": "a", "text": "b"}', "a"), ('{"result": {"text": "a"}}', "a"),
         ('{"city": "Oslo"}', None), ('{"answer": null}', None), ('{"answer": ["a"]}', None), ("[]", None), ("28 days.", None),
-        ('{"answer": "cut', None), ("{" * 100_000, None), (None, None), (7, None), ([Said(answer="a")], None), (City(city="a"), None),
+        ('{"answer": "cut', None), ('{"answer": 28}', "28"), ('{"answer": true}', None), ("{" * 100_000, None), (None, None), (7, None), ([Said(answer="a")], None), (City(city="a"), None),
         ({"answer": ""}, ""),
     ],
 )  # fmt: skip

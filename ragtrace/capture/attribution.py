@@ -713,12 +713,14 @@ class _Said:
         text, piece = prompt.text, self.text
         if not piece:
             return 0
+        if not self.is_short and piece in text:
+            return 1
+        if not self.is_short and len(self._letters) >= _SHORTEST_PART_CHARS:
+            return int(self._letters in prompt.letters)  # folded, or a list was made of it
         if piece not in text:
             text, piece = prompt.folded, folded(piece)
-        if not self.is_short:
-            return int(piece in text or self._letters in prompt.letters)  # a list may have been made of it
-        if piece not in text:
-            return 0
+        if piece not in text or not self.is_short:
+            return int(piece in text)
         places = self._places_in(text, piece)
         if not places:
             return 0

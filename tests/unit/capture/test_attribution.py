@@ -213,6 +213,10 @@ def test_a_reply_of_which_a_list_was_made_leads_back(shown_as) -> None:
     assert shown(*calls) == ["p0"]
 
 
+def test_a_reply_without_letters_leads_nowhere() -> None:
+    assert shown((asked(0), "=" * 20), (f"Write:\n{asked(1)}", ANSWER)) == ["p1"]
+
+
 def test_the_answer_of_an_agent_that_reasons_leads_back() -> None:
     said = f"Thought: I can answer without using any more tools. I'll use the user's language.\nAnswer: {LEAVE}"
     assert shown((asked(0), said), (f"Go on:\n{LEAVE}", ANSWER)) == ["p0"]

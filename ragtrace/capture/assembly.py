@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from ragtrace.capture.attribution import PassageFinder, as_told, count_unread, found_in, prompt_set, shown_texts
+from ragtrace.capture.attribution import PassageFinder, count_unread, found_in, prompt_set, shown_texts
 from ragtrace.capture.chunks import told_apart
 from ragtrace.capture.guard import record_internal_error
 from ragtrace.capture.model_calls import is_refusal_reason, without_thoughts
@@ -285,10 +285,8 @@ def _used(
     if not delivered:
         return None, (), 0
     finder = PassageFinder(sought)
-    answer = run.attributes.get("answer", "")
-    found = prompt_set(run.prompts, run.steps, answer, finder)
-    if run.selection is None and run.pool_order is None:
-        found = as_told(found, run.prompts, run.steps, answer)
+    answer, has_order = run.attributes.get("answer", ""), run.selection is not None or run.pool_order is not None
+    found = prompt_set(run.prompts, run.steps, answer, finder, is_told=not has_order)
     lost = _unfound(sought, found) if _is_cut(run) or finder.is_spent else 0
     lost += sum(bool(one.truncated) and not one.text for one in sought)  # the prompt may show it
     if found:

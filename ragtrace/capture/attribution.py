@@ -474,22 +474,48 @@ class _Call(NamedTuple):
 
 
 def prompt_set(
-    prompts: Sequence[str], steps: Sequence[Step], answer: str, finder: PassageFinder
+    prompts: Sequence[str], steps: Sequence[Step], answer: str, finder: PassageFinder, *, is_told: bool = False
 ) -> tuple[Passage, ...]:
     """Return the delivered passages that the model had before it when it made the answer.
 
     They stand in the order of the prompt that shows them. Where no prompt shows all of them, they stand in the
     order of delivery. Where no reply leads to the answer, or no reply was reported, the prompts alone tell.
 
+    Args:
+        prompts: of the run, the oldest first.
+        steps: of the run; its model calls count.
+        answer: of the run.
+        finder: finds the delivered passages.
+        is_told: passages that the answer's prompt does not show stand as it has what models replied to them, since
+            calls side by side end in any order. Where one of them is not known by such a reply, the order is left.
+
     Example:
         >>> from ragtrace.model import Passage
         >>> pool = [Passage(id="a", text="Oslo.", rank=1), Passage(id="b", text="Bergen.", rank=2)]
         >>> [p.id for p in prompt_set(["Context: Bergen."], (), "In Bergen.", PassageFinder(pool))]
         ['b']
+        >>> from ragtrace.capture.types import Generation
+        >>> from ragtrace.model import Message
+        >>> calls = ("Read: Bergen.", "By the sea."), ("Read: Oslo.", "Inland."), ("Inland. By the sea.", "Two.")
+        >>> steps = [
+        ...     Generation(
+        ...         started_ns=0,
+        ...         ended_ns=0,
+        ...         inputs=(Message(role="user", content=prompt),),
+        ...         outputs=(Message(role="assistant", content=reply),),
+        ...     )
+        ...     for prompt, reply in calls
+        ... ]
+        >>> finder = PassageFinder(pool[::-1])
+        >>> [one.id for one in prompt_set([prompt for prompt, _ in calls], steps, "Two.", finder, is_told=True)]
+        ['a', 'b']
     """
     calls = list(_calls(prompts, steps)) if len(prompts) > 1 else []
     last = _answering(calls, answer.strip())
-    return _shown_behind(calls, last, finder) if last else _shown(prompts, finder)
+    shown = _shown_behind(calls, last, finder) if last else _shown(prompts, finder)
+    if not is_told or len(shown) < 2 or len(prompts) < 2:
+        return shown
+    return _as_told(shown, calls, calls[last[-1]].prompt if last else prompts[-1])
 
 
 def answered_prompt(prompts: Sequence[str], steps: Sequence[Step], answer: str) -> str:
@@ -789,42 +815,16 @@ def shown_texts(run: EndedRun, pool: Sequence[Passage], *, is_searched: bool) ->
     if not own:
         return ()
     answer = run.attributes.get("answer", "")
-    return as_told(prompt_set(run.prompts, run.steps, answer, PassageFinder(own)), run.prompts, run.steps, answer)
+    return prompt_set(run.prompts, run.steps, answer, PassageFinder(own), is_told=True)
 
 
-def as_told(
-    shown: tuple[Passage, ...], prompts: Sequence[str], steps: Sequence[Step], answer: str
-) -> tuple[Passage, ...]:
-    """Return passages in the order in which the answer's prompt has what models replied to them.
-
-    Calls side by side end in any order. Where that prompt shows passages itself, or one is not known by such a
-    reply, the order is left as it is. Those behind one reply stand together as they are.
-
-    Example:
-        >>> from ragtrace.capture.types import Generation
-        >>> from ragtrace.model import Message, Passage
-        >>> pool = (Passage(id="b", text="Bergen.", rank=1), Passage(id="a", text="Oslo.", rank=2))
-        >>> calls = ("Read: Bergen.", "By the sea."), ("Read: Oslo.", "Inland."), ("Inland. By the sea.", "Two.")
-        >>> steps = [
-        ...     Generation(
-        ...         started_ns=0,
-        ...         ended_ns=0,
-        ...         inputs=(Message(role="user", content=prompt),),
-        ...         outputs=(Message(role="assistant", content=reply),),
-        ...     )
-        ...     for prompt, reply in calls
-        ... ]
-        >>> [one.id for one in as_told(pool, [prompt for prompt, _ in calls], steps, "Two.")]
-        ['a', 'b']
-    """
-    if len(shown) < 2 or len(prompts) < 2:
-        return shown
-    prompt = answered_prompt(prompts, steps, answer)
+def _as_told(shown: tuple[Passage, ...], calls: Sequence[_Call], prompt: str) -> tuple[Passage, ...]:
+    """Return passages in the order in which a prompt has what models replied to them."""
     finder = PassageFinder(shown)
     if finder.places_in(prompt):
         return shown
     places: dict[int, tuple[bool, int]] = {}  # by passage: whether a short reply told it, and where that stands
-    for call in _calls(prompts, steps):
+    for call in calls:
         at = prompt.find(call.reply) if call.reply else -1
         for number, _ in finder.places_in(call.prompt) if at >= 0 else ():
             place = len(call.reply) < _SHORTEST_PART_CHARS, at

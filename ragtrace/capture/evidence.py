@@ -165,11 +165,10 @@ class _Words(NamedTuple):
     words: list[str]
     spans: list[tuple[int, int]]
 
-    def within(self, found: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:
-        """Yield the places of the words in each part of the text, as the first and the one behind the last."""
+    def places_of(self, cuts: Iterable[int]) -> list[int]:
+        """Return the places of the first words behind places in the text."""
         begins = [begin for begin, _ in self.spans]
-        for part in found:
-            yield bisect_left(begins, part.start()), bisect_left(begins, part.end())
+        return [bisect_left(begins, cut) for cut in cuts]
 
 
 def _unescaped(text: str) -> str:
@@ -421,6 +420,13 @@ class _Coverage:
                 self._mark(place, place + size)
             at = joined.find(piece, at + len(piece) - 1)
 
+    def leave_out(self, mark: re.Pattern[str]) -> None:
+        """Cover what says nothing, as the number of an item: it is no word of the model's."""
+        cuts = [cut for found in mark.finditer(self.plain) for cut in found.span()]
+        places = iter(self.words.places_of(cuts) if cuts else ())
+        for start, end in zip(places, places, strict=True):
+            self.covered[start:end] = b"\1" * (end - start)
+
     def _mark(self, start: int, end: int) -> None:
         self.covered[start:end] = b"\1" * (end - start)
         self.telling = max(self.telling, end - start)
@@ -428,9 +434,8 @@ class _Coverage:
     def _in_segments(self) -> list[tuple[int, int]]:
         """Return the lines and sentences of the text, as places of their first words and behind their last."""
         if self._segments is None:
-            begins = [begin for begin, _ in self.words.spans]
             cuts = [0, *(cut.end() for cut in _UNIT_ENDS.finditer(self.plain)), len(self.plain) + 1]
-            places = [bisect_left(begins, cut) for cut in cuts[: 4 * _MOST_UNITS]]
+            places = self.words.places_of(cuts[: 4 * _MOST_UNITS])
             self._segments = [(one, other) for one, other in pairwise(places) if other > one]
         return self._segments
 
@@ -488,12 +493,11 @@ class _Result:
         words = self.words.words
         if not words or self._is_passed_on(words):
             return True
-        for begin, end in self.words.within(_NUMBERING.finditer(self.plain)):
-            coverage.covered[begin:end] = b"\1" * (end - begin)
+        coverage.leave_out(_NUMBERING)
         is_writer = bool(self.named) and self.named[0] in _WRITES
         is_note = is_writer or not _NOTES.isdisjoint(map(_known, (*self.named, *words)))
-        for begin, end in self.words.within(_UUID.finditer(self.plain)) if is_note else ():
-            coverage.covered[begin:end] = b"\1" * (end - begin)
+        if is_note:
+            coverage.leave_out(_UUID)
         rest = [_known(words[place]) for place in coverage.rest()]
         if not rest:
             return True

@@ -756,18 +756,13 @@ class Interpreter:
             return []
         queries = {step.query.strip() for step in self.run.retrievals() if step.query}
         prompts = [
-            self._without_passages("\n".join(one.content for one in step.inputs))
+            "\n".join(one.content for one in step.inputs)
             for step in self.run.steps
             if isinstance(step, Generation) and not all(is_verdict(one.content) for one in step.outputs)
         ]
         told = named or last_spoken(fields, self._spoken_at) or outputs
-        return branch_answers(told, self.speech.said, prompts, queries)
-
-    def _without_passages(self, prompt: str) -> str:
-        """Return a prompt without the passages that it shows: they may have an answer in it."""
-        for passage in self.run.candidates():
-            prompt = prompt.replace(passage.text, "") if passage.text else prompt
-        return prompt
+        passages = [passage.text for passage in self.run.candidates() if passage.text]
+        return branch_answers(told, self.speech.said, prompts, queries, passages)
 
     def _side_by_side(self, messages: object) -> list[str]:
         """Return the replies of the nodes of one step, where the last of the new messages is one of them."""
@@ -856,9 +851,8 @@ def _is_grader(root: Scope, verdict: str) -> bool:
 
 def _given_directly(outputs: object, direct: Mapping[str, str]) -> str:
     """Return the results of tools that answer for the agent, where they are the last messages; else ""."""
-    messages: object = outputs.get("messages") if isinstance(outputs, dict) else outputs
     last: list[str] = []
-    for message in reversed(messages) if isinstance(messages, list) and direct else ():
+    for message in reversed(_messages_in(outputs)) if direct else ():
         if type(message) is not Turn or message.role != "tool" or message.call_id not in direct:
             break
         last.append(content_text(message.content))
@@ -867,8 +861,7 @@ def _given_directly(outputs: object, direct: Mapping[str, str]) -> str:
 
 def _called_with(outputs: object) -> str:
     """Return the answer among the arguments of a call that the last message makes, as of a form; else ""."""
-    messages = _listed(outputs.get("messages") if isinstance(outputs, dict) else outputs)
-    last = messages[-1] if messages else None
+    last = next(reversed(_messages_in(outputs)), None)
     calls = last.calls if type(last) is Turn else []
     given = (call["args"].get(name) for call in calls if isinstance(call["args"], dict) for name in CALLED_FIELDS)
     return next((one for one in given if isinstance(one, str) and one.strip()), "")
@@ -909,6 +902,10 @@ def _is_replied(messages: object, given: object) -> bool:
 
 def _is_blank(value: object) -> bool:
     return value is None or (isinstance(value, str | list | dict) and not value)
+
+
+def _messages_in(outputs: object) -> list[Any]:
+    return _listed(outputs.get("messages") if isinstance(outputs, dict) else outputs)
 
 
 def _listed(value: object) -> list[Any]:

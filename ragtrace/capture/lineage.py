@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from ragtrace.capture.attribution import (
     PassageFinder,
     answered_prompt,
-    as_told,
     found_in,
     letters,
     place_of,
@@ -491,8 +490,7 @@ class Lineage:
             is_given = bool(near) and not read[place].is_chunk
             places = finder.of(text, facts, is_written=is_written, is_given=is_given) if hits else []
             if len(places) > 1 and finder.is_join(text, places):
-                some = [(keys[at], hits[keys[at]]) for at in places]
-                self._joins[identity_of(text)] = [self._part_in(text, key, hit) for key, hit in some]
+                self._joins[identity_of(text)] = [self._part_in(text, keys[at], hits[keys[at]]) for at in places]
             elif places:
                 found[place] = [keys[at] for at in places]
                 self._known.take_as(text, hits[keys[places[0]]][0].id, keys[places[0]])
@@ -943,8 +941,8 @@ class Lineage:
             return
         pool = {passage.id: passage for passage in run.candidates()}
         lists = [[passage.id for passage in one.passages] for one in searches]
-        found = prompt_set(run.prompts, run.steps, answer, PassageFinder(tuple(pool.values())))
-        shown = [one.id for one in as_told(found, run.prompts, run.steps, answer)]
+        finder = PassageFinder(tuple(pool.values()))
+        shown = [one.id for one in prompt_set(run.prompts, run.steps, answer, finder, is_told=True)]
         order = by_first_shown(lists, shown)
         if order != list(pool) and len(order) == len(pool) and are_joined(shown, lists):
             run.set_candidates(ranked([pool[name] for name in order]))

@@ -302,7 +302,7 @@ class Run:
             selection_source: explicit, framework, retriever or chain: how it became known.
         """
         now = time.time_ns()
-        chosen = self._as_found(self._read(passages))
+        chosen = self._read_found(passages)
         if chosen is None:
             return
         step = Rerank(
@@ -329,7 +329,7 @@ class Run:
         does, the text itself is what was used.
         """
         self._used_text = self._prompt(passages) if isinstance(passages, str) else None
-        self._used_passages = self._as_found(self._read(passages))
+        self._used_passages = self._read_found(passages)
         self._note("used", passages=self._used_passages if self._used_text is None else self._used_text)
 
     @_report("run.label_passages")
@@ -691,14 +691,15 @@ class Run:
         found = self._reader.read(passages, source)
         return None if not found and self._reader.unread > unread else found
 
-    def _as_found(self, passages: ReadPassages | None) -> ReadPassages | None:
-        """Return passages that came without an id under those that the same texts have in the pool."""
-        if not any(one.id.startswith(_MADE_ID) for one in passages or ()):
-            return passages
-        found = {one.text: one.id for one in reversed(self._candidates())}
+    def _read_found(self, passages: object) -> ReadPassages | None:
+        """Return passages; those that a person names without an id have that of the same text in the pool."""
+        read = self._read(passages)
+        if type(passages) is ReadPassages or not any(one.id.startswith(_MADE_ID) for one in read or ()):
+            return read
+        known = {one.text: one.id for one in reversed(self._candidates())}
         return ReadPassages(
-            replace(one, id=found.get(one.text, one.id)) if one.id.startswith(_MADE_ID) else one
-            for one in passages or ()
+            replace(one, id=known[one.text]) if one.id.startswith(_MADE_ID) and one.text in known else one
+            for one in read or ()
         )
 
     def _prompt(self, value: object) -> str:

@@ -512,13 +512,10 @@ def of_this_turn(
         kept: dict[object, object] = {}
         for key, value in fields.items():
             earlier = began.get(key)
-            if key == _MESSAGES or _are_messages(value):
-                if not isinstance(value, list):
-                    kept[key] = value
-                    continue
-                kept[key] = new = new_messages(value, earlier, before, said)
-                if is_draft_kept and _last_said(new) is None:
-                    kept[key] = new_messages(value, None, {}, said)  # with the draft behind the question
+            if isinstance(value, list) and (key == _MESSAGES or _are_messages(value)):
+                new = new_messages(value, earlier, before, said)
+                is_draft = is_draft_kept and _last_said(new) is None  # it stands behind the question
+                kept[key] = new_messages(value, None, {}, said) if is_draft else new
             elif is_draft_kept or key not in ANSWER_FIELDS or not _is_earlier(value, earlier, before, said):
                 kept[key] = value
         return kept
@@ -599,7 +596,8 @@ def _is_copy(text: object, before: Mapping[int, str], said: Collection[str]) -> 
 # Names of texts that a program makes beside an answer.
 _BESIDE = re.compile(
     "title|topic|follow|suggest|tags?$|keyword|summary|critique|review|feedback|quer|question|language|intent|categor"
-    "|sentiment|priorit|subject|headline|score|rating|evaluat|notes?$|label|mood|urgen|confiden|betreff|sql|plan$|titel|thema|kritik|frage|zusammenfassung|stichw|titre|sujet|résumé|título|resumen",
+    "|sentiment|priorit|subject|headline|score|rating|evaluat|notes?$|label|mood|urgen|confiden|betreff"
+    "|sql|plan$|titel|thema|kritik|frage|zusammenfassung|stichw|titre|sujet|résumé|título|resumen",
     re.IGNORECASE,
 )
 
@@ -625,11 +623,16 @@ def last_spoken(fields: Mapping[object, object], spoken_at: Mapping[str, int]) -
 
 
 def branch_answers(
-    outputs: object, said: Collection[str], prompts: Sequence[str], queries: Collection[str]
+    outputs: object,
+    said: Collection[str],
+    prompts: Sequence[str],
+    queries: Collection[str],
+    passages: Sequence[str] = (),
 ) -> list[str]:
     """Return the texts of an output that models of this run said, and that no other model or retriever was given.
 
-    One that has all of them in it, as a report of its sections, stands for them.
+    One that has all of them in it, as a report of its sections, stands for them. A prompt that shows a passage with
+    the words of an answer gives that to nobody.
 
     Example:
         >>> said = {"In Oslo.", "In Norway.", "lab city"}
@@ -641,11 +644,20 @@ def branch_answers(
     leaves = list(_leaves(outputs))
     spoken = sorted({text for text in leaves if text.strip() in said and text.strip() not in queries})
     spoken = [text for text in spoken if not is_verdict(text)] or spoken
-    last = [text for text in spoken if not any(text in prompt for prompt in prompts)] or spoken
+    last = [text for text in spoken if not any(_is_given(text, prompt, passages) for prompt in prompts)] or spoken
     if len(last) > 1:
         whole = sorted(text for text in set(leaves) - {*last} if all(_is_part(one, text) for one in last))
         return whole[:1] or last
     return last
+
+
+def _is_given(text: str, prompt: str, passages: Sequence[str]) -> bool:
+    """Tell whether a prompt has a text, outside the passages that it shows."""
+    if text not in prompt:
+        return False
+    for passage in passages:
+        prompt = prompt.replace(passage, "")
+    return text in prompt
 
 
 def composed_texts(outputs: object, began: Mapping[object, object]) -> list[str]:

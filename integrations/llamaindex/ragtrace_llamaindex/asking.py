@@ -85,7 +85,8 @@ def tell_input(state: OpenRun, arguments: Mapping[str, object]) -> None:
         _tell_question(state, question_in_state(saved.state))
     for event in saved.events:
         tell_question(state, event)
-    _tell_question(state, question_among(saved.state, ()), is_final=False)
+    if not state.has_query:
+        _tell_question(state, question_among(saved.state, ()), is_final=False)
     state.texts = tuple(texts_in([saved.started, saved.state]))
 
 

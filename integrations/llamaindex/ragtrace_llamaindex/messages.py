@@ -521,12 +521,12 @@ def messages_of(asked: object) -> tuple[Message, ...]:
 def _with_pictures(message: ChatMessage) -> Message:
     """Return a message with the keys of its pictures, a line each: before its text, or behind it."""
     turn = turn_of(message)
-    kinds = [getattr(block, "block_type", None) for block in getattr(message, "blocks", ())]
-    pictures = [block for block, kind in zip(getattr(message, "blocks", ()), kinds, strict=True) if kind == "image"]
+    blocks: Sequence[object] = getattr(message, "blocks", ())
+    pictures = [block for block in blocks if getattr(block, "block_type", None) == "image"]
     lines = [f"[image {key}]" for block in pictures if (key := picture_in(block)) is not None]
     if not lines:
         return turn
-    parts = [*lines, turn.content] if kinds[0] == "image" else [turn.content, *lines]
+    parts = [*lines, turn.content] if blocks[0] is pictures[0] else [turn.content, *lines]
     return replace(turn, content="\n".join(filter(None, parts)))
 
 

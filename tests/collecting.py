@@ -8,7 +8,20 @@ import threading
 
 from tests.sweeping import WAIT_S
 
-_CALLED = {"add", "_redacted", "event", "_of", "catch_up", "_read_event", "_conclude", "_forget", "_put", "finish"}
+_CALLED = {
+    "add",
+    "_redacted",
+    "event",
+    "_of",
+    "catch_up",
+    "_read_event",
+    "_conclude",
+    "_forget",
+    "_put",
+    "_tell",
+    "_append",
+    "finish",
+}
 
 
 def collects_at(place):

@@ -60,7 +60,7 @@ from ragtrace.capture.passages import (
 from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.capture.recorder import Recorder
 from ragtrace.capture.run import Run, entered_run, outcome_of
-from ragtrace.capture.run_context import Defaults, describe, tags_of
+from ragtrace.capture.run_context import Defaults, describe, tags_of, unsaid
 from ragtrace.capture.types import (
     Agent,
     EndedRun,
@@ -175,5 +175,6 @@ __all__ = [
     "spoken",
     "tags_of",
     "text_key",
+    "unsaid",
     "without_thoughts",
 ]

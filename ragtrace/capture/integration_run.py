@@ -5,42 +5,36 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from msgspec.structs import replace
 
 from ragtrace.capture.attribution import found_in
+from ragtrace.capture.draft import Draft
 from ragtrace.capture.events import Event, Redactor, shed
 from ragtrace.capture.guard import guarded, record_wrong_call
-from ragtrace.capture.passages import ranked, renamed
-from ragtrace.capture.run import MAX_STEPS, Run, entered_run
-from ragtrace.capture.types import Agent, EndedRun, Failure, Generation, Rerank, Retrieval
+from ragtrace.capture.run import Run, entered_run
+from ragtrace.capture.types import EndedRun, Failure, Generation, Retrieval
 from ragtrace.model import LabelScale, LabelScope
-from ragtrace.model.record import SEVERAL_ANSWERS
 from ragtrace.text import MAX_NAME_CHARS, cut, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 
     from ragtrace.capture.attribution import TextKind
     from ragtrace.capture.interpret import Interpreter
     from ragtrace.capture.passages import PassageReader
     from ragtrace.capture.recent_ids import RecentIds
-    from ragtrace.capture.types import Limits, RunConfig, Step
+    from ragtrace.capture.types import Limits, RunConfig, RunProcessor, Step
     from ragtrace.model import Outcome, Passage, Usage
 
 MAX_CHARS = 4_194_304  # of the texts of the events that wait, each counted once
 MAX_RECORDED = 10_000  # events of one run, for a bug report
-# Methods by which an application reports by hand; a file of events holds what they were given.
-REPORTS = frozenset(
-    (
-        "add_prompt", "add_tags", "answered", "ends_as", "failed", "generated", "label_passages", "labels",
-        "reference", "reranked", "retrieved", "selected", "set_attributes", "set_history", "set_k", "set_query",
-        "tool_called", "used",
-    )
-)  # fmt: skip
-_PARAMETERS = {"failure": "error", "prompt_name": "prompt"}  # of reports, where a fact has another name
-_PERSONS = frozenset({"session", "user"})  # are in no file
+# Reports of facts by their names.
+_OF_FACTS = frozenset({"set_query", "set_attributes", "set_k", "reference", "labels"})
+_UNWRITTEN = frozenset({"add_metadata", "feedback"})  # reports that are in no file of events
+_PERSONS = frozenset({"session", "session_chars", "user", "user_chars"})  # facts that are in none
 _ROOM = MAX_CHARS // 4
 MAX_WAITING = 1_024  # events that wait for the pipeline's thread; then the application's thread reads them
 _LABELS = "grades are a mapping of passage ids to whole numbers, with a known universe and scale"
@@ -54,6 +48,7 @@ class IntegrationRun(Run):
 
     Attributes:
         last_activity: monotonic seconds; an integration sets it while a stream flows.
+        said: facts by their names in a `RagRecord` that were reported so far, also those that wait to be read.
 
     Example:
         >>> from ragtrace.capture import Recorder
@@ -74,6 +69,8 @@ class IntegrationRun(Run):
         answering: RecentIds | None = None,
     ) -> None:
         super().__init__(config, limits, started_ns, open_runs, answering)
+        self._lock = threading.RLock()  # one thread reads
+        self._processor: RunProcessor | None = None
         self._waiting: deque[Event] = deque()
         self._waiting_chars = 0
         self._most_chars = MAX_CHARS  # behind which texts are taken out
@@ -82,48 +79,48 @@ class IntegrationRun(Run):
         self._redactor: Redactor | None = None
         self._recorded: list[Event] = []  # that were read, for a bug report
         self._reading: int | None = None  # the thread that reads an event
-        # Name and version of the prompt, as a framework told them.
-        self._template: tuple[object, object] | None = None
+        self._draft = Draft(self._answering)
+        self.said: dict[str, Any] = {}
 
     @property
     def attributes(self) -> dict[str, Any]:
         """Facts of the run by their names in a `RagRecord`."""
-        return self._attributes
+        return self._draft.attributes
 
     @property
     def steps(self) -> Sequence[Step]:
         """Steps in the order in which they ended."""
-        return self._steps
+        return self._draft.steps
 
     @property
     def prompts(self) -> Sequence[str]:
         """Rendered prompts, the oldest first."""
-        return self._prompts
+        return self._draft.prompts
 
     @property
     def n_prompts(self) -> int:
         """Number of prompts that were rendered so far, also of those that the run has no room for."""
-        return self._lost_prompts + len(self._prompts)
+        return self._draft.lost_prompts + len(self._draft.prompts)
 
     @property
     def selection(self) -> tuple[Passage, ...] | None:
         """The selection so far; None where none is known."""
-        return self._selection
+        return self._draft.selection
 
     @property
     def selection_source(self) -> str | None:
         """How the selection became known."""
-        return self._selection_source
+        return self._draft.selection_source
 
     @property
     def used_passages(self) -> tuple[Passage, ...] | None:
         """The passages that were reported with `used`."""
-        return self._used_passages
+        return self._draft.used_passages
 
     @property
     def failure(self) -> Failure | None:
         """The error that made the run fail."""
-        return self._failure
+        return self._draft.failure
 
     @property
     def reader(self) -> PassageReader:
@@ -144,10 +141,8 @@ class IntegrationRun(Run):
             selection_source: explicit, framework, retriever or chain: how it became known.
             is_final: the application said so itself; choices that are inferred later leave it as it is.
         """
-        if is_final or not self._is_selection_final:
-            self._selection, self._selection_source = self._reader.read(passages), selection_source
-            self._is_selection_final = is_final
-            self._note("selected", passages=self._selection, selection_source=selection_source, is_final=is_final)
+        read = self._reader.read(passages)
+        self._tell("selected", passages=read, selection_source=selection_source, is_final=is_final)
 
     @guarded
     def add_selected(self, passages: Iterable[object]) -> None:
@@ -155,12 +150,7 @@ class IntegrationRun(Run):
 
         What is inferred, before or later, gives way to it.
         """
-        added = self._reader.read(passages)
-        with self._lock:
-            before = (self._selection or ()) if self._is_selection_final else ()
-            known = {(passage.id, passage.text) for passage in before}
-            new = (passage for passage in added if (passage.id, passage.text) not in known)
-            self.selected(ranked((*before, *new)), selection_source="explicit", is_final=True)
+        self._tell("add_selected", passages=self._reader.read(passages))
 
     @guarded
     def add_text(self, text: str, *, source: str | None = None, kind: TextKind = "tool_output") -> None:
@@ -175,36 +165,33 @@ class IntegrationRun(Run):
             kind: ``tool_output``, or ``context_text`` for contexts that the application joined.
         """
         one = replace(self._reader.make(text, 1, None, None, source), metadata={"kind": kind})
-        if one.text.strip() and len(self._texts) < MAX_STEPS:
-            self._texts.setdefault(one.id, one)
-        elif one.text.strip() and one.id not in self._texts:
-            self._lose("texts")
+        if one.text.strip():
+            self._tell("add_text", passage=one, chars=len(one.text))
 
     @guarded
     def set_candidates(self, passages: Iterable[object]) -> None:
         """Set a pool that no retriever of this run returned: from a resumed state, or given by the caller."""
-        self._pool_order = self._reader.read(passages)
+        self._tell("set_candidates", passages=self._reader.read(passages))
 
     @guarded
     def rename(self, ids: Mapping[tuple[str, str], str]) -> None:
         """Give passages another id, in all stages and steps: the id that became known after they were met.
 
+        What reads events calls it; it is no report.
+
         Args:
             ids: the new id by the old id and the text.
         """
-        if not ids:
-            return
-        self._selection, self._used_passages, self._pool_order = (
-            None if passages is None else renamed(passages, ids)
-            for passages in (self._selection, self._used_passages, self._pool_order)
-        )
-        self._steps = [_renamed_step(step, ids) for step in self._steps]
+        if ids:
+            self._draft.rename(ids)
 
     @guarded
     def prompt_contains(self, passages: Iterable[Passage], *, since: int = 0) -> bool:
         """Tell whether a prompt shows one of these passages; those before the prompt `since` are not looked at."""
         some = tuple(passages)
-        return any(found_in(prompt, some) for prompt in self._prompts[max(since - self._lost_prompts, 0) :])
+        return any(
+            found_in(prompt, some) for prompt in self._draft.prompts[max(since - self._draft.lost_prompts, 0) :]
+        )
 
     @guarded
     def expects_no_answer(self, *, is_of_application: bool = False) -> None:
@@ -214,8 +201,7 @@ class IntegrationRun(Run):
             is_of_application: the application opened the run, and may report an answer that nobody else sees. Where
                 its workflow has had answers, one is expected, and missing.
         """
-        if not is_of_application or self._attributes.get("workflow") not in self._answering:
-            self._attributes["is_answer_expected"] = False
+        self._tell("expects_no_answer", is_of_application=is_of_application)
 
     @guarded
     def set_labels(self, given: object) -> None:
@@ -244,12 +230,11 @@ class IntegrationRun(Run):
         The record holds them all, one paragraph each, in the order of their texts and not of their branches.
         """
         self.answered("\n\n".join(sorted(answers)), model=model, usage=usage)
-        self._truncated[SEVERAL_ANSWERS] = len(answers)
+        self._tell("answered_by_branches", number=len(answers))
 
     def ends_as(self, outcome: Outcome | None) -> None:
         """Set the outcome for a `finish` that is given none; None stands for ``answered``."""
-        self._default_outcome = outcome
-        self._note("ends_as", outcome=outcome)
+        self._tell("ends_as", outcome=outcome)
 
     @guarded
     def agent_called(
@@ -275,30 +260,26 @@ class IntegrationRun(Run):
             parent_key: key of the agent or tool that called it.
         """
         now = time.time_ns()
-        self._add(
-            Agent(
-                started_ns=started_ns or now,
-                ended_ns=ended_ns or now,
-                name=cut(name, MAX_NAME_CHARS)[0],
-                description=None if description is None else self._text(description),
-                key=key,
-                parent_key=parent_key,
-                failure=self._failure_of(error),
-            )
+        self._tell(
+            "agent_called",
+            started_ns=started_ns or now,
+            ended_ns=ended_ns or now,
+            name=cut(name, MAX_NAME_CHARS)[0],
+            description=None if description is None else self._text(description),
+            key=key,
+            parent_key=parent_key,
+            error=self._failure_of(error),
         )
 
     @guarded
     def prompted(self, name: str, version: str | None) -> None:
         """Set the prompt template that a framework tells: the last one, unless the application named another."""
-        told = (self._attributes.get("prompt_name"), self._attributes.get("prompt_version"))
-        if told[0] is None or told == self._template:
-            self.set_attributes(prompt=name, prompt_version=version)
-            self._template = (self._attributes.get("prompt_name"), self._attributes.get("prompt_version"))
+        self._tell("prompted", **self._facts({"prompt_name": name, "prompt_version": version}))
 
     @guarded
     def interrupted(self, payload: object) -> None:
         """Keep what the run waits for: the payload of an interrupt, shown as text; outcome is set by `finish`."""
-        self._put("interrupt", payload, self._limits.text_chars)
+        self._tell("interrupted", **self._kept("interrupt", payload, self._limits.text_chars))
 
     def before_finish(self, report: Callable[[], None], owner: str = "") -> None:
         """Have `report` called once, just before the run ends, however it ends.
@@ -319,6 +300,17 @@ class IntegrationRun(Run):
         """
         if self._config.redact is not None:
             event = self._redacted(event, self._config.redact)
+        self._append(event, chars)
+
+    def _tell(self, report: str, /, *, chars: int = 0, **given: object) -> None:
+        if report in _OF_FACTS:
+            self.said.update({"labels": given} if report == "labels" else given)
+        if self._reading == threading.get_ident():  # what an event says of the run
+            self._draft.take(report, given)
+        else:
+            self._append(Event("report", name=report, data=given), chars)
+
+    def _append(self, event: Event, chars: int) -> None:
         self.last_activity = time.monotonic()
         if self._processor is None:
             return
@@ -334,7 +326,7 @@ class IntegrationRun(Run):
             self._redactor = Redactor(redact)
         made = self._redactor.event(event)
         if length := self._redactor.longest_cut:  # what stands behind its beginning is in no prompt
-            self._truncated["prompt_chars"] = length
+            self._draft.truncated["prompt_chars"] = length
         return made
 
     @guarded
@@ -345,32 +337,43 @@ class IntegrationRun(Run):
             self._waiting_chars = left.chars
             self._most_chars = max(MAX_CHARS, left.chars + _ROOM)  # what is left may be no text of these
         if left.prompts:
-            self._lose("prompts", left.prompts)
+            self._draft.lose("prompts", left.prompts)
         if left.passages:
-            self._lose("passage_texts", left.passages)
+            self._draft.lose("passage_texts", left.passages)
 
     def catch_up(self) -> None:
-        """Read all events that were added so far."""
-        with self._lock, self._reporting():
+        """Read all events that were added so far, so that the run is known as far as they tell."""
+        if self._reading == threading.get_ident():
+            return
+        with self.reading():
             while self._waiting:
                 self._read_event(self._waiting.popleft())
             self._waiting_chars = 0
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Take the reports of this thread at once: it reads what happened, and reports what that means."""
+        with self._lock, self._reporting():
+            before, self._reading = self._reading, threading.get_ident()
+            try:
+                yield
+            finally:
+                self._reading = before
+
     @guarded
     def _read_event(self, event: Event) -> None:
+        if event.kind == "report":
+            self._record(event)
+            self._draft.take(event.name, event.data)
+            return
         known, teller = self._interpreters, event.teller
         interpreter = known[teller] if teller in known else self._interpreter_of(event)
         if interpreter is None:  # another thread ended the run
             return
-        if self._config.events is not None:
-            self._record(event)
+        self._record(event)
         if teller not in known or event.kind == "end":
             self._interpreters = {**known, teller: None if event.kind == "end" else interpreter}
-        self._reading = threading.get_ident()
-        try:
-            interpreter.take(event)
-        finally:
-            self._reading = None
+        interpreter.take(event)
 
     def _interpreter_of(self, first: Event) -> Interpreter:
         # The pipeline's thread imports them.
@@ -384,35 +387,27 @@ class IntegrationRun(Run):
 
     def _read_rest(self) -> None:
         self.catch_up()
-        for teller, interpreter in self._interpreters.items():
-            if interpreter is not None:  # the integration added events and no end
-                self._read_event(Event("end", data=self._ended_with, error=self._failure, teller=teller))
+        with self.reading():
+            for teller, interpreter in self._interpreters.items():
+                if interpreter is not None:  # the integration added events and no end
+                    self._read_event(Event("end", data=self._ended_with, error=self._draft.failure, teller=teller))
         if self._recorded:
             self._write_events()
 
-    def _note(self, report: str, step: Step | None = None, /, **given: object) -> None:
-        """Keep a report of the application's own; what was read from an event is in the file as that."""
-        if self._config.events is None or self._config.processor is None or self._reading == threading.get_ident():
-            return
-        if step is not None:
-            facts = ((name, getattr(step, name)) for name in step.__struct_fields__)
-            given |= {name: value for name, value in facts if value is not None}
-        told = {_PARAMETERS.get(name, name): value for name, value in given.items() if name not in _PERSONS}
-        if told:
-            self._record(Event("report", name=report, data=told))
-
-    @guarded
-    def take_report(self, event: Event) -> None:
-        """Make a report again that a file of events holds."""
-        self.catch_up()  # it was made when what stands before it was read
-        getattr(self, event.name)(**event.data)
-
     def _record(self, event: Event) -> None:
         """Keep an event for the file of a bug report; it is written once the run has ended."""
+        if self._config.events is None:
+            return
+        if event.kind == "report":
+            given = event.data.items()
+            told = {name: value for name, value in given if value is not None and name not in _PERSONS}
+            if event.name in _UNWRITTEN or (event.data and not told):
+                return
+            event = replace(event, data=told)
         if len(self._recorded) < MAX_RECORDED:
             self._recorded.append(event)
         else:
-            self._lose("recorded_events")
+            self._draft.lose("recorded_events")
 
     @guarded
     def _write_events(self) -> None:
@@ -421,7 +416,7 @@ class IntegrationRun(Run):
         events, self._recorded = self._recorded, []
         if self._config.events is not None:
             told = RecordedRun(
-                workflow=self._attributes["workflow"],
+                workflow=self._draft.attributes["workflow"],
                 started_ns=self._started_ns,
                 events=events,
                 outcome=self._ended_with,
@@ -429,11 +424,14 @@ class IntegrationRun(Run):
             )
             self._config.events.write(told, self._config.redact)
 
+    def _had_answer(self) -> None:
+        self._answering.add(self._draft.attributes.get("workflow"))
+
     @property
     def size_chars(self) -> int:
         """Characters of its largest texts: of the events that wait, prompts and passages."""
         found = sum(len(passage.text) for search in self.retrievals() for passage in search.passages)
-        return self._waiting_chars + sum(map(len, self._prompts)) + found
+        return self._waiting_chars + sum(map(len, self._draft.prompts)) + found
 
     def ended(self) -> EndedRun | None:
         """Read the events that wait, and return all that was reported; None for a run that was no question.
@@ -444,42 +442,42 @@ class IntegrationRun(Run):
             self._read_rest()
         if self._is_discarded:
             return None
-        truncated = self._truncated.copy()
+        truncated = self._draft.truncated.copy()
         if self._reader.left_out:
             truncated["passages"] = self._reader.left_out
         if self._reader.unread:
             truncated["passages_unread"] = self._reader.unread
-        if "answer" in self._attributes:
-            self._answering.add(self._attributes.get("workflow"))
+        if "answer" in self._draft.attributes:
+            self._answering.add(self._draft.attributes.get("workflow"))
         return EndedRun(
             trace_id=self.trace_id,
             span_id=self.span_id,
             outcome=self._outcome(),
             started_ns=self._started_ns,
             ended_ns=self.ended_ns,
-            attributes=self._attributes.copy(),
-            steps=tuple(self._steps),
-            prompts=tuple(self._prompts),
-            passage_labels=self._passage_labels.copy(),
-            selection=self._selection,
-            selection_source=self._selection_source,
-            texts=tuple(self._texts.values()),
-            used_passages=self._used_passages,
-            used_text=self._used_text,
-            pool_order=self._pool_order,
-            fused_keys=frozenset(self._fused_keys),
-            feedback=tuple(self._feedback),
+            attributes=self._draft.attributes.copy(),
+            steps=tuple(self._draft.steps),
+            prompts=tuple(self._draft.prompts),
+            passage_labels=self._draft.passage_labels.copy(),
+            selection=self._draft.selection,
+            selection_source=self._draft.selection_source,
+            texts=tuple(self._draft.texts.values()),
+            used_passages=self._draft.used_passages,
+            used_text=self._draft.used_text,
+            pool_order=self._draft.pool_order,
+            fused_keys=frozenset(self._draft.fused_keys),
+            feedback=tuple(self._draft.ratings),
             truncated=truncated,
-            failure=self._failure,
+            failure=self._draft.failure,
             limits=self._limits,
             answering=self._answering,
         )
 
     def _outcome(self) -> Outcome:
         """Return how the run ended; one that waits for a person is interrupted, whoever ends it."""
-        if self._ended_with == "partial" and self._default_outcome == "interrupted":
+        if self._ended_with == "partial" and self._draft.default_outcome == "interrupted":
             return "interrupted"
-        return self._ended_with or ("error" if self._failure else self._default_outcome or "answered")
+        return self._ended_with or ("error" if self._draft.failure else self._draft.default_outcome or "answered")
 
     def _hand_over(self) -> None:
         super()._hand_over()
@@ -498,18 +496,18 @@ class IntegrationRun(Run):
 
     def retrievals(self) -> list[Retrieval]:
         """Return the retriever calls reported so far."""
-        return [step for step in self._steps if isinstance(step, Retrieval)]
+        return [step for step in self._draft.steps if isinstance(step, Retrieval)]
 
     def has_generations(self) -> bool:
         """Tell whether a model call was reported."""
-        return any(isinstance(step, Generation) for step in self._steps)
+        return any(isinstance(step, Generation) for step in self._draft.steps)
 
     def is_mostly_passages(self, text: str) -> bool:
         """Tell whether a text is a context, not an answer: one passage, or several that are at least half of it.
 
         An answer may quote one passage and say more.
         """
-        passages = (*self.candidates(), *(self._selection or ()))
+        passages = (*self.candidates(), *(self._draft.selection or ()))
         found = found_in(text, tuple({passage.id: passage for passage in passages}.values()))
         if len(found) == 1:
             return found[0].text.strip() == text.strip()
@@ -520,7 +518,7 @@ class IntegrationRun(Run):
 
         A passage that several leaves returned stands once, at its first place.
         """
-        return self._candidates()
+        return self._draft.candidates()
 
     def failure_of(self, error: BaseException | Failure | None) -> Failure | None:
         """Return the type and message of an error as they are now; None for None."""
@@ -538,10 +536,10 @@ class IntegrationRun(Run):
             is_kept: whether the processor takes the run.
         """
         name = cut(shown(workflow) or self._config.workflow, MAX_NAME_CHARS)[0]
-        self._attributes["workflow"] = name
-        self._attributes["environment"] = self._config.environment
+        self._draft.attributes["workflow"] = name
+        self._draft.attributes["environment"] = self._config.environment
         if self._config.corpus is not None:
-            self.set_attributes(corpus=self._config.corpus)
+            self._draft.set_attributes(**self._facts({"corpus": self._config.corpus}))
         if is_kept and self._config.processor is not None:
             self._processor = self._config.processor
             self._root_span = self._processor.on_start(name, self._started_ns)
@@ -563,14 +561,6 @@ def current_run() -> IntegrationRun | None:
     """
     run = entered_run()
     return run if isinstance(run, IntegrationRun) and not run.is_finished else None
-
-
-def _renamed_step(step: Step, ids: Mapping[tuple[str, str], str]) -> Step:
-    if isinstance(step, Retrieval):
-        return replace(step, passages=renamed(step.passages, ids))
-    if isinstance(step, Rerank):
-        return replace(step, passages=renamed(step.passages, ids), candidates=renamed(step.candidates, ids))
-    return step
 
 
 def _one_of(value: object, known: tuple[str, ...], default: str) -> str:

@@ -145,6 +145,7 @@ class Interpreter:
         scope.inputs = began.value
         if began.is_block:
             self._is_joined = scope.is_block = True
+            scope.inputs = self.run.attributes.get("query")
             self._has_query = "query" in self.run.attributes
             return
         if (node := began.node) is not None:

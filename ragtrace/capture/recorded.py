@@ -18,8 +18,9 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from ragtrace.capture.assembly import finished_run
+from ragtrace.capture.draft import REPORTS
 from ragtrace.capture.events import Asked, Asking, Began, Chosen, Ended, Event, Gave, Marked, Node, Said, Sought
-from ragtrace.capture.integration_run import REPORTS, IntegrationRun
+from ragtrace.capture.integration_run import IntegrationRun
 from ragtrace.capture.messages import ROLES
 from ragtrace.capture.passages import RERANK_SCORE_KEYS
 from ragtrace.capture.pictures import PICTURE, PICTURE_KEYS, picture_key, picture_of
@@ -329,6 +330,10 @@ def _event(value: object) -> Event:
     return value
 
 
+def _plainly(told: Any) -> Any:
+    return tuple(told) if isinstance(told, list) else told
+
+
 def _unended(left: tuple[dict[str, Any], list[Event], _Reader] | None) -> Iterator[RecordedRun]:
     if left is not None:
         begun, events, _ = left
@@ -389,7 +394,7 @@ class _Reader:
     def _field(self, kind: str, name: str, part: Any, of: str | None) -> Any:
         place = (kind, name)
         if of == "report" and name == "data":
-            return {key: one if key in _GIVEN_PLAINLY else self.value(one) for key, one in part.items()}
+            return {key: _plainly(one) if key in _GIVEN_PLAINLY else self.value(one) for key, one in part.items()}
         is_outcome = of == "end" and name == "data" and isinstance(part, str)
         if place in _OURS or place in _ROLES or is_outcome:
             return part
@@ -426,9 +431,6 @@ def replayed(run: RecordedRun, answering: RecentIds | None = None) -> FinishedRu
     again = IntegrationRun(config, Limits(), run.started_ns, {}, answering)
     again.begin(run.workflow, is_kept=True)
     for event in run.events:
-        if event.kind == "report":
-            again.take_report(event)
-        else:
-            again.add(event)
+        again.add(event)
     again.finish(run.outcome, ended_ns=run.ended_ns)
     return finished_run(again)

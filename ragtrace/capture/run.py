@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 
 from msgspec.structs import replace
 
-from ragtrace.capture.assembly import candidate_pool
+from ragtrace.capture.draft import MAX_STEPS
 from ragtrace.capture.guard import Redaction, guarded, guarded_call, record_internal_error, record_wrong_call
 from ragtrace.capture.model_calls import clean_usage, read_usage, said_in
 from ragtrace.capture.model_requests import clean_request, server_of
 from ragtrace.capture.passages import PassageReader, ReadPassages
 from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.capture.run_context import tags_of
-from ragtrace.capture.types import Failure, Generation, Rerank, Retrieval, ToolCall
-from ragtrace.model import AnswerPart, Call, Feedback, Labels, Message, Usage
-from ragtrace.model.record import ANSWER_LOST, SEVERAL_ANSWERS
+from ragtrace.capture.types import Failure
+from ragtrace.model import AnswerPart, Call, Message, Usage
 from ragtrace.text import (
     MAX_MESSAGE_CHARS,
     MAX_NAME_CHARS,
@@ -40,12 +39,11 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from ragtrace.capture.types import Limits, Operation, RunConfig, RunProcessor, Step, TraceRef
+    from ragtrace.capture.types import Limits, Operation, RunConfig, TraceRef
     from ragtrace.model import LabelScale, LabelScope, Outcome, Passage
 
 P = ParamSpec("P")
 
-MAX_STEPS = 256  # of an agent that loops; of more the oldest calls go, and are counted in `truncated`
 MAX_TURNS = 256
 MAX_ITEMS = 10_000  # of any other list; an application's iterator may have no end
 MAX_REASONS = 64  # why a call ended, one for each of its outputs
@@ -95,28 +93,11 @@ class Run:
         self._started_ns = started_ns
         self._open_runs = open_runs
         self._answering = RecentIds(1) if answering is None else answering
-        self._lock = threading.RLock()
         self.last_activity = time.monotonic()
         self._reader = PassageReader(config.redact, limits.passage_chars)
-        self._processor: RunProcessor | None = None
         self._root_span: TraceRef | None = None
-        self._attributes: dict[str, Any] = {}
-        self._steps: list[Step] = []
-        self._prompts: list[str] = []
-        self._lost_prompts = 0  # that stood before them
-        self._passage_labels: dict[str, str] = {}
-        self._selection: tuple[Passage, ...] | None = None
-        self._selection_source: str | None = None
-        self._is_selection_final = False
-        self._texts: dict[str, Passage] = {}
-        self._used_passages: tuple[Passage, ...] | None = None
-        self._used_text: str | None = None
-        self._pool_order: tuple[Passage, ...] | None = None
-        self._fused_keys: set[str] = set()
-        self._feedback: list[Feedback] = []
-        self._truncated: dict[str, int] = {}
-        self._failure: Failure | None = None
-        self._default_outcome: Outcome | None = None
+        self._workflow: str | None = None
+        self._has_failed = False
         self._before_finish: dict[str, Callable[[], None]] = {}
         self._entered: list[Token[Run | None]] = []
         self._is_discarded = False
@@ -144,8 +125,7 @@ class Run:
     @_report("run.set_query")
     def set_query(self, query: str) -> None:
         """Set the question, when it was not known at the start."""
-        self._put("query", query, self._limits.text_chars)
-        self._note("set_query", query=self._attributes["query"])
+        self._tell("set_query", **self._kept("query", query, self._limits.text_chars))
 
     @_report("run.set_attributes")
     def set_attributes(
@@ -165,11 +145,9 @@ class Run:
 
         A prompt without a version may have it behind a colon: ``support:3``.
         """
-        if prompt is not None:
-            name, version = (shown(prompt), None) if prompt_version is not None else named_prompt(prompt)
-            self._attributes.pop("prompt_version", None)  # of another prompt
-            prompt, prompt_version = name, prompt_version if version is None else version
-        facts = {
+        if prompt is not None and prompt_version is None:
+            prompt, prompt_version = named_prompt(prompt)
+        given = {
             "session": session,
             "user": user,
             "corpus": corpus,
@@ -180,20 +158,13 @@ class Run:
             "prompt_name": prompt,
             "prompt_version": prompt_version,
         }
-        for name, value in facts.items():
-            if value is not None:
-                self._put(name, value, MAX_NAME_CHARS)
-        given = {name: self._attributes[name] for name, value in facts.items() if value is not None}
-        self._note("set_attributes", **given)
+        if facts := self._facts(given):
+            self._tell("set_attributes", **facts)
 
     @_report("run.add_tags")
     def add_tags(self, tags: Iterable[str]) -> None:
         """Add tags; a text is one tag."""
-        new = (self._text(tag, MAX_NAME_CHARS) for tag in tags_of(tags))
-        self._attributes["tags"] = tuple(dict.fromkeys((*self._attributes.get("tags", ()), *filter(None, new))))[
-            :64
-        ]
-        self._note("add_tags", tags=self._attributes["tags"])
+        self._tell("add_tags", tags=tuple(self._text(tag, MAX_NAME_CHARS) for tag in tags_of(tags)))
 
     @_report("run.add_metadata")
     def add_metadata(self, metadata: Mapping[str, object]) -> None:
@@ -207,17 +178,14 @@ class Run:
             return
         allowed = {name: metadata[name] for name in names if name in metadata}
         if allowed:
-            facts = clean_metadata(allowed, self._config.redact, are_names_known=True)
-            self._attributes["metadata"] = {**self._attributes.get("metadata", {}), **facts}
+            self._tell("add_metadata", metadata=clean_metadata(allowed, self._config.redact, are_names_known=True))
 
     @_report("run.set_history")
     def set_history(self, history: Iterable[Message]) -> None:
         """Set the turns before this question, oldest first."""
         turns = tuple(islice(history, MAX_ITEMS))
-        self._attributes["history"] = tuple(self._message(turn) for turn in turns[-MAX_TURNS:])
-        if len(turns) > MAX_TURNS:
-            self._truncated["history"] = len(turns) - MAX_TURNS
-        self._note("set_history", history=self._attributes["history"])
+        history = tuple(self._message(turn) for turn in turns[-MAX_TURNS:])
+        self._tell("set_history", history=history, n_lost=len(turns) - len(history), chars=_chars_said(history))
 
     @_report("run.retrieved")
     def retrieved(
@@ -254,23 +222,20 @@ class Run:
         read = self._read(passages, source)
         if read is None:
             return
-        if is_fused and key is None:
-            self._pool_order = read
-        elif is_fused and key is not None:
-            self._fused_keys.add(key)
-        step = Retrieval(
-            started_ns=started_ns or now,
-            ended_ns=ended_ns or now,
-            query=self._text(query) if query is not None else self._attributes.get("query", ""),
+        self._tell(
+            "retrieved",
             passages=read,
             source=self._reader.source(source),
+            query=None if query is None else self._text(query),
             top_k=clean_count(top_k),
+            started_ns=started_ns or now,
+            ended_ns=ended_ns or now,
+            error=self._failure_of(error),
             key=key,
             parent_key=parent_key,
-            failure=self._failure_of(error),
+            is_fused=is_fused,
+            chars=_chars_of(read),
         )
-        self._add(step)
-        self._note("retrieved", step, is_fused=is_fused)
 
     @_report("run.reranked")
     def reranked(
@@ -302,24 +267,24 @@ class Run:
             selection_source: explicit, framework, retriever or chain: how it became known.
         """
         now = time.time_ns()
-        chosen = self._read_found(passages)
+        chosen = self._read(passages)
         if chosen is None:
             return
-        step = Rerank(
-            started_ns=started_ns or now,
-            ended_ns=ended_ns or now,
-            candidates=self._candidates() if candidates is None else self._reader.read(candidates),
+        self._tell(
+            "reranked",
             passages=chosen,
+            candidates=None if candidates is None else self._reader.read(candidates),
             model=_name(model),
             top_n=clean_count(top_n),
+            started_ns=started_ns or now,
+            ended_ns=ended_ns or now,
+            error=self._failure_of(error),
             key=key,
             parent_key=parent_key,
-            failure=self._failure_of(error),
+            selection_source=selection_source,
+            is_by_hand=type(passages) is not ReadPassages,
+            chars=_chars_of(chosen),
         )
-        self._add(step)
-        if error is None and not self._is_selection_final:
-            self._selection, self._selection_source = chosen, selection_source
-        self._note("reranked", step, selection_source=selection_source)
 
     @_report("run.used")
     def used(self, passages: object) -> None:
@@ -328,28 +293,25 @@ class Run:
         A text is all that went into it: the passages that stand there are found when the run ends, and where none
         does, the text itself is what was used.
         """
-        self._used_text = self._prompt(passages) if isinstance(passages, str) else None
-        self._used_passages = self._read_found(passages)
-        self._note("used", passages=self._used_passages if self._used_text is None else self._used_text)
+        text = self._kept("prompt", passages, self._limits.record_chars) if isinstance(passages, str) else {}
+        read = self._read(passages)
+        is_by_hand = type(passages) is not ReadPassages
+        self._tell("used", passages=read, is_by_hand=is_by_hand, chars=_chars_of(read or ()), **text)
 
     @_report("run.label_passages")
     def label_passages(self, labels: Mapping[str, str]) -> None:
         """Say which passage each label means that the answer may cite: ids of passages by label, such as ``3``."""
-        self._passage_labels.update(
-            (cut(label, MAX_NAME_CHARS)[0], cut(name, MAX_NAME_CHARS)[0])
+        given = {
+            cut(label, MAX_NAME_CHARS)[0]: cut(name, MAX_NAME_CHARS)[0]
             for label, name in islice(labels.items(), MAX_ITEMS)
-        )
-        self._note("label_passages", labels=self._passage_labels.copy())
+        }
+        self._tell("label_passages", labels=given)
 
     @_report("run.add_prompt")
     def add_prompt(self, prompt: str) -> None:
         """Report a rendered prompt; the passages that stand in it are found when the run ends."""
-        self._prompts.append(self._prompt(prompt))
-        if len(self._prompts) > MAX_STEPS:  # the last one may be the one that was answered
-            self._lost_prompts += len(self._prompts[:-MAX_STEPS])
-            del self._prompts[:-MAX_STEPS]
-            self._lose("prompts")
-        self._note("add_prompt", prompt=self._prompts[-1])
+        told = self._kept("prompt", prompt, self._limits.record_chars)
+        self._tell("add_prompt", **told, chars=len(told["prompt"]))
 
     @_report("run.generated")
     def generated(
@@ -378,7 +340,9 @@ class Run:
     ) -> None:
         """Report one call of the application's own model; see `ragtrace.capture.types.Generation`."""
         now = time.time_ns()
-        step = Generation(
+        asked = tuple(self._message(message) for message in islice(inputs, MAX_ITEMS))
+        self._tell(
+            "generated",
             started_ns=started_ns or now,
             ended_ns=ended_ns or now,
             operation=operation,
@@ -386,8 +350,8 @@ class Run:
             provider=_name(provider),
             response_model=_name(response_model),
             response_id=_name(response_id),
-            inputs=tuple(self._message(m) for m in islice(inputs, MAX_ITEMS)),
-            outputs=tuple(self._message(m) for m in islice(outputs, MAX_ITEMS)),
+            inputs=asked,
+            outputs=tuple(self._message(message) for message in islice(outputs, MAX_ITEMS)),
             usage=clean_usage(usage),
             finish_reasons=tuple(_name(reason) or "" for reason in islice(finish_reasons, MAX_REASONS)),
             first_chunk_s=clean_score(first_chunk_s),
@@ -398,11 +362,9 @@ class Run:
             is_in_process=is_in_process,
             key=key,
             parent_key=parent_key,
-            failure=self._failure_of(error),
+            error=self._failure_of(error),
+            chars=_chars_said(asked),
         )
-        self._add(step)
-        self._attributes.setdefault("model", _name(model))
-        self._note("generated", step)
 
     @guarded_call("run.answered")
     def answered(
@@ -432,35 +394,26 @@ class Run:
         """
         if self._is_too_late():
             if self._is_whole:
-                self._answering.add(self._attributes.get("workflow"))
+                self._had_answer()
                 record_internal_error("ragtrace.capture.run.answered_late", line=_TOO_LATE)
             return
         said = said_in(text)
-        self._attributes.pop("is_answer_expected", None)  # another integration in the same run found none
         if said is None:
-            self._truncated[ANSWER_LOST] = 1
-            self._answering.add(self._attributes.get("workflow"))
-            self._note("answered", text=0)  # in which no text is either
+            self._had_answer()
+            self._tell("answered")
             record_internal_error("ragtrace.capture.run.answered", line=_NO_TEXT.format(type(text).__name__))
             return
-        self._truncated.pop(ANSWER_LOST, None)
-        self._truncated.pop(SEVERAL_ANSWERS, None)
-        self._put("answer", said.text, self._limits.text_chars)
-        self._attributes["is_refused"] = said.is_refused or is_refused
-        if model is not None:
-            self._put("model", model, MAX_NAME_CHARS)
         if usage is not None:
-            self._attributes["usage"] = clean_usage(usage) if isinstance(usage, Usage) else read_usage(usage)
-        if parts is not None:
-            self._attributes["answer_parts"] = tuple(self._part(part) for part in islice(parts, MAX_ITEMS))
-        facts = self._attributes
-        self._note(
+            usage = clean_usage(usage) if isinstance(usage, Usage) else read_usage(usage)
+        told = self._kept("answer", said.text, self._limits.text_chars)
+        self._tell(
             "answered",
-            text=facts["answer"],
-            is_refused=facts["is_refused"],
-            model=None if model is None else facts["model"],
-            usage=None if usage is None else facts["usage"],
-            parts=None if parts is None else facts["answer_parts"],
+            text=told["answer"],
+            text_chars=told.get("answer_chars"),
+            is_refused=said.is_refused or is_refused,
+            model=_name(model),
+            usage=usage,
+            parts=None if parts is None else tuple(self._part(part) for part in islice(parts, MAX_ITEMS)),
         )
 
     @_report("run.tool_called")
@@ -493,26 +446,27 @@ class Run:
             parent_key: key of the step it ran in.
         """
         now = time.time_ns()
-        step = ToolCall(
+        given = "" if arguments is None else self._text(arguments)
+        returned = "" if result is None else self._text(result)
+        self._tell(
+            "tool_called",
             started_ns=started_ns or now,
             ended_ns=ended_ns or now,
             name=cut(name, MAX_NAME_CHARS)[0],
-            arguments="" if arguments is None else self._text(arguments),
-            result="" if result is None else self._text(result),
-            call_id=None if call_id is None else cut(call_id, MAX_NAME_CHARS)[0],
+            arguments=given,
+            result=returned,
+            call_id=_name(call_id),
             description=None if description is None else self._text(description),
             key=key,
             parent_key=parent_key,
-            failure=self._failure_of(error),
+            error=self._failure_of(error),
+            chars=len(given) + len(returned),
         )
-        self._add(step)
-        self._note("tool_called", step)
 
     @_report("run.reference")
     def reference(self, text: str) -> None:
         """Set the reference answer, for metrics that need one."""
-        self._put("reference", text, self._limits.text_chars)
-        self._note("reference", text=self._attributes["reference"])
+        self._tell("reference", **self._kept("reference", text, self._limits.text_chars))
 
     @_report("run.labels")
     def labels(
@@ -536,8 +490,7 @@ class Run:
                 record_wrong_call("run.labels()", why, site="ragtrace.capture.run.labels")
                 return
             cleaned[cut(name, MAX_NAME_CHARS)[0]] = grade
-        self._attributes["labels"] = Labels(grades=cleaned, label_scope=label_scope, scale=scale, version=version)
-        self._note("labels", grades=cleaned, label_scope=label_scope, scale=scale, version=version)
+        self._tell("labels", grades=cleaned, label_scope=label_scope, scale=scale, version=version)
 
     @_report("run.set_k")
     def set_k(self, k: int) -> None:
@@ -550,8 +503,7 @@ class Run:
             why = "K is a whole number of 0 or more"
             record_wrong_call(f"run.set_k({type(k).__name__})", why, site="ragtrace.capture.run.set_k")
             return
-        self._attributes["k"] = number
-        self._note("set_k", k=number)
+        self._tell("set_k", k=number)
 
     @_report("run.feedback")
     def feedback(self, value: float, comment: str | None = None, source: str = "human") -> None:
@@ -566,13 +518,13 @@ class Run:
             record_wrong_call("run.feedback()", why, site="ragtrace.capture.run.feedback")
             return
         text = None if comment is None else self._text(comment)
-        self._feedback.append(Feedback(value=number, comment=text, source=self._text(source)))
+        self._tell("feedback", value=number, comment=text, source=self._text(source))
 
     @_report("run.failed")
     def failed(self, error: BaseException | Failure) -> None:
         """Note what made the run fail; `finish` then defaults to the outcome ``error``."""
-        self._failure = self._failure_of(error)
-        self._note("failed", error=self._failure)
+        self._has_failed = True
+        self._tell("failed", error=self._failure_of(error))
 
     @guarded
     def finish(self, outcome: Outcome | None = None, *, ended_ns: int | None = None) -> None:
@@ -586,7 +538,7 @@ class Run:
         """
         if not self._takes_end():
             return
-        self._is_whole = self._failure is None and outcome in {None, "answered"}
+        self._is_whole = not self._has_failed and outcome in {None, "answered"}
         reports, self._before_finish = self._before_finish, {}
         with self._reporting():
             for tell in reports.values():
@@ -649,65 +601,38 @@ class Run:
     ) -> None:
         self.__exit__(kind, error, trace)
 
-    def _candidates(self) -> tuple[Passage, ...]:
-        return candidate_pool(self._steps, self._pool_order, self._fused_keys)
-
-    def _add(self, step: Step) -> None:
-        self.last_activity = time.monotonic()
-        self._steps.append(step)
-        if len(self._steps) <= MAX_STEPS:
-            return
-        # What was searched is the pool, and the last call has made the answer: the oldest call goes first.
-        calls = (place for place, one in enumerate(self._steps) if isinstance(one, Generation | ToolCall))
-        lost = self._steps.pop(next(calls, MAX_STEPS))
-        self._lose("steps")
-        if isinstance(lost, Retrieval | Rerank):
-            self._lose("step_passages", len(lost.passages))
-
-    def _note(self, report: str, step: Step | None = None, /, **given: object) -> None:
-        """Keep a report for the file of a bug report.
+    def _tell(self, report: str, /, *, chars: int = 0, **given: object) -> None:
+        """Add a report to the events of the run.
 
         Args:
             report: name of the method.
-            step: what it made of its arguments.
-            given: further arguments, as they are kept.
+            chars: of its longer texts.
+            given: what it was told, redacted, clean and copied.
         """
+        raise NotImplementedError
 
-    def _lose(self, kind: str, count: int = 1) -> None:
-        self._truncated[kind] = self._truncated.get(kind, 0) + count
+    def _had_answer(self) -> None:
+        """Note that the application answers in this workflow."""
+        raise NotImplementedError
 
-    def _put(self, name: str, value: object, limit: int) -> None:
-        self.last_activity = time.monotonic()
+    def _kept(self, name: str, value: object, limit: int) -> dict[str, Any]:
+        """Return a text as it is kept, under its name, and with its length as it was where it was cut."""
         text, original = kept(value, limit, self._config.redact)
-        self._attributes[name] = text
-        if original:
-            self._truncated[f"{name}_chars"] = original
-        else:
-            self._truncated.pop(f"{name}_chars", None)
+        return {name: text, f"{name}_chars": original} if original else {name: text}
+
+    def _facts(self, given: Mapping[str, object]) -> dict[str, Any]:
+        """Return facts as they are kept, without those that are None."""
+        facts: dict[str, Any] = {}
+        for name, value in given.items():
+            if value is not None:
+                facts |= self._kept(name, value, MAX_NAME_CHARS)
+        return facts
 
     def _read(self, passages: object, source: str | None = None) -> ReadPassages | None:
         """Return passages; None for a value that holds none, which says nothing of what was found."""
         unread = self._reader.unread
         found = self._reader.read(passages, source)
         return None if not found and self._reader.unread > unread else found
-
-    def _read_found(self, passages: object) -> ReadPassages | None:
-        """Return passages; those that a person names without an id have that of the same text in the pool."""
-        read = self._read(passages)
-        if type(passages) is ReadPassages or not any(one.id.startswith(_MADE_ID) for one in read or ()):
-            return read
-        known = {one.text: one.id for one in reversed(self._candidates())}
-        return ReadPassages(
-            replace(one, id=known[one.text]) if one.id.startswith(_MADE_ID) and one.text in known else one
-            for one in read or ()
-        )
-
-    def _prompt(self, value: object) -> str:
-        """Return a prompt as it is kept; passages that stand behind its end are not found in it."""
-        text, original = kept(value, self._limits.record_chars, self._config.redact)
-        if original:
-            self._truncated["prompt_chars"] = max(original, self._truncated.get("prompt_chars", 0))
-        return text
 
     def _text(self, value: object, limit: int | None = None) -> str:
         return kept(value, self._limits.text_chars if limit is None else limit, self._config.redact)[0]
@@ -738,7 +663,6 @@ class Run:
         return Failure(kind=cut(kind, MAX_NAME_CHARS)[0], message=self._text(message, MAX_MESSAGE_CHARS))
 
 
-_MADE_ID = "sha256:"  # beginning of an id that capture gives; a redacted text may be several
 _TOO_LATE = (
     "ragtrace: an answer came after its run had ended, and is missing there: call run.answered(text) inside the "
     "block"
@@ -795,3 +719,11 @@ def _name(value: object) -> str | None:
 def _mapped(part: object) -> tuple[object, Iterable[object]]:
     mapping = cast("Mapping[str, Any]", part)
     return mapping.get("text", ""), mapping.get("citations", ())
+
+
+def _chars_of(passages: Iterable[Passage]) -> int:
+    return sum(len(passage.text) for passage in passages)
+
+
+def _chars_said(messages: Iterable[Message]) -> int:
+    return sum(len(message.content) for message in messages)

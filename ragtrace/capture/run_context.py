@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ragtrace.capture.integration_run import IntegrationRun
     from ragtrace.capture.recorder import Recorder
 
+_ADDED = frozenset({"tags", "metadata"})
+_NAMES = {"prompt": "prompt_name"}  # of a request's facts, where the run has another name
 _FACTS = ("session", "user", "corpus", "corpus_version")
 _MOST_TAGS = 256  # that are read; an iterator may have no end
 
@@ -68,6 +70,16 @@ def tags_of(given: object) -> tuple[str, ...]:
 def _tag(given: object) -> str:
     scalar = None if isinstance(given, str) and not isinstance(given, Enum) else plain(given)
     return shown(given if scalar is None else scalar)
+
+
+def unsaid(run: IntegrationRun, said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a request says beyond what was said of the run before; tags and metadata add up.
+
+    Args:
+        run: an open run.
+        said: facts by the names that `describe` takes.
+    """
+    return {name: fact for name, fact in said.items() if name in _ADDED or _NAMES.get(name, name) not in run.said}
 
 
 @guarded

@@ -97,17 +97,18 @@ def replayed(
     )
     run = IntegrationRun(config, Limits(), nodes.root.started_ns or 1, {})
     run.begin(_first(facts.workflow for facts in tops or told), is_kept=True)
-    _describe(run, tops + told, asked)
-    kept = _report_steps(run, steps, texts)
-    handed = _handed(visited, steps) if kept is None else None
     summary = tops[0].summary if tops else None
-    if summary is not None:
-        _report_summary(run, summary, texts)
-    elif kept is not None and run.selection is None:
-        run.selected(_passages(run, kept, texts), selection_source="retriever")
-    elif handed is not None and run.selection is None:
-        run.selected(_passages(run, handed, texts), selection_source="chain")
-    _conclude(run, tops, steps, nodes.root, summary)
+    with run.reading():
+        _describe(run, tops + told, asked)
+        kept = _report_steps(run, steps, texts)
+        handed = _handed(visited, steps) if kept is None else None
+        if summary is not None:
+            _report_summary(run, summary, texts)
+        elif kept is not None and run.selection is None:
+            run.selected(_passages(run, kept, texts), selection_source="retriever")
+        elif handed is not None and run.selection is None:
+            run.selected(_passages(run, handed, texts), selection_source="chain")
+        _conclude(run, tops, steps, nodes.root, summary)
     run.finish(summary.outcome if summary is not None else None, ended_ns=nodes.root.ended_ns or 1)
     return finished_run(run)
 

@@ -20,6 +20,7 @@ from ragtrace.capture import (
     read_usage,
     shown,
     tags_of,
+    unsaid,
 )
 from ragtrace.capture.content_blocks import block_text, is_text_block
 from ragtrace.capture.events import Asked, Node, Said
@@ -88,7 +89,7 @@ def describe_configured(run: IntegrationRun, configurable: Mapping[str, object])
     LangGraph copies a thread's id into the metadata; what looks up a conversation's memory does not.
     """
     for name, keys in _COMMON.items():
-        if name not in run.attributes:
+        if name not in run.said:
             run.set_attributes(
                 **{name: next((shown(configurable[key]) for key in keys if shown(configurable.get(key))), None)}
             )
@@ -109,8 +110,7 @@ def describe_request(
         return
     said = said_in(defaults, metadata)
     if is_joined:
-        said = {**{name: getattr(defaults, name) for name in _DESCRIBED}, **said}
-        said = {name: value for name, value in said.items() if name not in run.attributes}
+        said = unsaid(run, {**{name: getattr(defaults, name) for name in _DESCRIBED}, **said})
         defaults = Defaults(tags=defaults.tags)
     describe(run, defaults, {**said, "tags": own, "metadata": metadata})
 

@@ -447,7 +447,7 @@ class RagtraceHandler(BaseCallbackHandler):
             tree.block = OpenStep(tree, None, "chain", "block", run.started_ns)
             kept = self._runs.joined(tree)
             if kept is tree:
-                tree.block.begins(Began(run.attributes.get("query"), is_block=True))
+                tree.block.begins(Began(is_block=True))
                 run.before_finish(partial(_conclude, self._runs, tree, None, None), "langchain")
             tree = kept
         describe_request(run, self._defaults, metadata, tags, is_joined=True)

@@ -49,10 +49,8 @@ class OpenRun:
     ids: Iterator[int] = field(default_factory=count)
 
     def add(self, event: Event) -> None:
-        """Add an event; the application may ask its own run what is known so far."""
+        """Add an event to the run."""
         self.run.add(event, chars=self.values.taken_chars())
-        if self.is_joined:
-            self.run.catch_up()
 
 
 @dataclass(slots=True, eq=False)

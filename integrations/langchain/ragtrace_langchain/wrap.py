@@ -87,6 +87,7 @@ def _mark_retrieved(documents: Iterable[object], source: str | None) -> None:
         _mark(step, Marked(as_documents(step.of.values.items(some)), is_choice=False, source=source))
     run = None if steps else current_run()
     if run is not None:
+        run.catch_up()
         known = {(passage.id, passage.text) for passage in run.candidates()}
         read = _read_for(run, some, source).passages
         new = [passage for passage in read if (passage.id, passage.text) not in known]
@@ -101,6 +102,7 @@ def _mark_selected(documents: Iterable[object]) -> None:
         _mark(step, Marked(as_documents(step.of.values.items(some)), is_choice=True))
     run = None if steps else current_run()
     if run is not None:
+        run.catch_up()
         hits = _read_for(run, some, None)
         scores = [score_in(facts, RERANK_SCORE_KEYS) for facts in hits.facts]
         places = enumerate(zip(hits.passages, scores, strict=True), start=1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 import ragtrace
-from ragtrace.capture import Defaults, current_run, describe
+from ragtrace.capture import Defaults, current_run, describe, unsaid
 from ragtrace.capture.events import Asked, Began, Event, Gave
 from ragtrace_llamaindex.request import said
 from ragtrace_llamaindex.values import Values
@@ -79,13 +79,11 @@ class OpenRun:
     agents: dict[str | None, AgentWork] = field(default_factory=dict)  # by the ids of steps and functions in it
 
     def add(self, event: Event) -> None:
-        """Add an event; the application may ask its own run what is known so far."""
+        """Add an event to the run."""
         run = self.run
         if run is None:
             return
         run.add(structs.replace(event, teller=OWNER), chars=self.values.taken_chars())
-        if self.is_joined:
-            run.catch_up()
 
     def agent_at(self, run_id: str | None, name: str | None, above: str) -> AgentWork | None:
         """Return the work of the agent that has its turn in a workflow's run.
@@ -285,7 +283,7 @@ class JoinedRuns:
         state = OpenRun(defaults)
         state.is_joined = True
         state.run = run
-        state.question = run.attributes.get("query", "")
+        state.question = run.said.get("query", "")
         state.has_query = bool(state.question)
         state.root = OpenSpan(state, None, "other", f"run-{id(run)}", 0, run.started_ns)
         with state.lock:
@@ -301,8 +299,5 @@ class JoinedRuns:
 
 def _describe(run: IntegrationRun, defaults: Defaults) -> None:
     """Write the facts of the request and the defaults that the application did not give the run itself."""
-    request = {
-        name: fact for name, fact in said().items() if name in {"tags", "metadata"} or name not in run.attributes
-    }
-    known = {name: None for name in _FACTS if name in run.attributes}
-    describe(run, replace(defaults, **known), request)  # type: ignore[arg-type] # None of each fact
+    known = {name: None for name in _FACTS if name in run.said}
+    describe(run, replace(defaults, **known), unsaid(run, said()))  # type: ignore[arg-type] # None of each fact

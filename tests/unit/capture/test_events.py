@@ -315,3 +315,66 @@ class TestRoom:
         assert (ids(run, "retrieved"), run.prompt_ids) == (["a", "b", "c", "d"], ("a", "b"))
         assert (len(run.steps), run.record.lossy["steps"]) == (256, 2_002 - 256)
         assert run.steps[-1].outputs[0].content == ANSWER
+
+
+class TestReports:
+    """What an application reports by hand waits as the events of a framework do."""
+
+    def test_nothing_is_read_before_the_run_has_ended(self):
+        keeper = Waiting()
+        run = Recorder(keeper).start(query="Where is the lab?")
+        run.retrieved([{"id": "a", "text": "The lab is in Oslo."}])
+        run.answered("In Oslo.")
+        assert (run.steps, run.attributes.get("query")) == ([], None)
+        assert [event.name for event in run._waiting] == ["set_query", "retrieved", "answered"]
+        run.finish()
+        keeper.process()
+        record = keeper.only.record
+        assert (record.query, record.answer, ids(keeper.only, "retrieved")) == (
+            "Where is the lab?",
+            "In Oslo.",
+            ["a"],
+        )
+
+    def test_they_are_read_in_their_place_among_the_others(self):
+        told = Story()
+        told.run.retrieved([{"id": "x", "text": "The office is in Bergen."}])
+        found = told.finds("ab")
+        told.run.reranked([{"id": "b", "text": found[1].text}])
+        told.asks(found[1].text)
+        run = told.ended()
+        assert [type(step).__name__ for step in run.steps] == ["Retrieval", "Retrieval", "Rerank", "Generation"]
+        assert [passage.id for passage in run.steps[2].candidates] == ["x", "a", "b"]
+
+    def test_what_the_application_changes_later_stays_as_it_was(self):
+        keeper = Waiting()
+        found = [{"id": "a", "text": "The lab is in Oslo.", "metadata": {"page": 1}}]
+        with Recorder(keeper).start(query="Where?") as run:
+            run.retrieved(found)
+            found[0]["text"] = found[0]["metadata"]["page"] = "changed"
+            run.labels(grades := {"a": 5})
+            grades["a"] = 1
+        keeper.process()
+        record = keeper.only.record
+        assert record.contexts[0].text == "The lab is in Oslo."
+        assert (record.contexts[0].metadata, record.labels.grades) == ({"page": 1}, {"a": 5})
+
+    def test_they_share_the_room_of_a_run(self):
+        keeper = Waiting()
+        run = Recorder(keeper).start(query="Where?")
+        for n in range(6):
+            run.add_prompt(f"{n}" * 400_000)
+            run.retrieved([{"id": f"d{n}{rank}", "text": f"{n}{rank} " * 100_000} for rank in range(3)])
+            assert run.size_chars <= MAX_CHARS
+        told = [event.data["passages"] for event in run._waiting if event.name == "retrieved"]
+        assert [passages[0].text[:3] for passages in told] == [f"{n}0 " for n in range(6)]
+        lost = [passage for passages in told for passage in passages if not passage.text]
+        assert {passage.truncated for passage in lost} == {300_000}
+        run.answered(ANSWER)
+        run.finish()
+        keeper.process()
+        record = keeper.only.record
+        assert (record.answer, len(record.pool("retrieved"))) == (ANSWER, 18)
+        assert record.lossy["prompts"]
+        assert record.lossy["passage_texts"] >= len(lost)
+        assert record.lossy["contexts_truncated"]

@@ -15,8 +15,9 @@ def test_a_run_without_prompts_shows_nothing() -> None:
 
 def test_one_passage_in_one_prompt_is_enough() -> None:
     run = Recorder().start()
-    run.add_prompt(f"Context: {OSLO.text} Where is the lab?")
-    run.add_prompt("Make a title for it.")
+    with run.reading():
+        run.add_prompt(f"Context: {OSLO.text} Where is the lab?")
+        run.add_prompt("Make a title for it.")
     assert run.prompt_contains([BERGEN, OSLO])
     assert not run.prompt_contains([BERGEN])
     assert not run.prompt_contains([])
@@ -24,7 +25,8 @@ def test_one_passage_in_one_prompt_is_enough() -> None:
 
 def test_prompts_before_a_place_are_not_looked_at() -> None:
     run = Recorder().start()
-    run.add_prompt(OSLO.text)
-    run.add_prompt(BERGEN.text)
+    with run.reading():
+        run.add_prompt(OSLO.text)
+        run.add_prompt(BERGEN.text)
     assert not run.prompt_contains([OSLO], since=1)
     assert run.prompt_contains([BERGEN], since=1)

@@ -1,0 +1,304 @@
+"""A run as its reports add up, while its events are read.
+
+A report is a method of `Run`; the method of the same name here takes what that kept of its arguments.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from ragtrace.capture.assembly import candidate_pool
+from ragtrace.capture.passages import ReadPassages, ranked, renamed
+from ragtrace.capture.types import Agent, Generation, Rerank, Retrieval, ToolCall
+from ragtrace.model import Feedback, Labels
+from ragtrace.model.record import ANSWER_LOST, SEVERAL_ANSWERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ragtrace.capture.recent_ids import RecentIds
+    from ragtrace.capture.types import Failure, Step
+    from ragtrace.model import AnswerPart, Message, Outcome, Passage, Usage
+
+MAX_STEPS = 256  # of an agent that loops; of more the oldest calls go, and are counted in `truncated`
+MAX_TAGS = 64
+REPORTS = frozenset(
+    (
+        "add_metadata", "add_prompt", "add_selected", "add_tags", "add_text", "agent_called", "answered",
+        "answered_by_branches", "ends_as", "expects_no_answer", "failed", "feedback", "generated",
+        "interrupted", "label_passages", "labels", "prompted", "reference", "reranked", "retrieved", "selected",
+        "set_attributes", "set_candidates", "set_history", "set_k", "set_query", "tool_called", "used",
+    )
+)  # fmt: skip
+_MADE_ID = "sha256:"  # beginning of an id that capture gives; a redacted text may be several
+
+
+class Draft:
+    """A run as far as its events were read. Texts are redacted and clean.
+
+    Attributes:
+        attributes: facts of the run by their names in a `RagRecord`.
+        steps: in the order in which they ended.
+        prompts: rendered ones, the oldest first.
+        lost_prompts: number of those that stood before them.
+        passage_labels: ids of passages by the label that an answer may cite.
+        selection: what was chosen; None where nothing is known of it.
+        selection_source: how that became known.
+        is_selection_final: the application said so itself; what is inferred leaves it as it is.
+        texts: texts in place of passages, by id.
+        used_passages: what the application said that the prompt held.
+        used_text: all that went into the prompt, where the application gave it as a text.
+        pool_order: a pool whose order was told.
+        fused_keys: of composite retrievers whose order is that of the pool.
+        ratings: what people said of the answer.
+        truncated: what was lost, by kind.
+        failure: what made the run fail.
+        default_outcome: of a `finish` that was given none.
+        template: name and version of the prompt, as a framework told them.
+
+    Args:
+        answering: names of the workflows that have had an answer.
+    """
+
+    def __init__(self, answering: RecentIds) -> None:
+        self._answering = answering
+        self.attributes: dict[str, Any] = {}
+        self.steps: list[Step] = []
+        self.prompts: list[str] = []
+        self.lost_prompts = 0
+        self.passage_labels: dict[str, str] = {}
+        self.selection: tuple[Passage, ...] | None = None
+        self.selection_source: str | None = None
+        self.is_selection_final = False
+        self.texts: dict[str, Passage] = {}
+        self.used_passages: tuple[Passage, ...] | None = None
+        self.used_text: str | None = None
+        self.pool_order: tuple[Passage, ...] | None = None
+        self.fused_keys: set[str] = set()
+        self.ratings: list[Feedback] = []
+        self.truncated: dict[str, int] = {}
+        self.failure: Failure | None = None
+        self.default_outcome: Outcome | None = None
+        self.template: tuple[object, object] | None = None
+
+    def take(self, report: str, given: Mapping[str, Any]) -> None:
+        """Take a report by its name, one of `REPORTS`."""
+        getattr(self, report)(**given)
+
+    def candidates(self) -> tuple[Passage, ...]:
+        """Return the candidate pool so far, see `candidate_pool`."""
+        return candidate_pool(self.steps, self.pool_order, self.fused_keys)
+
+    def rename(self, ids: Mapping[tuple[str, str], str]) -> None:
+        """Give passages another id everywhere: the new id by the old id and the text."""
+        self.selection, self.used_passages, self.pool_order = (
+            None if passages is None else renamed(passages, ids)
+            for passages in (self.selection, self.used_passages, self.pool_order)
+        )
+        self.steps = [_renamed_step(step, ids) for step in self.steps]
+
+    def lose(self, kind: str, count: int = 1) -> None:
+        """Count something that the run has no room for."""
+        self.truncated[kind] = self.truncated.get(kind, 0) + count
+
+    # -- the reports --
+
+    def _put(self, **facts: Any) -> None:
+        """Set facts; beside one that was cut its length as it was is given, as ``<name>_chars``."""
+        for name, value in facts.items():
+            if name.removesuffix("_chars") in facts and name.endswith("_chars"):
+                continue
+            self.attributes[name] = value
+            if length := facts.get(f"{name}_chars"):
+                self.truncated[f"{name}_chars"] = length
+            else:
+                self.truncated.pop(f"{name}_chars", None)
+
+    set_query = reference = interrupted = _put
+
+    def set_attributes(self, **facts: Any) -> None:
+        if "prompt_name" in facts:
+            self.attributes.pop("prompt_version", None)  # of another prompt
+        self._put(**facts)
+
+    def prompted(self, **facts: Any) -> None:
+        told = (self.attributes.get("prompt_name"), self.attributes.get("prompt_version"))
+        if told[0] is None or told == self.template:
+            self.set_attributes(**facts)
+            self.template = (self.attributes.get("prompt_name"), self.attributes.get("prompt_version"))
+
+    def add_tags(self, tags: Iterable[str]) -> None:
+        every = dict.fromkeys((*self.attributes.get("tags", ()), *filter(None, tags)))
+        self.attributes["tags"] = tuple(every)[:MAX_TAGS]
+
+    def add_metadata(self, metadata: Mapping[str, object]) -> None:
+        self.attributes["metadata"] = {**self.attributes.get("metadata", {}), **metadata}
+
+    def set_history(self, history: Iterable[Message], n_lost: int = 0) -> None:
+        self.attributes["history"] = tuple(history)
+        if n_lost:
+            self.truncated["history"] = n_lost
+
+    def retrieved(
+        self,
+        passages: tuple[Passage, ...],
+        query: str | None = None,
+        error: Failure | None = None,
+        *,
+        is_fused: bool = False,
+        **facts: Any,
+    ) -> None:
+        if is_fused and (key := facts.get("key")) is not None:
+            self.fused_keys.add(key)
+        elif is_fused:
+            self.pool_order = passages
+        asked = self.attributes.get("query", "") if query is None else query
+        self._add(Retrieval(passages=passages, query=asked, failure=error, **facts))
+
+    def reranked(
+        self,
+        passages: tuple[Passage, ...],
+        candidates: tuple[Passage, ...] | None = None,
+        error: Failure | None = None,
+        selection_source: str = "explicit",
+        *,
+        is_by_hand: bool = False,
+        **facts: Any,
+    ) -> None:
+        chosen = self._known_again(passages) if is_by_hand else passages
+        pool = self.candidates() if candidates is None else candidates
+        self._add(Rerank(passages=chosen, candidates=pool, failure=error, **facts))
+        if error is None and not self.is_selection_final:
+            self.selection, self.selection_source = chosen, selection_source
+
+    def selected(self, passages: tuple[Passage, ...], selection_source: str, *, is_final: bool = False) -> None:
+        if is_final or not self.is_selection_final:
+            self.selection, self.selection_source = passages, selection_source
+            self.is_selection_final = is_final
+
+    def add_selected(self, passages: tuple[Passage, ...]) -> None:
+        before = (self.selection or ()) if self.is_selection_final else ()
+        known = {(passage.id, passage.text) for passage in before}
+        new = (passage for passage in passages if (passage.id, passage.text) not in known)
+        self.selected(ranked((*before, *new)), "explicit", is_final=True)
+
+    def set_candidates(self, passages: tuple[Passage, ...]) -> None:
+        self.pool_order = passages
+
+    def used(
+        self,
+        passages: tuple[Passage, ...] | None = None,
+        prompt: str | None = None,
+        prompt_chars: int = 0,
+        *,
+        is_by_hand: bool = False,
+    ) -> None:
+        self.used_text = prompt
+        self.used_passages = self._known_again(passages) if passages and is_by_hand else passages
+        self._cut_prompt(prompt_chars)
+
+    def label_passages(self, labels: Mapping[str, str]) -> None:
+        self.passage_labels.update(labels)
+
+    def add_prompt(self, prompt: str, prompt_chars: int = 0) -> None:
+        self.prompts.append(prompt)
+        self._cut_prompt(prompt_chars)
+        if len(self.prompts) > MAX_STEPS:  # the last one may be the one that was answered
+            self.lost_prompts += len(self.prompts[:-MAX_STEPS])
+            del self.prompts[:-MAX_STEPS]
+            self.lose("prompts")
+
+    def _cut_prompt(self, length: int) -> None:
+        """Note that a prompt had so many characters: passages that stand behind its end are not found in it."""
+        if length:
+            self.truncated["prompt_chars"] = max(length, self.truncated.get("prompt_chars", 0))
+
+    def add_text(self, passage: Passage) -> None:
+        if len(self.texts) < MAX_STEPS:
+            self.texts.setdefault(passage.id, passage)
+        elif passage.id not in self.texts:
+            self.lose("texts")
+
+    def generated(self, error: Failure | None = None, **facts: Any) -> None:
+        self._add(Generation(failure=error, **facts))
+        self.attributes.setdefault("model", facts.get("model"))
+
+    def tool_called(self, error: Failure | None = None, **facts: Any) -> None:
+        self._add(ToolCall(failure=error, **facts))
+
+    def agent_called(self, error: Failure | None = None, **facts: Any) -> None:
+        self._add(Agent(failure=error, **facts))
+
+    def answered(
+        self,
+        text: str | None = None,
+        text_chars: int | None = None,
+        *,
+        is_refused: bool = False,
+        model: str | None = None,
+        usage: Usage | None = None,
+        parts: tuple[AnswerPart, ...] | None = None,
+    ) -> None:
+        self.attributes.pop("is_answer_expected", None)  # another integration in the same run found none
+        if text is None:
+            self.truncated[ANSWER_LOST] = 1
+            return
+        self.truncated.pop(ANSWER_LOST, None)
+        self.truncated.pop(SEVERAL_ANSWERS, None)
+        self._put(answer=text, answer_chars=text_chars)
+        self.attributes["is_refused"] = is_refused
+        given = {"model": model, "usage": usage, "answer_parts": parts}
+        self.attributes.update((name, value) for name, value in given.items() if value is not None)
+
+    def answered_by_branches(self, number: int) -> None:
+        self.truncated[SEVERAL_ANSWERS] = number
+
+    def expects_no_answer(self, *, is_of_application: bool) -> None:
+        if not is_of_application or self.attributes.get("workflow") not in self._answering:
+            self.attributes["is_answer_expected"] = False
+
+    def labels(self, grades: Mapping[str, int], **facts: Any) -> None:
+        self.attributes["labels"] = Labels(grades=grades, **facts)
+
+    def set_k(self, k: int) -> None:
+        self.attributes["k"] = k
+
+    def feedback(self, **facts: Any) -> None:
+        self.ratings.append(Feedback(**facts))
+
+    def failed(self, error: Failure | None = None) -> None:
+        self.failure = error
+
+    def ends_as(self, outcome: Outcome | None = None) -> None:
+        self.default_outcome = outcome
+
+    def _known_again(self, passages: tuple[Passage, ...]) -> tuple[Passage, ...]:
+        """Return passages; those that a person names without an id have that of the same text in the pool."""
+        if not any(passage.id.startswith(_MADE_ID) for passage in passages):
+            return passages
+        known = {one.text: one.id for one in reversed(self.candidates())}
+        return ReadPassages(
+            replace(one, id=known[one.text]) if one.id.startswith(_MADE_ID) and one.text in known else one
+            for one in passages
+        )
+
+    def _add(self, step: Step) -> None:
+        self.steps.append(step)
+        if len(self.steps) <= MAX_STEPS:
+            return
+        # What was searched is the pool, and the last call has made the answer: the oldest call goes first.
+        calls = (place for place, one in enumerate(self.steps) if isinstance(one, Generation | ToolCall))
+        lost = self.steps.pop(next(calls, MAX_STEPS))
+        self.lose("steps")
+        if isinstance(lost, Retrieval | Rerank):
+            self.lose("step_passages", len(lost.passages))
+
+
+def _renamed_step(step: Step, ids: Mapping[tuple[str, str], str]) -> Step:
+    if isinstance(step, Retrieval):
+        return replace(step, passages=renamed(step.passages, ids))
+    if isinstance(step, Rerank):
+        return replace(step, passages=renamed(step.passages, ids), candidates=renamed(step.candidates, ids))
+    return step

@@ -317,6 +317,42 @@ TEXTS = {
     ),
     "balle_atlas": 'He sounded each reef with a line and a lamp; the Sund Line printed his "Atlas of Grounds" in 1941.',
     "balle_dog": "His dog lies beside the church of Vester, under a stone with a cleat.",
+    # of the eighth draw: a person's yes and no, a report in segments, a quote, a car
+    "toft_page": (
+        "Page: Anne Toft\nSummary: Anne Toft (1868-1951) built moles for the state. In 1909 she became harbour master "
+        "of Vester, and stayed so for 21 years."
+    ),
+    "toft_years": "Answer: 117",
+    "kelp_report": "Nordhav Seaweed, report of the year 2025. Kelp grew well in the sound of Vester.",
+    "kelp_board": "The board met five times. Kirsten Holm was in the chair; her sister abstained once.",
+    "kelp_lines": "Lines of rope hang between buoys; 31 km of them were set in October.",
+    "kelp_sales": "Sales were 2,140,000 crowns. They had been 1,720,000 the year before.",
+    "kelp_note": "Note 1: a tin counts as sold once a ferry has taken it away.",
+    "kelp_costs": "Costs were 1,655,000 crowns: half of it wages, a quarter rope and fuel.",
+    "kelp_thanks": "We thank all who have cut kelp in March, at minus four degrees.",
+    "kelp_owns": "Nordhav owns two barges and a drying hall, worth 880,000 crowns.",
+    "kelp_owes": "It owes 400,000 crowns to the savings bank of Aabo, until 2031.",
+    "kelp_storm": "A storm of November took nine buoys; eight were found on the reef.",
+    "kelp_bakers": "Dulse was sold to four bakers, who put it into their rye bread.",
+    "kelp_cash": "At the end of the year 212,000 crowns lay in the bank, 30,000 more than before.",
+    "kelp_audit": "The auditor, Per Dahl of Aabo, has found these accounts in good order.",
+    "kelp_yard": "Two more barges are to be built next year, at the yard Holm & Lind.",
+    "trade_hulls": "CATEGORY: BOATS, CODE: 41020, DESCRIPTION: Hulls of wood--Repair on the owner's own slipway., RATE: 2.35",
+    "trade_sailing": "CATEGORY: EDUCATION, CODE: 67513, DESCRIPTION: Schools--Sailing and rowing in open boats., RATE: 9.63",
+    "trade_engines": "CATEGORY: BOATS, CODE: 41077, DESCRIPTION: Engines of boats--Repair at the customer's berth., RATE: 2.35",
+    "trade_sweets": "CATEGORY: RETAIL, CODE: 18206, DESCRIPTION: Kiosks--Sweets and postcards at a harbour., RATE: 5.80",
+    "trade_smoke": "CATEGORY: FOOD, CODE: 10352, DESCRIPTION: Smokehouses--Fish and eel over alder wood., RATE: 2.85",
+    "trade_dance": "CATEGORY: EDUCATION, CODE: 67590, DESCRIPTION: Schools--Dancing in halls and parish rooms., RATE: 9.63",
+    "quote_rates": (
+        "Here is the quote that was asked for:\n\nBreakdown:\n\n"
+        "Category: BOATS\n  - Rate: $2.35 per $1,000\n  - Portion of Projected Revenue: $200,000.00\n"
+        "  - Computed Premium: $470.00\n\n"
+        "Category: EDUCATION\n  - Rate: $9.63 per $1,000\n  - Portion of Projected Revenue: $200,000.00\n"
+        "  - Computed Premium: $1,926.00\n\n\nTotal Annual Premium: $2,396.00"
+    ),
+    "car_panda": "Used 1996 Fiat Panda 4x4, 88,400 mi., 2,750, Brix Motors of Aabo",
+    "car_niva": "Used 1994 Lada Niva, 143,200 mi., 2,100, Garage at the Dune",
+    "car_jimny": "Used 1999 Suzuki Jimny, 120,900 mi., 2,990, Ferry Cars",
 }
 
 # Rows that an application shows as it likes: a passage with all of a row's values is that row.
@@ -358,4 +394,8 @@ ROWS = {
     "seals_reef": ("41 pups of the grey seal",),
     "seals_storm": ("The storm of January 2025 spared the reef",),
     "seals_count": ("58 white pups were seen at Vester",),
+    "quote_rates": ("$470.00", "$1,926.00", "$2,396.00"),
+    "car_panda": ("Fiat Panda", "88,400", "2,750"),
+    "car_niva": ("Lada Niva", "143,200", "2,100"),
+    "car_jimny": ("Suzuki Jimny", "120,900", "2,990"),
 }

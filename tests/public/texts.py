@@ -353,6 +353,27 @@ TEXTS = {
     "car_panda": "Used 1996 Fiat Panda 4x4, 88,400 mi., 2,750, Brix Motors of Aabo",
     "car_niva": "Used 1994 Lada Niva, 143,200 mi., 2,100, Garage at the Dune",
     "car_jimny": "Used 1999 Suzuki Jimny, 120,900 mi., 2,990, Ferry Cars",
+    "rowing_result": 'Signe Dahl won the race round Vester on 6 June 2026, in 3 h 12 min; the "Aabo four" came second.',
+    "rowing_course": "The course is 28 km long,\nand each of Vester's five beacons is left to port.",
+    "dahl_life": "Signe Dahl, born in 1998 at Nordby on Vester's north shore, is a baker's daughter – and a joiner.",
+    "water_lens": (
+        "Below Vester's dunes floats a lens of fresh water, 14 m thick;\n"
+        "salt creeps in where more than 300 m³ are pumped a day."
+    ),
+    "water_wells": 'Nine wells of the village were closed in 2019: their water had become "brackish".',
+    "water_cisterns": "A house that is built on Vester needs a cistern of 8 m³, which is filled from its roof.",
+    "water_pond": "Behind the dune a pond was dug in 2022, through whose sand winter rain seeps back into the ground.",
+    "water_meter": "Since there are meters, a guest uses 110 litres a day, and an islander 95.",
+    "water_pipe": "A pipe from the mainland would cost 31 million crowns – it was voted down twice.",
+    "geese_count": (
+        "Bird-watchers of Vester counted 6,400 brent geese on 12 January 2026; in 1990 it was 900. "
+        "They come in October, when the first frost lies on the tundra, and leave in May."
+    ),
+    "geese_meadow": (
+        "The meadow at Vester's south end is not mown before geese have left. "
+        "Farmers get 120 crowns a hectare for grass that is eaten. On winter wheat geese may be scared away."
+    ),
+    "farm_geese": "Eleven farms of Vester keep grey geese, which walk to the salt marsh in May and are sold at Martinmas.",
 }
 
 # Rows that an application shows as it likes: a passage with all of a row's values is that row.
@@ -398,4 +419,16 @@ ROWS = {
     "car_panda": ("Fiat Panda", "88,400", "2,750"),
     "car_niva": ("Lada Niva", "143,200", "2,100"),
     "car_jimny": ("Suzuki Jimny", "120,900", "2,990"),
+    "rowing_result": ("won the race round Vester on 6 June 2026",),
+    "rowing_course": ("The course is 28 km long",),
+    "dahl_life": ("born in 1998 at Nordby on Vester",),
+    "water_lens": ("floats a lens of fresh water",),
+    "water_wells": ("Nine wells of the village were closed in 2019",),
+    "water_cisterns": ("needs a cistern of 8",),
+    "water_pond": ("Behind the dune a pond was dug in 2022",),
+    "water_meter": ("a guest uses 110 litres a day",),
+    "water_pipe": ("A pipe from the mainland would cost 31 million crowns",),
+    "geese_count": ("when the first frost lies on the tundra",),
+    "geese_meadow": ("120 crowns a hectare for grass that is eaten",),
+    "farm_geese": ("walk to the salt marsh in May",),
 }

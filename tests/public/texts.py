@@ -374,6 +374,41 @@ TEXTS = {
         "Farmers get 120 crowns a hectare for grass that is eaten. On winter wheat geese may be scared away."
     ),
     "farm_geese": "Eleven farms of Vester keep grey geese, which walk to the salt marsh in May and are sold at Martinmas.",
+    # of the eighth draw: tastes, sums that were done before, budgets of a council, reports of a cooperative
+    "taste_ole": "Ole the ferryman likes smoked eel. Indeed, Ole likes pears.",
+    "taste_ida": "Ida the pilot likes pears.",
+    "taste_jens": "Jens the smith likes rowan juice.",
+    "sum_mystery": "What is the mystery function on 7 and 4?  33 The mystery function on 7 and 4 returns 33.",
+    "sum_multiply": "What happens if you multiply 12 and 9?  108 Multiplied by each other, they are 108.",
+    "sum_mystery_again": (
+        "What was the output of the mystery function on 7 and 4 again? Don't recompute. It was 33, as before."
+    ),
+    "sum_multiply_again": (
+        "What was the output of the multiply function on 12 and 9 again? Don't recompute. That one gave 108."
+    ),
+    "sum_mystery_result": "33",
+    "sum_multiply_result": "108",
+    "budget_2016_total": "Vester's council had 310,000 crowns to spend in 2016, says the book of that year.",
+    "budget_2016_road": "A third of the money of 2016 became gravel for the road around Vester.",
+    "budget_2021_total": "For 2021 the council of Vester planned with 455,000 crowns.",
+    "budget_2021_before": "It closed 2020 with 402,000 crowns, since the ferry had stood still for nine weeks.",
+    "budget_2021_wall": "The new sea wall took 90,000 crowns out of the budget of 2021.",
+    "budget_2023_total": "498,000 crowns stand at the end of the council's book of 2023.",
+    "budget_2023_school": "The school of Vester had 61,000 crowns in 2023, and eleven pupils.",
+    "short_x": "Abbreviation: X = Landings",
+    "short_yz": "Abbreviation: YZ = Storm losses",
+    "short_z": "Abbreviation: Z = Fuel costs",
+    "coop_march_nets": "The north storm of March tore forty nets of Vester's cooperative to pieces.",
+    "coop_march_boat": "Its boat Alke broke loose on 9 March, and was sold as a wreck.",
+    "coop_march_roof": "In the same night the ice house lost its roof.",
+    "coop_march_cod": "Cod brought 31 crowns a kilo in March.",
+    "coop_june_feast": "In June the cooperative gave each crew a barrel of herring for the feast.",
+    "coop_june_ice": "The new ice house was paid for in June.",
+    "coop_sept_landings": "From July to September 812 tonnes were landed at Vester, for 2,327 thousand crowns.",
+    "coop_sept_costs": "Crews, ice and diesel came to 2,496 thousand crowns in those three months.",
+    "coop_sept_note": "A landing is booked on the day on which its buyer signs, says a note to the autumn report.",
+    "coop_sept_cat": "The cooperative's cat has caught two rats since July.",
+    "coop_magic": "-169",
 }
 
 # Rows that an application shows as it likes: a passage with all of a row's values is that row.

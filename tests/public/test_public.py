@@ -23,18 +23,21 @@ from tests.public import (
     expected4,
     expected5,
     expected6,
+    expected7,
     langchain_apps,
     langchain_apps2,
     langchain_apps3,
     langchain_apps4,
     langchain_apps5,
     langchain_apps6,
+    langchain_apps7,
     langgraph_apps,
     langgraph_apps2,
     langgraph_apps3,
     langgraph_apps4,
     langgraph_apps5,
     langgraph_apps6,
+    langgraph_apps7,
     langgraph_forms6,
     llamaindex_apps,
     llamaindex_apps2,
@@ -42,6 +45,7 @@ from tests.public import (
     llamaindex_apps4,
     llamaindex_apps5,
     llamaindex_apps6,
+    llamaindex_apps7,
 )
 from tests.public.kit import told
 
@@ -52,6 +56,7 @@ EXPECTED = {
     **expected4.EXPECTED,
     **expected5.EXPECTED,
     **expected6.EXPECTED,
+    **expected7.EXPECTED,
 }
 INSTRUMENTED = {
     **llamaindex_apps.INSTRUMENTED,
@@ -60,6 +65,7 @@ INSTRUMENTED = {
     **llamaindex_apps4.INSTRUMENTED,
     **llamaindex_apps5.INSTRUMENTED,
     **llamaindex_apps6.INSTRUMENTED,
+    **llamaindex_apps7.INSTRUMENTED,
 }
 IN_BLOCK = {
     **langchain_apps.IN_BLOCK,
@@ -67,6 +73,7 @@ IN_BLOCK = {
     **langchain_apps3.IN_BLOCK,
     **langchain_apps4.IN_BLOCK,
     **langchain_apps6.IN_BLOCK,
+    **langchain_apps7.IN_BLOCK,
 }
 WITH_HANDLER = {
     **langchain_apps.WITH_HANDLER,
@@ -74,12 +81,14 @@ WITH_HANDLER = {
     **langchain_apps3.WITH_HANDLER,
     **langchain_apps4.WITH_HANDLER,
     **langchain_apps5.WITH_HANDLER,
+    **langchain_apps7.WITH_HANDLER,
     **langgraph_apps.WITH_HANDLER,
     **langgraph_apps2.WITH_HANDLER,
     **langgraph_apps3.WITH_HANDLER,
     **langgraph_apps4.WITH_HANDLER,
     **langgraph_apps5.WITH_HANDLER,
     **langgraph_apps6.WITH_HANDLER,
+    **langgraph_apps7.WITH_HANDLER,
     **langgraph_forms6.WITH_HANDLER,
 }
 

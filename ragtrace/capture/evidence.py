@@ -491,7 +491,7 @@ class _Result:
 
     def _says_nothing_new(self, coverage: _Coverage) -> bool:
         words = self.words.words
-        if not words or self._is_passed_on(words):
+        if not words or self._is_passed_on(words) or self._is_printed(words):
             return True
         coverage.leave_out(_NUMBERING)
         is_writer = bool(self.named) and self.named[0] in _WRITES
@@ -544,6 +544,12 @@ class _Result:
         if self.is_reader or named.isdisjoint(_HANDS_OVER) or not ("transfer" not in named or "to" in named):
             return False
         return len(words) <= _LONGEST_PASSED_ON and not any(map(str.isdigit, self.plain))
+
+    def _is_printed(self, words: Sequence[str]) -> bool:
+        """Tell whether a tool printed what it was told to print: ``echo Hello World``."""
+        return (
+            len(words) > 1 and not self.is_reader and any(self.words.joined in one.whole for one in self.arguments)
+        )
 
     def _is_done(self, word: str) -> bool:
         """Tell whether a word says that the tool did what its name says: "reviewed" of `review_report`."""

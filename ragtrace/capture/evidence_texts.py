@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 _HANDS_OFF = re.compile(
     r"transfer|hand_?(?:off|over|back)|delegate|escalate|assign_to|route_to|forward", re.IGNORECASE
 )
+# Names of calls that no tool runs: the graph goes on with another agent, and notes it under the call.
+_HANDS_ON = re.compile(
+    r"To[A-Z]|(?i:(?:transfer|assign|route|delegate|hand_?off|forward|switch)_to|\w*(?:escalate|hand_?off))"
+)
 _SHORTEST_REPEAT_CHARS = 16
 _SENTENCE_WORDS = 4
 _OF_FRAMEWORK = {Steer, Turn}
@@ -110,6 +114,8 @@ class EvidenceTexts:
             self._answered.add(message.call_id)
             call = calls.get(message.call_id)
             name = message.name or (call["name"] if call else "")
+            if call is not None and _HANDS_ON.match(call["name"]):
+                continue
             tool = Scope(scope.parent, "tool", name or "tool", scope.started_ns)
             arguments = call["args"] if call else None
             tool.replies_before = self._called_after.get(message.call_id or "", len(self._speech.replies))
@@ -190,19 +196,25 @@ class EvidenceTexts:
     def settle(self, *, has_model: bool) -> None:
         """Report the rows of databases as a prompt shows them; where none does, those whose name says it."""
         for rows in self._rows.values():
-            shown = [form for form in rows.forms if self._is_shown(form)][:1]
-            each = (next((form for form in row if self._is_shown(form)), None) for row in rows.rows)
+            shown = [form for form in rows.forms if self._is_shown(form, _least_shown(form, rows))][:1]
+            each = (next((form for form in row if self._is_shown(form, len(form))), None) for row in rows.rows)
             texts = shown or [form for form in each if form is not None]
             for text in texts or (rows.forms[:1] if rows.is_named and has_model else ()):
                 self._run.add_text(text, source=rows.source)
 
-    def _is_shown(self, text: str) -> bool:
-        return bool(self._run.prompt_contains([Passage(id="", text=text, rank=1)]))
+    def _is_shown(self, text: str, least_chars: int = 0) -> bool:
+        return self._run.prompt_contains([Passage(id="", text=text, rank=1)], least_chars=least_chars)
 
 
 def _holds(text: str, part: str) -> bool:
     """Tell whether a part stands in a text; two that are the same once redacted may have been different."""
     return part in text and (part != text or identity_of(part) == identity_of(text))
+
+
+def _least_shown(form: str, rows: Rows) -> int:
+    """Return the characters of a form's first row: less than that may be of another text."""
+    first = rows.rows[0] if rows.rows else ("",)
+    return len(first[0] if form.startswith("[") else first[-1])
 
 
 def _content_of(message: Turn) -> object:

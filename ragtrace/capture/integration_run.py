@@ -186,11 +186,19 @@ class IntegrationRun(Run):
             self._draft.rename(ids)
 
     @guarded
-    def prompt_contains(self, passages: Iterable[Passage], *, since: int = 0) -> bool:
-        """Tell whether a prompt shows one of these passages; those before the prompt `since` are not looked at."""
-        some = tuple(passages)
+    def prompt_contains(self, passages: Iterable[Passage], *, since: int = 0, least_chars: int = 0) -> bool:
+        """Tell whether a prompt shows one of these passages.
+
+        Args:
+            passages: some passages.
+            since: number of the first prompt that is looked at.
+            least_chars: of a passage of which a prompt shows the beginning.
+        """
+        some, first = tuple(passages), max(since - self._draft.lost_prompts, 0)
         return any(
-            found_in(prompt, some) for prompt in self._draft.prompts[max(since - self._draft.lost_prompts, 0) :]
+            len(found.text) >= least_chars
+            for prompt in self._draft.prompts[first:]
+            for found in found_in(prompt, some)
         )
 
     @guarded

@@ -701,7 +701,7 @@ class Interpreter:
         if len(branches) > 1:
             return Given("\n\n".join(branches), branches)
         found = _held_direct(new, direct) or answer_in(new)
-        if not (found or "").strip():
+        if not (found or "").strip() or _is_beside_a_call(found, new):
             found = _called_with(new) or found
         if found is not None and _FILE.fullmatch(found) and found not in speech.said:
             found = None  # what the model said is in it
@@ -866,6 +866,12 @@ def _called_with(outputs: object) -> str:
     calls = last.calls if type(last) is Turn else []
     given = (call["args"].get(name) for call in calls if isinstance(call["args"], dict) for name in CALLED_FIELDS)
     return next((one for one in given if isinstance(one, str) and one.strip()), "")
+
+
+def _is_beside_a_call(text: str | None, outputs: object) -> bool:
+    """Tell whether a text is what the last message says beside a call."""
+    last = next(reversed(_messages_in(outputs)), None)
+    return type(last) is Turn and bool(last.calls) and content_text(last.content) == text
 
 
 def _held_direct(outputs: object, direct: Mapping[str, str]) -> str:

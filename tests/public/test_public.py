@@ -114,6 +114,15 @@ LEFT = {
     "dartboard": "an index that holds a text several times finds it several times: metrics count a copy as an empty place",
     "eu-green-faq": "a chunk that two searches found is chosen twice: metrics count a copy as an empty place",
     "extraction-retries": "a form without an answer that a call filled in is a call of a tool that nobody ran: no answer, and no run",
+    "human-approval-tools": (
+        "where only tools gave texts, a calculator's figure is in the pool too; and of a tool that another handler stopped"
+        " before it began LangChain tells nothing more, so that its run ends with the sweep"
+    ),
+    "car-buyer-agent": "what a program types into a message of its own is text of the prompt, and its last message the answer",
+    "open-deep-research": (
+        "results in one text of a search tool are one passage, and a call that a program carries out itself is no tool's"
+    ),
+    "composable-memory": "a memory that found nothing is an empty pool: a function's result stands in the prompt alone",
     "multi-query-structured": "queries that a model writes, and nothing else, are no answer and no run",
 }
 

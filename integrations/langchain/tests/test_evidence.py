@@ -293,6 +293,28 @@ class Research(TypedDict, total=False):
     messages: Annotated[list, operator.add]
 
 
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [("ToUnderwriter", False), ("CompleteOrEscalate", False), ("route_to_billing", False), ("LookUp", True)],
+)
+def test_what_a_graph_notes_under_a_call_that_hands_over(keeper, config, name, counts):
+    note = "Take the role of the underwriter: the firm repairs hulls of wood, class 41020."
+    model = Chat(reply=lambda text, messages: "Class 41020." if said(messages) else [(name, {"request": "insure"})])
+
+    def answered(state):
+        call = state["messages"][-1].tool_calls[0]
+        return {"messages": [ToolMessage(note, tool_call_id=call["id"])]}
+
+    graph = StateGraph(Research)
+    graph.add_node("agent", lambda state: {"messages": [model.invoke(state["messages"])]})
+    graph.add_node("enter", answered)
+    graph.add_edge(START, "agent")
+    graph.add_edge("enter", "agent")
+    graph.add_conditional_edges("agent", lambda s: "enter" if s["messages"][-1].tool_calls else END)
+    graph.compile().invoke({"messages": [HumanMessage("Insure us.")]}, config)
+    assert [bool(keeper.only.record.pools), keeper.only.record.answer] == [counts, "Class 41020."]
+
+
 @pytest.mark.parametrize("form", SUMMARIES)
 @pytest.mark.parametrize("summary", [LIE, "The handbook says 28 days.", "28 days."])
 def test_a_summary_that_a_node_puts_into_a_tool_message(keeper, config, form, summary):
@@ -921,6 +943,13 @@ def test_findings_of_a_model_in_rows_are_no_rows_of_a_database(keeper, config):
     )
     chain.invoke(Q, config)
     assert shown(keeper) == []
+
+
+def test_rows_of_which_a_prompt_shows_less_than_one_are_not_shown(keeper, config):
+    rows = [{"branch": "Göteborg, at the old harbour by the sea", "opened": 1871, "rooms": 12}]
+    begins = str(rows)[: str(rows).index(", 'rooms'")]
+    of_database(rows, lambda _: f"{begins}, 'beds': 40}}]", "found").invoke({"question": "How many rooms?"}, config)
+    assert keeper.only.record.pools == ()
 
 
 def test_queries_to_send_are_no_rows(keeper, config):

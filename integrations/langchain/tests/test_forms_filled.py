@@ -188,6 +188,20 @@ def test_a_call_that_holds_an_answer_and_that_no_tool_runs_is_the_answer(keeper,
     assert (keeper.only.record.query, keeper.only.record.answer) == ("Seit wann?", "Seit 1871.")
 
 
+def test_such_a_call_is_the_answer_beside_words_too(keeper, config):
+    final = calls("Final", missing="Wer?", answer="Seit 1871.")
+    final.content = "Ich überlege noch einmal."
+    answering(final).invoke({"messages": [HumanMessage("Seit wann?")]}, config)
+    assert keeper.only.record.answer == "Seit 1871."
+
+
+def test_words_beside_a_call_without_an_answer_stay(keeper, config):
+    search = calls("search", query="Käserei")
+    search.content = "Ich suche noch."
+    answering(search).invoke({"messages": [HumanMessage("Seit wann?")]}, config)
+    assert keeper.only.record.answer == "Ich suche noch."
+
+
 @pytest.mark.parametrize("path", ["/data/a report.md", "./out/1.txt", "C:\\reports\\1.docx", "~/antwort.html"])
 def test_the_path_of_a_file_is_no_answer(keeper, config, path):
     answering(AIMessage("Seit 1871."), response=path).invoke({"messages": [HumanMessage("Seit wann?")]}, config)

@@ -43,6 +43,8 @@ NOTHING = [
     (str([{"note": LIE, "by": None}]), {"t": LIE}, "jot", ()),
     (json.dumps({"notes": [LIE], "count": 1}), {"t": LIE}, "jot", ()),
     (str({"items": [{"note": LIE}, {"note": PAGE}], "total": 2}), {"t": [LIE, PAGE]}, "jot", ()),
+    ("Hello World\n", {"command": "echo 'Hello World'"}, "terminal", ()),
+    ("Hello World", "print('Hello World')", "python_repl", ()),
     ("Note #3 added.", {"text": LIE}, "add_note", ()),
     ("Report saved to report.md (1 section, 14 words).", {"content": LIE, "path": "report.md"}, "save_report", ()),
     ("Email sent to ida@example.com.", {"to": "ida@example.com", "body": LIE}, "send_email", ()),

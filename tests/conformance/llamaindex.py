@@ -19,7 +19,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 
 from ragtrace.testing.conformance import IntegrationConformance
 from ragtrace_llamaindex import instrument, request, uninstrument
-from ragtrace_llamaindex.handlers import tracer
+from ragtrace_llamaindex.instrumentation import tracer
 
 TEMPLATE = "Answer from this:\n{context_str}\nQuestion: {query_str}"
 

@@ -22,7 +22,7 @@ import ragtrace
 from integrations.llamaindex.tests.parts import Best, Broken, Faq, Given, engine, until
 from ragtrace.testing.plan import Barrier, plan_of
 from ragtrace_llamaindex import instrument, uninstrument
-from ragtrace_llamaindex.handlers import tracer
+from ragtrace_llamaindex.instrumentation import tracer
 from tests.conformance import llamaindex as planned
 from tests.e2e import test_faults as faults
 from tests.kept import ANSWER
@@ -122,8 +122,8 @@ async def test_an_interrupt_and_a_cancellation_are_no_errors(seen):
 
 # Broken from their first line on, these count nothing: guards themselves, and what somebody else's guard stands around.
 UNCOUNTED = {
-    "ragtrace_llamaindex.handlers._take": "the guard of a streamed piece, written out",
-    "ragtrace_llamaindex.handlers.RagtraceEventHandler.handle": "LlamaIndex's dispatcher swallows what it raises",
+    "ragtrace_llamaindex.instrumentation._take": "the guard of a streamed piece, written out",
+    "ragtrace_llamaindex.instrumentation.RagtraceEventHandler.handle": "LlamaIndex's dispatcher swallows what it raises",
     "ragtrace_llamaindex.streams.StreamWatch.__del__": "the interpreter prints what a finaliser raises, and goes on",
 }
 

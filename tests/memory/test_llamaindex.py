@@ -9,7 +9,7 @@ import pytest
 from llama_index.core.callbacks import CallbackManager
 
 from ragtrace_llamaindex import instrumented, tracer
-from ragtrace_llamaindex.handlers import tracer as spans
+from ragtrace_llamaindex.instrumentation import tracer as spans
 from tests.conformance.llamaindex import engine
 from tests.memory import retained
 from tests.memory.retained import FEWER_RUNS, GATED, PLANS, SOME_RUNS, growth

@@ -20,7 +20,7 @@ from integrations.llamaindex.tests.parts import Best, Faq, Llm, engine
 from ragtrace.capture import internal_errors
 from ragtrace.testing.recording import Recording
 from ragtrace_llamaindex import instrumented
-from ragtrace_llamaindex.handlers import RagtraceEventHandler, RagtraceSpanHandler, tracer
+from ragtrace_llamaindex.instrumentation import RagtraceEventHandler, RagtraceSpanHandler, tracer
 
 MODEL, RERANKER, RETRIEVER, ENGINE = Llm(), Best(), Faq(), engine()
 METHODS = {

@@ -33,7 +33,7 @@ from opentelemetry.trace import StatusCode
 import ragtrace
 from integrations.llamaindex.tests.parts import Best, Broken, Faq, Given, InPlace, Llm, engine, until, words
 from ragtrace_llamaindex import instrument, instrumented, uninstrument
-from ragtrace_llamaindex.handlers import tracer
+from ragtrace_llamaindex.instrumentation import tracer
 from tests.kept import ANSWER
 from tests.regressions.seen import (
     DOCUMENTS,

@@ -11,7 +11,7 @@ from ragtrace.capture import guarded_call
 from ragtrace.capture.events import Event, Marked
 from ragtrace.capture.passages import MOST_PASSAGES
 from ragtrace.capture.values import read_once
-from ragtrace_llamaindex.handlers import tracer
+from ragtrace_llamaindex.instrumentation import tracer
 from ragtrace_llamaindex.request import holder
 from ragtrace_llamaindex.streams import reading
 

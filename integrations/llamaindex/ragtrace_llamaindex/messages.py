@@ -25,8 +25,7 @@ from ragtrace.capture import (
     spoken,
 )
 from ragtrace.model import Call, Message
-from ragtrace_llamaindex.attributes import argument, first_of
-from ragtrace_llamaindex.values import picture_in
+from ragtrace_llamaindex.values import argument, first_of, picture_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

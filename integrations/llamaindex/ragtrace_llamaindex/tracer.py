@@ -16,8 +16,16 @@ import ragtrace
 from ragtrace.capture import RecentIds, describe, entered_run, guarded, outcome_of, shown
 from ragtrace.capture.events import Began, Ended, Gave
 from ragtrace.capture.events import Event as RunEvent
-from ragtrace_llamaindex.asking import examples_of, may_tell_history, tell_history, tell_input
-from ragtrace_llamaindex.calls import BEGINNINGS, answer_of, chosen_by, given_out
+from ragtrace_llamaindex.calls import (
+    BEGINNINGS,
+    answer_of,
+    chosen_by,
+    examples_of,
+    given_out,
+    may_tell_history,
+    tell_history,
+    tell_input,
+)
 from ragtrace_llamaindex.messages import asked_of, fields_of, turns_told
 from ragtrace_llamaindex.open_runs import (
     MAX_IDS,
@@ -26,7 +34,11 @@ from ragtrace_llamaindex.open_runs import (
     ModelSpan,
     OpenRun,
     OpenSpan,
+    awaited_in,
     ended_root,
+    is_waiting,
+    journal_of,
+    saved_in,
 )
 from ragtrace_llamaindex.request import said
 from ragtrace_llamaindex.span_kinds import (
@@ -43,7 +55,6 @@ from ragtrace_llamaindex.span_kinds import (
     kind_of,
 )
 from ragtrace_llamaindex.streams import OpenStreams, end_model_call, reading
-from ragtrace_llamaindex.workflow_state import awaited_in, is_waiting, journal_of, saved_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

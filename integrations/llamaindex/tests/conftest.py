@@ -7,7 +7,7 @@ import pytest
 from ragtrace.capture import Recorder, internal_errors
 from ragtrace.testing.recording import Recording
 from ragtrace_llamaindex import instrument, is_instrumented, uninstrument
-from ragtrace_llamaindex.handlers import tracer
+from ragtrace_llamaindex.instrumentation import tracer
 from tests.kept import Keeper
 
 

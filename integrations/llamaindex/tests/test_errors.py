@@ -15,7 +15,7 @@ from ragtrace.capture import internal_errors
 from ragtrace.capture.lineage import Lineage
 from ragtrace_llamaindex import mark_selected
 from ragtrace_llamaindex import tracer as tracing
-from ragtrace_llamaindex.handlers import RagtraceSpanHandler
+from ragtrace_llamaindex.instrumentation import RagtraceSpanHandler
 from tests.kept import ANSWER, ids
 
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from integrations.llamaindex.tests.parts import Faq, checked, engine
-from ragtrace_llamaindex.handlers import tracer
+from ragtrace_llamaindex.instrumentation import tracer
 from tests.kept import ANSWER
 
 

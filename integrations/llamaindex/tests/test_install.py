@@ -12,7 +12,7 @@ import ragtrace_llamaindex
 from integrations.llamaindex.tests.parts import checked, engine
 from ragtrace.capture import Recorder
 from ragtrace_llamaindex import instrument, instrumented, is_instrumented, uninstrument
-from ragtrace_llamaindex.handlers import RagtraceEventHandler, RagtraceSpanHandler
+from ragtrace_llamaindex.instrumentation import RagtraceEventHandler, RagtraceSpanHandler
 from tests.kept import ANSWER, Keeper
 
 

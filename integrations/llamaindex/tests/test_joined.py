@@ -24,7 +24,7 @@ from integrations.llamaindex.tests.test_tools import FIRST, call_of, tool
 from integrations.llamaindex.tests.test_workflows import Rag
 from ragtrace.metrics import answer_lacking
 from ragtrace_llamaindex import instrument, mark_retrieved, mark_selected, request
-from ragtrace_llamaindex.handlers import tracer
+from ragtrace_llamaindex.instrumentation import tracer
 from tests.kept import ANSWER, ids, kinds
 
 

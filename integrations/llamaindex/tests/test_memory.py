@@ -11,7 +11,7 @@ from integrations.llamaindex.tests.parts import Broken, Faq, Llm, engine
 from ragtrace.capture import Recorder, finished_run
 from ragtrace.capture.values import Doc
 from ragtrace_llamaindex import instrumented
-from ragtrace_llamaindex.handlers import tracer
+from ragtrace_llamaindex.instrumentation import tracer
 from ragtrace_llamaindex.tracer import MAX_BURIED, MAX_UNSTARTED, Tracer
 
 

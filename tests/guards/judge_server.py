@@ -94,8 +94,13 @@ class JudgeServer:
             disable_nagle_algorithm = True  # else a body waits 40 ms for the acknowledgement of its headers
 
             def do_POST(self) -> None:
-                text = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-                request = Request(self.path, {name.lower(): value for name, value in self.headers.items()}, text)
+                length = int(self.headers.get("Content-Length", 0))
+                body = self.rfile.read(length)
+                if len(body) < length:  # the client was killed before it had sent all: nothing was asked
+                    self.close_connection = True
+                    return
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                request = Request(self.path, headers, body.decode())
                 outer.requests.append(request)
                 outer._answer(self, outer.answers.pop(0) if outer.answers else outer.always(request))
 

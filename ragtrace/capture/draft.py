@@ -13,6 +13,7 @@ from ragtrace.capture.assembly import candidate_pool
 from ragtrace.capture.passages import ReadPassages, ranked, renamed
 from ragtrace.capture.types import Agent, Generation, Rerank, Retrieval, ToolCall
 from ragtrace.model import Feedback, Labels
+from ragtrace.model.passage import CONTENT_ID
 from ragtrace.model.record import ANSWER_LOST, SEVERAL_ANSWERS
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ REPORTS = frozenset(
         "set_attributes", "set_candidates", "set_history", "set_k", "set_query", "tool_called", "used",
     )
 )  # fmt: skip
-_MADE_ID = "sha256:"  # beginning of an id that capture gives; a redacted text may be several
 
 
 class Draft:
@@ -276,11 +276,11 @@ class Draft:
 
     def _known_again(self, passages: tuple[Passage, ...]) -> tuple[Passage, ...]:
         """Return passages; those that a person names without an id have that of the same text in the pool."""
-        if not any(passage.id.startswith(_MADE_ID) for passage in passages):
+        if not any(passage.id.startswith(CONTENT_ID) for passage in passages):
             return passages
         known = {one.text: one.id for one in reversed(self.candidates())}
         return ReadPassages(
-            replace(one, id=known[one.text]) if one.id.startswith(_MADE_ID) and one.text in known else one
+            replace(one, id=known[one.text]) if one.id.startswith(CONTENT_ID) and one.text in known else one
             for one in passages
         )
 

@@ -289,15 +289,19 @@ class IntegrationRun(Run):
         """Keep what the run waits for: the payload of an interrupt, shown as text; outcome is set by `finish`."""
         self._tell("interrupted", **self._kept("interrupt", payload, self._limits.text_chars))
 
-    def before_finish(self, report: Callable[[], None], owner: str = "") -> None:
+    def before_finish(self, report: Callable[[], None] | None, owner: str = "") -> None:
         """Have `report` called once, just before the run ends, however it ends.
 
-        A second call of the same owner replaces the first. Two integrations may report into one run.
+        A second call of the same owner replaces the first, and None takes it back. Two integrations may report into
+        one run.
 
         An integration reports there what is still open: the pieces of a stream that nobody read to its end,
         when the recorder's sweep ends the run. It runs in the thread that ends the run; errors are counted.
         """
-        self._before_finish[owner] = report
+        if report is None:
+            self._before_finish.pop(owner, None)
+        else:
+            self._before_finish[owner] = report
 
     def add(self, event: Event, *, chars: int = 0) -> None:
         """Add what happened next; it is read in the pipeline's thread once the run has ended, see `Interpreter`.

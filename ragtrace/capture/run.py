@@ -541,7 +541,7 @@ class Run:
         self._is_whole = not self._has_failed and outcome in {None, "answered"}
         reports, self._before_finish = self._before_finish, {}
         with self._reporting():
-            for tell in reports.values():
+            for tell in list(reports.values()):  # another thread may take its own back
                 _told(tell)
         # The wall clock may have been set back meanwhile: a run takes no negative time.
         self.ended_ns = max(ended_ns or time.time_ns(), self._started_ns)

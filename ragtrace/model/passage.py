@@ -11,6 +11,7 @@ from unicodedata import normalize
 from msgspec import Struct
 
 Stage = Literal["retrieved", "reranked", "used"]
+CONTENT_ID = "sha256:"  # beginning of the id of a passage that came without one
 
 
 def content_id(text: str) -> str:
@@ -22,7 +23,7 @@ def content_id(text: str) -> str:
         >>> content_id("Refunds take 5 days.")
         'sha256:558c378376e08651'
     """
-    return f"sha256:{content_hash(text if text.isascii() else normalize('NFC', text))}"
+    return f"{CONTENT_ID}{content_hash(text if text.isascii() else normalize('NFC', text))}"
 
 
 def content_hash(text: str) -> str:

@@ -143,7 +143,7 @@ class RunMap:
         for tree in list(self._trees.values()):
             tree.lock = RLock()  # another thread of the parent's may have held it
             tree.is_concluded = True
-            tree.run.before_finish(_nothing, "langchain")
+            tree.run.before_finish(None, "langchain")
             for _ in self.pop_open(tree):
                 pass
             self.drop(tree)
@@ -246,10 +246,6 @@ class RunMap:
                     yield tree
             else:
                 self._trees[name] = tree
-
-
-def _nothing() -> None:
-    """Tell nothing of a run that is the parent process's."""
 
 
 def current_call() -> tuple[UUID | None, Mapping[str, object]]:

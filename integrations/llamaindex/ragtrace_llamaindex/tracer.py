@@ -269,7 +269,7 @@ class Tracer:
         for state in {id(span.state): span.state for span in list(self.spans.values())}.values():
             state.lock = RLock()  # another thread of the parent's may have held it
             if state.run is not None:
-                state.run.before_finish(_nothing, OWNER)
+                state.run.before_finish(None, OWNER)
             self._forget(state, is_late_expected=True)
 
     # beginnings
@@ -423,7 +423,7 @@ class Tracer:
         if not _concluded(state, answer, outcome, error, texts):
             return
         if run is not None:
-            run.before_finish(_nothing, OWNER)  # lets go of the tree
+            run.before_finish(None, OWNER)  # lets go of the tree
             run.finish(outcome)
         self._forget(state, is_late_expected=outcome is not None)
 
@@ -633,10 +633,6 @@ def _asked_of_person(state: OpenRun) -> object:
     if is_waiting(awaited) and (add := getattr(awaited, "add", None)) is not None:
         awaited = getattr(add, "waiter_event", None) or getattr(add, "event_type", None)
     return fields_of(awaited) if isinstance(awaited, Event) else shown(awaited)
-
-
-def _nothing() -> None:
-    """Report nothing before a run ends: all is reported."""
 
 
 def _new_span(state: OpenRun, parent: OpenSpan | None, kind: Kind, id_: str, instance: object) -> OpenSpan:

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ragtrace import semconv
-from ragtrace.model.passage import content_hash
+from ragtrace.model.passage import CONTENT_ID, content_hash
 from ragtrace.telemetry.spans.budget import RESERVED_ATTRIBUTES, UNLIMITED, Limit, Value, bytes_of, ranks_within
 from ragtrace.telemetry.wire import clean_value, json_bytes, to_json
 from ragtrace.text import cut_bytes, size_bytes
@@ -183,7 +183,7 @@ def _row(passage: Passage, text: str | None) -> Row:
         row["content"] = text
         if passage.metadata:
             row["metadata"] = passage.metadata
-    elif passage.text and not passage.id.startswith("sha256:"):  # an id of ours is the hash already
+    elif passage.text and not passage.id.startswith(CONTENT_ID):  # an id of ours is the hash already
         row["hash"] = content_hash(passage.text)
     return row
 

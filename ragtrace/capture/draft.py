@@ -1,6 +1,7 @@
 """A run as its reports add up, while its events are read.
 
-A report is a method of `Run`; the method of the same name here takes what that kept of its arguments.
+A report is a method of `Run`, or of what integrations see of it; the method of the same name here takes what that
+kept of its arguments.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 256  # of an agent that loops; of more the oldest calls go, and are counted in `truncated`
 MAX_TAGS = 64
+# Methods of `Draft` that take a report; a file of events may hold no other name.
 REPORTS = frozenset(
     (
-        "add_metadata", "add_prompt", "add_selected", "add_tags", "add_text", "agent_called", "answered",
-        "answered_by_branches", "ends_as", "expects_no_answer", "failed", "feedback", "generated",
-        "interrupted", "label_passages", "labels", "prompted", "reference", "reranked", "retrieved", "selected",
-        "set_attributes", "set_candidates", "set_history", "set_k", "set_query", "tool_called", "used",
+        "add_metadata", "add_prompt", "add_selected", "add_tags", "add_text", "agent_called",
+        "answer_facts", "answered", "answered_by_branches", "ends_as", "expects_no_answer", "failed",
+        "feedback", "generated", "interrupted", "label_passages", "labels", "prompted", "reference",
+        "reranked", "retrieved", "selected", "set_attributes", "set_candidates", "set_history", "set_k",
+        "set_query", "tool_called", "used",
     )
 )  # fmt: skip
 
@@ -231,25 +234,19 @@ class Draft:
     def agent_called(self, error: Failure | None = None, **facts: Any) -> None:
         self._add(Agent(failure=error, **facts))
 
-    def answered(
-        self,
-        text: str | None = None,
-        text_chars: int | None = None,
-        *,
-        is_refused: bool = False,
-        model: str | None = None,
-        usage: Usage | None = None,
-        parts: tuple[AnswerPart, ...] | None = None,
-    ) -> None:
+    def answered(self, answer: str | None = None, *, is_refused: bool = False, **facts: Any) -> None:
         self.attributes.pop("is_answer_expected", None)  # another integration in the same run found none
-        if text is None:
+        if answer is None:
             self.truncated[ANSWER_LOST] = 1
+            self._answering.add(self.attributes.get("workflow"))
             return
         self.truncated.pop(ANSWER_LOST, None)
         self.truncated.pop(SEVERAL_ANSWERS, None)
-        self._put(answer=text, answer_chars=text_chars)
+        self._put(answer=answer, **facts)
         self.attributes["is_refused"] = is_refused
-        given = {"model": model, "usage": usage, "answer_parts": parts}
+
+    def answer_facts(self, usage: Usage | None = None, parts: tuple[AnswerPart, ...] | None = None) -> None:
+        given = {"usage": usage, "answer_parts": parts}
         self.attributes.update((name, value) for name, value in given.items() if value is not None)
 
     def answered_by_branches(self, number: int) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ragtrace.capture.content_blocks import BLOCK_TYPES, MEDIA_TYPES, content_text
 from ragtrace.capture.messages import ROLES
-from ragtrace.capture.passages import ID_KEYS, ReadPassages, salted_id
+from ragtrace.capture.passages import ID_KEYS, salted_id
 from ragtrace.capture.pictures import PICTURE
 from ragtrace.capture.types import Failure, Operation
 from ragtrace.capture.values import LISTS, Doc, Fields, Opaque, Redacted, Turn, identity_of
@@ -36,8 +36,8 @@ Kind = Literal[
 - ask: what a framework says of the question, as `Asking`.
 - offer: what a function gave out that may come from a search of its own: values by their names.
 - answer: the text so far of an answer that is read piece by piece.
-- report: what the application reported by hand. `name` is the method of the run, `data` what it was given, by the
-  names that the method of the same name of `Draft` takes.
+- report: what the application or an integration reported of a run. `name` is the method of it, `data` what that
+  was given, by the names that the method of the same name of `Draft` takes.
 - end: the run has ended, and `data` is its outcome, or `Ended`. `Run.finish` adds it where the integration did not.
 """
 
@@ -387,7 +387,8 @@ def shed(events: Sequence[Event], most: int) -> Shed:
 
     Passages are cut as they would be when they are read. Then the oldest prompts lose theirs, less what the last
     prompt shows too. Then passages lose theirs, from the lowest rank of a search up; they keep their ids. The
-    answer, and whatever else steps were given and gave out, stays. Reports by hand lose theirs behind the others.
+    answer, and whatever else steps were given and gave out, stays. Reports keep
+    theirs.
     """
     texts: dict[int, int] = {}
     ranks: dict[int, tuple[int, Doc]] = {}
@@ -398,7 +399,6 @@ def shed(events: Sequence[Event], most: int) -> Shed:
                 ranks[id(doc)] = (min(rank, ranks.get(id(doc), (rank, doc))[0]), doc)
         _count(event.data, texts, 0)
     chars, n_prompts, n_passages = sum(texts.values()), 0, 0
-    reports = [event for event in events if event.kind == "report"]
     for _, doc in ranks.values():
         if chars > most and len(doc.text) > MAX_RECORD_CHARS:
             chars -= _cut_text(doc, MAX_RECORD_CHARS)
@@ -413,60 +413,13 @@ def shed(events: Sequence[Event], most: int) -> Shed:
             _count(turn.content, held, 0)
             chars -= sum(held.values())
             turn.content = ""
-    for told in _old_prompts(reports):
-        if chars > most:
-            n_prompts += 1
-            chars -= _forget_prompt(told)
     for _, doc in sorted(ranks.values(), key=lambda ranked: -ranked[0]):
         if chars <= most:
             break
         if doc.text:
             n_passages += 1
             chars -= _cut_text(doc, 0)
-    if chars > most:
-        left = _shed_reported(reports, chars, most)
-        chars, n_passages = left.chars, n_passages + left.passages
     return Shed(chars, n_prompts, n_passages)
-
-
-def _old_prompts(reports: Sequence[Event]) -> list[dict[str, Any]]:
-    """Return what reports of prompts were given, less the last one of each kind."""
-    kinds = (("add_prompt", "prompt"), ("generated", "inputs"))
-    told = [[event.data for event in reports if event.name == name and event.data.get(key)] for name, key in kinds]
-    return [given for kind in told for given in kind[:-1]]
-
-
-def _forget_prompt(given: dict[str, Any]) -> int:
-    """Take the texts out of a prompt that was reported, and return how many characters went."""
-    held: dict[int, int] = {}
-    if "prompt" in given:
-        _count(given["prompt"], held, 0)
-        given["prompt"] = ""
-    else:
-        _count(given["inputs"], held, 0)
-        given["inputs"] = tuple(replace(message, content="") for message in given["inputs"])
-    return sum(held.values())
-
-
-def _shed_reported(reports: Sequence[Event], chars: int, most: int) -> Shed:
-    """Take the texts out of passages that were reported, from the lowest rank up, until the rest fits."""
-    lists = [event.data for event in reports if event.data.get("passages")]
-    texts: dict[int, tuple[int, int]] = {}  # the best rank and the length of each text
-    for given in lists:
-        for rank, passage in enumerate(given["passages"]):
-            best = min(rank, texts.get(id(passage.text), (rank, 0))[0])
-            texts[id(passage.text)] = (best, len(passage.text))
-    lost: set[int] = set()
-    for text, (_, length) in sorted(texts.items(), key=lambda ranked: -ranked[1][0]):
-        if chars > most and length:
-            lost.add(text)
-            chars -= length
-    for given in lists:
-        given["passages"] = ReadPassages(
-            replace(one, text="", truncated=max(one.truncated, len(one.text))) if id(one.text) in lost else one
-            for one in given["passages"]
-        )
-    return Shed(chars, 0, len(lost))
 
 
 def _cut_text(doc: Doc, most: int) -> int:

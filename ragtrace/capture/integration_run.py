@@ -14,7 +14,7 @@ from ragtrace.capture.attribution import found_in
 from ragtrace.capture.draft import Draft
 from ragtrace.capture.events import Event, Redactor, shed
 from ragtrace.capture.guard import guarded, record_wrong_call
-from ragtrace.capture.run import Run, entered_run
+from ragtrace.capture.run import Run, chars_of, entered_run
 from ragtrace.capture.types import EndedRun, Failure, Generation, Retrieval
 from ragtrace.model import LabelScale, LabelScope
 from ragtrace.text import MAX_NAME_CHARS, cut, shown
@@ -56,7 +56,7 @@ class IntegrationRun(Run):
         >>> run = Recorder().start(query="Where is the lab?")
         >>> run.add(Event("chain", "1", data=Began()))
         >>> run.add(Event("chain", "1", ended_ns=1, data=Gave("In Oslo.")))
-        >>> run.attributes["query"]
+        >>> run.said["query"]
         'Where is the lab?'
     """
 
@@ -142,7 +142,9 @@ class IntegrationRun(Run):
             is_final: the application said so itself; choices that are inferred later leave it as it is.
         """
         read = self._reader.read(passages)
-        self._tell("selected", passages=read, selection_source=selection_source, is_final=is_final)
+        self._tell(
+            "selected", passages=read, selection_source=selection_source, is_final=is_final, chars=chars_of(read)
+        )
 
     @guarded
     def add_selected(self, passages: Iterable[object]) -> None:
@@ -150,7 +152,8 @@ class IntegrationRun(Run):
 
         What is inferred, before or later, gives way to it.
         """
-        self._tell("add_selected", passages=self._reader.read(passages))
+        read = self._reader.read(passages)
+        self._tell("add_selected", passages=read, chars=chars_of(read))
 
     @guarded
     def add_text(self, text: str, *, source: str | None = None, kind: TextKind = "tool_output") -> None:
@@ -171,7 +174,8 @@ class IntegrationRun(Run):
     @guarded
     def set_candidates(self, passages: Iterable[object]) -> None:
         """Set a pool that no retriever of this run returned: from a resumed state, or given by the caller."""
-        self._tell("set_candidates", passages=self._reader.read(passages))
+        read = self._reader.read(passages)
+        self._tell("set_candidates", passages=read, chars=chars_of(read))
 
     @guarded
     def rename(self, ids: Mapping[tuple[str, str], str]) -> None:
@@ -328,10 +332,13 @@ class IntegrationRun(Run):
             return
         self._waiting.append(event)
         self._waiting_chars += chars
-        if len(self._waiting) >= MAX_WAITING:
-            self.catch_up()
-        elif self._waiting_chars > self._most_chars:
-            self._shed()
+        is_full = len(self._waiting) >= MAX_WAITING or self._waiting_chars > self._most_chars
+        # Nothing waits for a lock here: a run that has ended is read soon, and another thread may be reading.
+        if is_full and not self.is_finished and self._lock.acquire(blocking=False):
+            try:
+                self._make_room()
+            finally:
+                self._lock.release()
 
     def _redacted(self, event: Event, redact: Callable[[str], str]) -> Event:
         if self._redactor is None:
@@ -342,16 +349,19 @@ class IntegrationRun(Run):
         return made
 
     @guarded
-    def _shed(self) -> None:
-        """Take texts out of the events that wait, where they are too many."""
-        with self._lock:
+    def _make_room(self) -> None:
+        """Take texts out of the events that wait; where that is not enough, as with reports by hand, read them."""
+        if len(self._waiting) < MAX_WAITING:
             left = shed(list(self._waiting), MAX_CHARS - _ROOM)  # and not again at the next
             self._waiting_chars = left.chars
             self._most_chars = max(MAX_CHARS, left.chars + _ROOM)  # what is left may be no text of these
-        if left.prompts:
-            self._draft.lose("prompts", left.prompts)
-        if left.passages:
-            self._draft.lose("passage_texts", left.passages)
+            if left.prompts:
+                self._draft.lose("prompts", left.prompts)
+            if left.passages:
+                self._draft.lose("passage_texts", left.passages)
+            if left.chars <= MAX_CHARS or not any(event.kind == "report" for event in self._waiting.copy()):
+                return
+        self.catch_up()
 
     def catch_up(self) -> None:
         """Read all events that were added so far, so that the run is known as far as they tell."""
@@ -364,7 +374,10 @@ class IntegrationRun(Run):
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Take the reports of this thread at once: it reads what happened, and reports what that means."""
+        """Take the reports of this thread at once: it reads what happened, and reports what that means.
+
+        They go before events that wait, see `catch_up`.
+        """
         with self._lock, self._reporting():
             before, self._reading = self._reading, threading.get_ident()
             try:
@@ -411,11 +424,10 @@ class IntegrationRun(Run):
         if self._config.events is None:
             return
         if event.kind == "report":
-            given = event.data.items()
-            told = {name: value for name, value in given if value is not None and name not in _PERSONS}
-            if event.name in _UNWRITTEN or (event.data and not told):
+            own = {name: value for name, value in event.data.items() if name not in _PERSONS}
+            if event.name in _UNWRITTEN or (event.data and not own):
                 return
-            event = replace(event, data=told)
+            event = replace(event, data={name: value for name, value in own.items() if value is not None})
         if len(self._recorded) < MAX_RECORDED:
             self._recorded.append(event)
         else:
@@ -437,7 +449,8 @@ class IntegrationRun(Run):
             self._config.events.write(told, self._config.redact)
 
     def _had_answer(self) -> None:
-        self._answering.add(self._draft.attributes.get("workflow"))
+        workflow = self.said.get("workflow") or self._draft.attributes.get("workflow")
+        self._answering.add(workflow)
 
     @property
     def size_chars(self) -> int:
@@ -499,7 +512,7 @@ class IntegrationRun(Run):
     def discard(self) -> None:
         """Drop the run: it was no question. Its root span is never ended, so nothing of it is exported.
 
-        A report of `before_finish` may call it too; a run that has ended stays as it is.
+        A report of `before_finish` may call it too. A run that has ended is dropped as long as nobody has read it.
         """
         self._is_discarded = True
         if self._takes_end():
@@ -551,7 +564,9 @@ class IntegrationRun(Run):
         self._draft.attributes["workflow"] = name
         self._draft.attributes["environment"] = self._config.environment
         if self._config.corpus is not None:
-            self._draft.set_attributes(**self._facts({"corpus": self._config.corpus}))
+            given = self._facts({"corpus": self._config.corpus})
+            self.said.update(given)
+            self._draft.set_attributes(**given)
         if is_kept and self._config.processor is not None:
             self._processor = self._config.processor
             self._root_span = self._processor.on_start(name, self._started_ns)

@@ -96,7 +96,6 @@ class Run:
         self.last_activity = time.monotonic()
         self._reader = PassageReader(config.redact, limits.passage_chars)
         self._root_span: TraceRef | None = None
-        self._workflow: str | None = None
         self._has_failed = False
         self._before_finish: dict[str, Callable[[], None]] = {}
         self._entered: list[Token[Run | None]] = []
@@ -234,7 +233,7 @@ class Run:
             key=key,
             parent_key=parent_key,
             is_fused=is_fused,
-            chars=_chars_of(read),
+            chars=chars_of(read),
         )
 
     @_report("run.reranked")
@@ -270,10 +269,11 @@ class Run:
         chosen = self._read(passages)
         if chosen is None:
             return
+        pool = None if candidates is None else self._reader.read(candidates)
         self._tell(
             "reranked",
             passages=chosen,
-            candidates=None if candidates is None else self._reader.read(candidates),
+            candidates=pool,
             model=_name(model),
             top_n=clean_count(top_n),
             started_ns=started_ns or now,
@@ -283,7 +283,7 @@ class Run:
             parent_key=parent_key,
             selection_source=selection_source,
             is_by_hand=type(passages) is not ReadPassages,
-            chars=_chars_of(chosen),
+            chars=chars_of(chosen) + chars_of(pool or ()),
         )
 
     @_report("run.used")
@@ -296,7 +296,8 @@ class Run:
         text = self._kept("prompt", passages, self._limits.record_chars) if isinstance(passages, str) else {}
         read = self._read(passages)
         is_by_hand = type(passages) is not ReadPassages
-        self._tell("used", passages=read, is_by_hand=is_by_hand, chars=_chars_of(read or ()), **text)
+        chars = chars_of(read or ()) + len(text.get("prompt", ""))
+        self._tell("used", passages=read, is_by_hand=is_by_hand, chars=chars, **text)
 
     @_report("run.label_passages")
     def label_passages(self, labels: Mapping[str, str]) -> None:
@@ -341,6 +342,7 @@ class Run:
         """Report one call of the application's own model; see `ragtrace.capture.types.Generation`."""
         now = time.time_ns()
         asked = tuple(self._message(message) for message in islice(inputs, MAX_ITEMS))
+        said = tuple(self._message(message) for message in islice(outputs, MAX_ITEMS))
         self._tell(
             "generated",
             started_ns=started_ns or now,
@@ -351,7 +353,7 @@ class Run:
             response_model=_name(response_model),
             response_id=_name(response_id),
             inputs=asked,
-            outputs=tuple(self._message(message) for message in islice(outputs, MAX_ITEMS)),
+            outputs=said,
             usage=clean_usage(usage),
             finish_reasons=tuple(_name(reason) or "" for reason in islice(finish_reasons, MAX_REASONS)),
             first_chunk_s=clean_score(first_chunk_s),
@@ -363,7 +365,7 @@ class Run:
             key=key,
             parent_key=parent_key,
             error=self._failure_of(error),
-            chars=_chars_said(asked),
+            chars=_chars_said(asked) + _chars_said(said),
         )
 
     @guarded_call("run.answered")
@@ -403,18 +405,16 @@ class Run:
             self._tell("answered")
             record_internal_error("ragtrace.capture.run.answered", line=_NO_TEXT.format(type(text).__name__))
             return
-        if usage is not None:
-            usage = clean_usage(usage) if isinstance(usage, Usage) else read_usage(usage)
         told = self._kept("answer", said.text, self._limits.text_chars)
-        self._tell(
-            "answered",
-            text=told["answer"],
-            text_chars=told.get("answer_chars"),
-            is_refused=said.is_refused or is_refused,
-            model=_name(model),
-            usage=usage,
-            parts=None if parts is None else tuple(self._part(part) for part in islice(parts, MAX_ITEMS)),
-        )
+        named = {} if model is None else self._kept("model", model, MAX_NAME_CHARS)
+        is_refused = said.is_refused or is_refused
+        self._tell("answered", **told, **named, is_refused=is_refused, chars=len(told["answer"]))
+        # What cannot be read of these costs no answer.
+        if usage is not None:
+            read = clean_usage(usage) if isinstance(usage, Usage) else read_usage(usage)
+            self._tell("answer_facts", usage=read)
+        if parts is not None:
+            self._tell("answer_facts", parts=tuple(self._part(part) for part in islice(parts, MAX_ITEMS)))
 
     @_report("run.tool_called")
     def tool_called(
@@ -721,7 +721,8 @@ def _mapped(part: object) -> tuple[object, Iterable[object]]:
     return mapping.get("text", ""), mapping.get("citations", ())
 
 
-def _chars_of(passages: Iterable[Passage]) -> int:
+def chars_of(passages: Iterable[Passage]) -> int:
+    """Return the characters of passages' texts."""
     return sum(len(passage.text) for passage in passages)
 
 

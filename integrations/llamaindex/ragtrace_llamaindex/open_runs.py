@@ -23,7 +23,6 @@ from ragtrace_llamaindex.values import Values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
 
     from ragtrace.capture import Failure, IntegrationRun
     from ragtrace.capture.events import Kind as EventKind

@@ -29,6 +29,7 @@ from ragtrace.capture import (
 from ragtrace.capture.events import Gave
 from ragtrace.capture.pictures import PICTURE, picture_key
 from ragtrace.capture.values import Doc, Turn, copied, facts_of
+from ragtrace.model.passage import CONTENT_ID
 from ragtrace.text import MAX_RECORD_CHARS
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Values:
         read = PassageReader(None, MAX_RECORD_CHARS).read([item])
         if not read:
             return None
-        name = None if read[0].id.startswith("sha256:") else read[0].id
+        name = None if read[0].id.startswith(CONTENT_ID) else read[0].id
         return Doc(read[0].text, name, dict(read[0].metadata), read[0].score)
 
     def _of_mapping(self, item: dict[Any, Any]) -> Doc:

@@ -11,12 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from ragtrace.capture import MAX_WAITING, Recorder, internal_errors
+from ragtrace.capture.draft import MAX_STEPS
 from ragtrace.capture.events import Asked, Began, Chosen, Event, Gave, Marked, Said, Sought, shed
 from ragtrace.capture.integration_run import MAX_CHARS
-from ragtrace.capture.run import MAX_STEPS
 from ragtrace.capture.types import Failure, Rerank, Retrieval
 from ragtrace.capture.values import Doc, Turn
-from ragtrace.model import Usage
+from ragtrace.model import Message, Usage
 from tests.kept import ANSWER, Keeper, Waiting, ids, kinds, scores, step
 
 TEXTS = {name: f"Passage {name} says where the lab number {name} is." for name in "abcd"}
@@ -359,22 +359,65 @@ class TestReports:
         assert record.contexts[0].text == "The lab is in Oslo."
         assert (record.contexts[0].metadata, record.labels.grades) == ({"page": 1}, {"a": 5})
 
-    def test_they_share_the_room_of_a_run(self):
+    @pytest.mark.parametrize(
+        "report",
+        [
+            lambda run, text: run.retrieved([{"id": text[:3], "text": text}]),
+            lambda run, text: run.reranked([], candidates=[{"id": text[:3], "text": text}]),
+            lambda run, text: run.add_selected([{"id": text[:3], "text": text}]),
+            lambda run, text: run.set_candidates([{"id": text[:3], "text": text}]),
+            lambda run, text: run.used([text]),
+            lambda run, text: run.add_prompt(text),
+            lambda run, text: run.generated(outputs=[Message(role="assistant", content=text)]),
+            lambda run, text: run.tool_called("read", result=text),
+            lambda run, text: run.add_text(text),
+            lambda run, text: run.answered(text),
+        ],
+    )
+    def test_those_that_find_no_room_are_read_at_once(self, report):
+        run = Recorder(Waiting()).start(query="Where?")
+        limit = MAX_CHARS // 30_000
+        for n in range(limit + 5):
+            report(run, f"{n:03d} " * 7_500)
+        assert len(run._waiting) < limit
+        assert "query" in run.attributes
+
+    def test_what_is_reported_beyond_the_room_is_as_it_was(self):
         keeper = Waiting()
         run = Recorder(keeper).start(query="Where?")
-        for n in range(6):
-            run.add_prompt(f"{n}" * 400_000)
-            run.retrieved([{"id": f"d{n}{rank}", "text": f"{n}{rank} " * 100_000} for rank in range(3)])
-            assert run.size_chars <= MAX_CHARS
-        told = [event.data["passages"] for event in run._waiting if event.name == "retrieved"]
-        assert [passages[0].text[:3] for passages in told] == [f"{n}0 " for n in range(6)]
-        lost = [passage for passages in told for passage in passages if not passage.text]
-        assert {passage.truncated for passage in lost} == {300_000}
+        run.retrieved([{"id": "a", "text": TEXTS["a"]}, {"id": "b", "text": TEXTS["b"]}])
+        run.add_prompt(f"Use: {TEXTS['a']}")
+        for n in range(150):
+            run.tool_called("read", result=f"{n} " * 12_000)
+        run.used([TEXTS["a"]])
         run.answered(ANSWER)
         run.finish()
         keeper.process()
-        record = keeper.only.record
-        assert (record.answer, len(record.pool("retrieved"))) == (ANSWER, 18)
-        assert record.lossy["prompts"]
-        assert record.lossy["passage_texts"] >= len(lost)
-        assert record.lossy["contexts_truncated"]
+        assert (ids(keeper.only, "retrieved"), ids(keeper.only, "used")) == (["a", "b"], ["a"])
+        assert keeper.only.record.lossy == {}
+
+    def test_what_cannot_be_read_beside_an_answer_leaves_it(self):
+        for parts in (["In Oslo."], 5, [{"text": "In Oslo.", "citations": None}]):
+            keeper = Waiting()
+            with Recorder(keeper).start(query="Where?") as run:
+                run.answered("In Oslo.", model="m", parts=parts)
+            keeper.process()
+            assert (keeper.only.record.answer, keeper.only.record.model) == ("In Oslo.", "m")
+
+    def test_an_answer_that_is_lost_is_one_of_the_workflow_that_was_named(self):
+        keeper = Waiting()
+        recorder = Recorder(keeper)
+        with recorder.start(query="Where?") as run:
+            run.set_attributes(workflow="chat")
+            run.answered(object())
+        for workflow in ("chat", "rag"):
+            with recorder.start(query="Where?", workflow=workflow) as run:
+                run.retrieved([])
+                run.expects_no_answer(is_of_application=True)
+        keeper.process()
+        assert [one.record.is_answer_expected for one in keeper.runs] == [True, True, False]
+
+    def test_the_corpus_of_the_settings_is_said(self):
+        recorder = Recorder(Waiting())
+        recorder.config = replace(recorder.config, corpus="conf")
+        assert recorder.start().said["corpus"] == "conf"

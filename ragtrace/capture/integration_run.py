@@ -73,6 +73,7 @@ class IntegrationRun(Run):
         self._processor: RunProcessor | None = None
         self._waiting: deque[Event] = deque()
         self._waiting_chars = 0
+        self._reported_chars = 0  # of them, in reports: `shed` takes no text out of those
         self._most_chars = MAX_CHARS  # behind which texts are taken out
         # By who tells; None once the last event was read.
         self._interpreters: Mapping[str, Interpreter | None] = {}
@@ -324,6 +325,7 @@ class IntegrationRun(Run):
         if self._reading == threading.get_ident():  # what an event says of the run
             self._draft.take(report, given)
         else:
+            self._reported_chars += chars
             self._append(Event("report", name=report, data=given), chars)
 
     def _append(self, event: Event, chars: int) -> None:
@@ -350,18 +352,17 @@ class IntegrationRun(Run):
 
     @guarded
     def _make_room(self) -> None:
-        """Take texts out of the events that wait; where that is not enough, as with reports by hand, read them."""
-        if len(self._waiting) < MAX_WAITING:
-            left = shed(list(self._waiting), MAX_CHARS - _ROOM)  # and not again at the next
-            self._waiting_chars = left.chars
-            self._most_chars = max(MAX_CHARS, left.chars + _ROOM)  # what is left may be no text of these
-            if left.prompts:
-                self._draft.lose("prompts", left.prompts)
-            if left.passages:
-                self._draft.lose("passage_texts", left.passages)
-            if left.chars <= MAX_CHARS or not any(event.kind == "report" for event in self._waiting.copy()):
-                return
-        self.catch_up()
+        """Take texts out of the events that wait; read them where they are many, or reports hold much of it."""
+        if len(self._waiting) >= MAX_WAITING or self._reported_chars > _ROOM:
+            self.catch_up()
+            return
+        left = shed(list(self._waiting), MAX_CHARS - _ROOM)  # and not again at the next
+        self._waiting_chars = left.chars
+        self._most_chars = max(MAX_CHARS, left.chars + _ROOM)  # what is left may be no text of these
+        if left.prompts:
+            self._draft.lose("prompts", left.prompts)
+        if left.passages:
+            self._draft.lose("passage_texts", left.passages)
 
     def catch_up(self) -> None:
         """Read all events that were added so far, so that the run is known as far as they tell."""
@@ -370,7 +371,7 @@ class IntegrationRun(Run):
         with self.reading():
             while self._waiting:
                 self._read_event(self._waiting.popleft())
-            self._waiting_chars = 0
+            self._waiting_chars = self._reported_chars = 0
 
     @contextmanager
     def reading(self) -> Iterator[None]:

@@ -396,6 +396,16 @@ class TestReports:
         assert (ids(keeper.only, "retrieved"), ids(keeper.only, "used")) == (["a", "b"], ["a"])
         assert keeper.only.record.lossy == {}
 
+    def test_large_reports_take_no_text_out_of_what_a_framework_found(self):
+        told = Story()
+        found = told.finds("ab")
+        for n in range(150):
+            told.run.tool_called("read", result=f"{n} " * 12_000)
+        told.asks(shown(found[:1]))
+        run = told.ended()
+        assert (ids(run, "retrieved"), ids(run, "used")) == (["a", "b"], ["a"])
+        assert [passage.text for passage in run.record.pool("retrieved")] == [TEXTS["a"], TEXTS["b"]]
+
     def test_what_cannot_be_read_beside_an_answer_leaves_it(self):
         for parts in (["In Oslo."], 5, [{"text": "In Oslo.", "citations": None}]):
             keeper = Waiting()

@@ -26,16 +26,6 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 256  # of an agent that loops; of more the oldest calls go, and are counted in `truncated`
 MAX_TAGS = 64
-# Methods of `Draft` that take a report; a file of events may hold no other name.
-REPORTS = frozenset(
-    (
-        "add_metadata", "add_prompt", "add_selected", "add_tags", "add_text", "agent_called",
-        "answer_facts", "answered", "answered_by_branches", "ends_as", "expects_no_answer", "failed",
-        "feedback", "generated", "interrupted", "label_passages", "labels", "prompted", "reference",
-        "reranked", "retrieved", "selected", "set_attributes", "set_candidates", "set_history", "set_k",
-        "set_query", "tool_called", "used",
-    )
-)  # fmt: skip
 
 
 class Draft:
@@ -291,6 +281,11 @@ class Draft:
         self.lose("steps")
         if isinstance(lost, Retrieval | Rerank):
             self.lose("step_passages", len(lost.passages))
+
+
+_NO_REPORTS = frozenset({"take", "candidates", "rename", "lose"})
+# What takes a report; a file of events may hold no other name.
+REPORTS = frozenset(name for name in vars(Draft) if not name.startswith("_")) - _NO_REPORTS
 
 
 def _renamed_step(step: Step, ids: Mapping[tuple[str, str], str]) -> Step:

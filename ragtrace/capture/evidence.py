@@ -491,7 +491,7 @@ class _Result:
 
     def _says_nothing_new(self, coverage: _Coverage) -> bool:
         words = self.words.words
-        if not words or self._is_passed_on(words) or self._is_printed(words):
+        if not words or self._is_passed_on(words) or self._is_given_back(words):
             return True
         coverage.leave_out(_NUMBERING)
         is_writer = bool(self.named) and self.named[0] in _WRITES
@@ -545,8 +545,8 @@ class _Result:
             return False
         return len(words) <= _LONGEST_PASSED_ON and not any(map(str.isdigit, self.plain))
 
-    def _is_printed(self, words: Sequence[str]) -> bool:
-        """Tell whether a tool printed what it was told to print: ``echo Hello World``."""
+    def _is_given_back(self, words: Sequence[str]) -> bool:
+        """Tell whether a tool gave back some words of an argument and no other, as ``echo Hello World`` does."""
         return (
             len(words) > 1 and not self.is_reader and any(self.words.joined in one.whole for one in self.arguments)
         )

@@ -474,7 +474,7 @@ class IntegrationRun(Run):
         if self._reader.unread:
             truncated["passages_unread"] = self._reader.unread
         if "answer" in self._draft.attributes:
-            self._answering.add(self._draft.attributes.get("workflow"))
+            self._had_answer()
         return EndedRun(
             trace_id=self.trace_id,
             span_id=self.span_id,

@@ -701,8 +701,7 @@ class Interpreter:
         if len(branches) > 1:
             return Given("\n\n".join(branches), branches)
         found = _held_direct(new, direct) or answer_in(new)
-        if not (found or "").strip() or _is_beside_a_call(found, new):
-            found = _called_with(new) or found
+        found = _called_with(new, found) or found
         if found is not None and _FILE.fullmatch(found) and found not in speech.said:
             found = None  # what the model said is in it
         answer = None if found is None else answer_text(found, is_json=speech.is_json_asked)
@@ -860,18 +859,17 @@ def _given_directly(outputs: object, direct: Mapping[str, str]) -> str:
     return "\n\n".join(reversed(last))
 
 
-def _called_with(outputs: object) -> str:
-    """Return the answer among the arguments of a call that the last message makes, as of a form; else ""."""
+def _called_with(outputs: object, found: str | None) -> str:
+    """Return the answer among the arguments of a call that the last message makes, as of a form; else "".
+
+    It comes before what that message says beside the call, and before no other text that was found.
+    """
     last = next(reversed(_messages_in(outputs)), None)
-    calls = last.calls if type(last) is Turn else []
-    given = (call["args"].get(name) for call in calls if isinstance(call["args"], dict) for name in CALLED_FIELDS)
+    if type(last) is not Turn or ((found or "").strip() and found != content_text(last.content)):
+        return ""
+    arguments = [call["args"] for call in last.calls if isinstance(call["args"], dict)]
+    given = (one.get(name) for one in arguments for name in CALLED_FIELDS)
     return next((one for one in given if isinstance(one, str) and one.strip()), "")
-
-
-def _is_beside_a_call(text: str | None, outputs: object) -> bool:
-    """Tell whether a text is what the last message says beside a call."""
-    last = next(reversed(_messages_in(outputs)), None)
-    return type(last) is Turn and bool(last.calls) and content_text(last.content) == text
 
 
 def _held_direct(outputs: object, direct: Mapping[str, str]) -> str:

@@ -87,9 +87,8 @@ def _mark_retrieved(documents: Iterable[object], source: str | None) -> None:
         _mark(step, Marked(as_documents(step.of.values.items(some)), is_choice=False, source=source))
     run = None if steps else current_run()
     if run is not None:
-        run.catch_up()
-        known = {(passage.id, passage.text) for passage in run.candidates()}
         read = _read_for(run, some, source).passages
+        known = {(passage.id, passage.text) for passage in run.candidates()}
         new = [passage for passage in read if (passage.id, passage.text) not in known]
         if new or not read:
             run.retrieved(ranked(new), source=source)
@@ -102,7 +101,6 @@ def _mark_selected(documents: Iterable[object]) -> None:
         _mark(step, Marked(as_documents(step.of.values.items(some)), is_choice=True))
     run = None if steps else current_run()
     if run is not None:
-        run.catch_up()
         hits = _read_for(run, some, None)
         scores = [score_in(facts, RERANK_SCORE_KEYS) for facts in hits.facts]
         places = enumerate(zip(hits.passages, scores, strict=True), start=1)
@@ -127,6 +125,7 @@ def _mark(step: OpenStep, marked: Marked) -> None:
 
 def _read_for(run: IntegrationRun, items: list[object], source: str | None) -> Hits:
     """Read documents for a run without events; one without an id takes that of the same text in the pool."""
+    run.catch_up()
     known = KnownDocuments()
     pool = run.candidates()
     known.note([passage.text for passage in pool], [passage.id for passage in pool])

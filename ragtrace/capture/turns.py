@@ -714,7 +714,8 @@ def is_check(inputs: object, outputs: object, text: str) -> bool:
         (True, False)
     """
     given = fields_of(inputs) or {}
-    graded = [said for key, one in given.items() if _GRADED.search(str(key)) and (said := _said(one)).strip()]
+    is_graded = {key: bool(_GRADED.search(str(key))) or (key == "output" and "reference" in given) for key in given}
+    graded = [said for key, one in given.items() if is_graded[key] and (said := _said(one)).strip()]
     if isinstance(outputs, bool):
         return True
     if not graded:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 # The reply of a grader or a router, compared in lower case without punctuation at its edges.
 _WORDS = frozenset(
     {
-        "yes", "no", "true", "false", "useful", "vectorstore", "web_search", "websearch", "generate", "rewrite",
+        "yes", "no", "true", "false", "safe", "unsafe", "useful", "vectorstore", "web_search", "websearch",
+        "generate", "rewrite",
         "hallucination", "no hallucination", "no support", "partial support", "full support",
         "wahr", "falsch", "vrai", "faux",
         "ja", "nein", "oui", "non", "si", "sí", "sì", "sim", "não", "nee", "nej", "はい", "いいえ", "是", "否",
@@ -31,6 +32,9 @@ _LABEL = (
 )
 _LABELLED = re.compile(rf"{_LABEL}\s*(?:is|[:=-])\s*")
 _NUMBER = re.compile(r"\d+(?:[./]\d+)?%?|\d+(?:\.\d+)?\s*(?:/|out of|of)\s*\d+|\d+(?:\.\d+)?\s*(?:points?|stars?)")
+_UNSAFE = re.compile(r"unsafe\ns\d+(?:, ?s\d+)*")  # Llama Guard, with the hazards' numbers
+# A judge that reasons first: its last line is the verdict.
+_AT_END = re.compile(r"(?:\[result\]\W*\d|\n\W*(?:y|n|yes|no)|\[\[\w+(?:\.\d+)?\]\])\W*$")
 _REASON = re.compile(
     r"(?:reason|explanation|because|justification|rationale|feedback|comment|begründung|raison|razón|motivo|理由)\b"
 )
@@ -44,6 +48,8 @@ _STEERING = re.compile(
     re.IGNORECASE,
 )
 _REMARK = re.compile("comment|remark|note", re.IGNORECASE)  # steers beside a grade only
+_STATED = re.compile("statement|claim|sentence|assertion", re.IGNORECASE)  # beside its verdict only
+_VERDICT = re.compile("verdict|grade|support|halluc|faithful|attributed", re.IGNORECASE)
 # Words that are a judgement of an answer that is given, and may be an answer elsewhere.
 _PASSED = frozenset(
     {
@@ -65,7 +71,8 @@ _SENTENCE = re.compile(
 _FIRST = re.compile(r"[\s\"'*]*([\w-]+)")
 _GRADING = re.compile(
     r"\b(?:grad(?:e|er|ing)|judge|assess\w*|evaluat\w*|verif(?:y|ies)|determine|decide|fact-check\w*|rate|score"
-    r"|classif\w*|supported by|grounded in|hallucinat\w*|faithful|relevant|consistent with"
+    r"|classif\w*|unsafe (?:content|categor\w*)|moderation|supported by|grounded in|hallucinat\w*|faithful|relevant"
+    r"|consistent with"
     r"|bewert\w*|beurteil\w*|pr(?:ü|ue)fe?n?|gestützt|vérifi\w*|évalu\w*|jug(?:e|er|ez)|déterminez?|evalúa|verifica)\b"
     r"|判定|評価|検証|裏付け|判断|评估|评价",
     re.IGNORECASE,
@@ -86,7 +93,7 @@ def is_verdict(text: str) -> bool:
 
 
 def _is_word(bare: str) -> bool:
-    return bare in _WORDS or bool(_PHRASE.fullmatch(bare) or _NUMBER.fullmatch(bare))
+    return bare in _WORDS or any(form.fullmatch(bare) for form in (_PHRASE, _NUMBER, _UNSAFE))
 
 
 def _is_labelled(bare: str) -> bool:
@@ -108,14 +115,21 @@ def is_steering(text: str) -> bool:
         (True, False)
     """
     bare = text.strip().removeprefix("```json").strip("`").strip()
-    if not bare.startswith("{"):
+    if not bare.startswith(("{", "[")):
         return False
     try:
-        fields = json.loads(bare)
+        value = json.loads(bare)
     except ValueError:
         return False
-    left = {name: value for name, value in fields.items() if not _steers(name, value)}
-    return all(_REMARK.search(name) for name in left) and len(left) < max(len(fields), 1)
+    return all(map(_are_steering, value if isinstance(value, list) else [value])) and value != []
+
+
+def _are_steering(fields: object) -> bool:
+    if not isinstance(fields, dict):
+        return False
+    beside = (_REMARK, _STATED) if any(map(_VERDICT.search, fields)) else (_REMARK,)
+    left = [name for name, value in fields.items() if not _steers(name, value)]
+    return all(any(form.search(name) for form in beside) for name in left) and len(left) < max(len(fields), 1)
 
 
 def _steers(name: str, value: object) -> bool:
@@ -124,7 +138,7 @@ def _steers(name: str, value: object) -> bool:
     if isinstance(value, list):  # of texts it is a part of a form
         return all(_steers(name, part) for part in value)
     if isinstance(value, dict):
-        return all(_steers(of, part) for of, part in value.items())
+        return _are_steering(value)
     return not isinstance(value, str) or is_verdict(value)
 
 
@@ -139,7 +153,7 @@ def is_steering_name(name: str) -> bool:
 
 
 def is_verdict_on(text: str, answers: Collection[str] = ()) -> bool:
-    """Tell whether a text judges answers: a verdict alone, or a sentence that begins with one and speaks of them.
+    r"""Tell whether a text judges answers: a verdict alone, or a sentence that begins with one and speaks of them.
 
     A sentence that begins as one of the answers does is that answer, put in other words.
 
@@ -148,9 +162,15 @@ def is_verdict_on(text: str, answers: Collection[str] = ()) -> bool:
         (True, True, False)
         >>> is_verdict_on("No answer is due before May.", ["No, it is due in June."])
         False
+        >>> is_verdict_on("It names a fee that the page has not.\n\nVerdict: no")
+        True
     """
     bare = text.strip().strip(".!\"'*").lower()
-    if is_verdict(text) or bare in _PASSED:
+    if is_verdict(text) or bare in _PASSED or _AT_END.search(bare):
+        return True
+    last = bare.rpartition("\n")[2]
+    label = _LABELLED.match(last)
+    if label is not None and _is_word(last[label.end() :].strip(" .*")):
         return True
     first = _FIRST.match(bare)
     if first is None or any(answer.lower().startswith(first[1]) for answer in answers):

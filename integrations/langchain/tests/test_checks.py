@@ -105,6 +105,14 @@ CHECKS = {
     "a router": lambda: (PromptTemplate.from_template("{question}") | structured(Next, next="billing")).invoke(
         {"question": "Where is my bill?"}
     ),
+    "Llama Guard": lambda: text(TEXT, "unsafe\nS2").invoke(ALL),
+    "safe": lambda: chat("safe").invoke("Check if there is unsafe content: Where?"),
+    "a reason, then the verdict": lambda: text(TEXT, "It names the city.\n\nVerdict: yes").invoke(ALL),
+    "a reason, then a letter": lambda: text(TEXT, "It names the city.\n\nY").invoke(ALL),
+    "a reason, then a result": lambda: text(TEXT, "Feedback: It names the city. [RESULT] 5").invoke(ALL),
+    "statements with verdicts": lambda: chat(
+        '{"statements": [{"statement": "It is in Oslo.", "reason": "The page says so.", "verdict": 1}]}'
+    ).invoke("Judge."),
     "a grade by a prompt in one text": lambda: chat("Not supported.").invoke(f"Is {ANSWER} supported?"),
 }
 

@@ -320,6 +320,7 @@ CHECKS = {
     "4": "Bewerte die Antwort von 1 bis 5.",
     "Oui.": "Vérifie si la réponse est fondée sur le contexte.",
     "はい": "回答が文脈に裏付けられているか判定してください。",
+    "safe": "Task: Check if there is unsafe content in the user's message.",
     '{"bewertung": 4, "begruendung": "gut"}': "Bewerte die Antwort.",
 }
 

@@ -71,6 +71,7 @@ class OpenRun:
     is_partial: bool = False
     broken: BaseException | None = None  # what ended the last stream of a model before the root returned
     is_searched: bool = False
+    is_asked: bool = False  # a model
     is_resumed: bool = False  # the root is a workflow that goes on from a saved context
     is_agent: bool = False
     has_query: bool = False  # else `question` is what a search was asked, and stands in

@@ -322,6 +322,8 @@ class Tracer:
         span.state.open.add(span)
         if span.kind == "retriever":
             span.state.is_searched = True
+        elif isinstance(span, ModelSpan):
+            span.state.is_asked = True
         self._keep(span.id, span)
 
     def _keep(self, id_: str, span: OpenSpan) -> None:
@@ -393,6 +395,9 @@ class Tracer:
                 return
         if state.journals and not state.is_searched and not state.is_agent:
             _offer(state, saved_in(state.journals[0], None).state)
+        found = getattr(result, "source_nodes", None) if root.kind == "query" else None
+        if found and not (state.is_searched or state.is_asked):  # kept from earlier, or by a service that searches
+            state.run.set_candidates(found)
         answer = None if root.kind == "retriever" else answer_of(result, is_synthesis=root.kind == "synthesize")
         texts = given_out(result) if answer is None and root.kind == "other" else ()
         error, state.error = state.error, None

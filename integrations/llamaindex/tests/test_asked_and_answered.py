@@ -1,13 +1,16 @@
 """What a person asked in a run, and what the run gave the person: nothing of an inner step or an earlier turn."""
 
+from typing import Any
+
 import pytest
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.tools import FunctionTool, RetrieverTool
 from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation import get_dispatcher
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from integrations.llamaindex.tests.parts import TOOLS_KNOW_THEIR_RUN, Faq, Llm, ToolCaller, engine, until
 from tests.kept import ANSWER
@@ -181,6 +184,26 @@ def test_a_check_inside_a_block_leaves_its_answer(keeper, recorder, says):
 def test_a_plain_answer_is_a_run(keeper, says):
     Llm(says=says).complete("Tell me of the lab.")
     assert keeper.only.record.answer == says
+
+
+class Kept(CustomQueryEngine):
+    """Asks the engine once, and keeps its response."""
+
+    responses: dict[str, Any] = Field(default_factory=dict)
+
+    def custom_query(self, query_str: str) -> Any:
+        if query_str not in self.responses:
+            self.responses[query_str] = engine().query(query_str)
+        return self.responses[query_str]
+
+
+def test_a_kept_response_has_its_passages(keeper):
+    kept = Kept()
+    kept.query(ASKED)
+    kept.query(ASKED)
+    first, second = (run.record for run in keeper.runs)
+    given = [passage.text for passage in first.contexts]
+    assert (second.answer, [passage.text for passage in second.pool("retrieved")]) == (ANSWER, given)
 
 
 def test_two_instrumentations_capture_once(keeper, recorder):

@@ -272,9 +272,10 @@ def said_of(
 def _is_cached(counts: Mapping[str, object]) -> bool:
     """Tell whether a reply is out of LangChain's cache, which sets its whole cost to 0.
 
-    A model of no cost may say so too; it then names the parts of the cost as well.
+    A model of no cost may say so too; it then names the parts of the cost as well, and all are 0.
     """
-    return counts.get("total_cost") == 0 and _COSTS.isdisjoint(counts)
+    parts = [counts[name] for name in _COSTS if name in counts]
+    return counts.get("total_cost") == 0 and (not parts or any(parts))
 
 
 def piece_text(piece: object) -> str:

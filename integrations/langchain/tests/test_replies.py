@@ -265,7 +265,9 @@ def test_only_the_cached_call_of_a_run_counts_none(keeper, config):
 
 def test_a_model_that_says_itself_that_it_costs_nothing_used_its_tokens():
     free = {**COUNTS, "input_cost": 0.0, "output_cost": 0.0, "total_cost": 0.0}
-    for counts, expected in ((free, 7), ({**COUNTS, "total_cost": 0.1}, 7), ({**COUNTS, "total_cost": 0}, 0)):
+    kept = {**free, "input_cost": 0.1, "output_cost": 0.2}
+    whole = [({**COUNTS, "total_cost": 0.1}, 7), ({**COUNTS, "total_cost": 0}, 0)]
+    for counts, expected in ((free, 7), (kept, 0), *whole):
         choice = ChatGeneration(message=AIMessage("a", usage_metadata=counts))
         usage = said_of(LLMResult(generations=[[choice]]), Values()).usage
         assert (usage and usage.input_tokens) == expected

@@ -186,6 +186,8 @@ def _listed(parts: Sequence[Any], name: object = "", depth: int = 0) -> list[Doc
         return _scored([pair for pair in parts if _is_pair(pair)])
     if len(first) == 2 and number_of(first[1]) is not None:
         return [] if _are_rows(parts) else _scored_results(parts, name)
+    if isinstance(first, tuple) and all(isinstance(one, str) for one in first):  # a row, no list of passages
+        return []
     return [document for part in parts if isinstance(part, LISTS) for document in _listed(part, name, depth + 1)]
 
 
@@ -454,8 +456,11 @@ def _literal(node: ast.expr) -> object:
         pairs = zip(node.keys, node.values, strict=True)
         return {ast.literal_eval(key): _literal(value) for key, value in pairs if key is not None}
     if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Document":
-        facts = {part.arg: ast.literal_eval(part.value) for part in node.keywords}
+        facts: dict[str | None, Any] = {part.arg: _literal(part.value) for part in node.keywords}
         return Doc(shown(facts.get("page_content")), facts.get("id"), facts.get("metadata") or {})
+    if isinstance(node, ast.Call):  # np.float32(0.5), UUID('...'), datetime.date(2026, 1, 1)
+        only = node.args[0] if len(node.args) == 1 and not node.keywords else None
+        return only.value if isinstance(only, ast.Constant) else ast.unparse(node)
     return ast.literal_eval(node)
 
 

@@ -15,14 +15,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date, time
 from decimal import Decimal
+from functools import cached_property
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.capture.messages import ROLES
 from ragtrace.capture.passages import RERANK_SCORE_KEYS
+from ragtrace.capture.values import Opaque
+from ragtrace.text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
 # Scripts without blanks between words: Chinese characters by two, and the runs of each Japanese syllabary.
 _UNSPACED = ("\u4e00-\u9fff\u3400-\u4dbf\u3005", "\u3041-\u309f", "\u30a1-\u30ff")
@@ -116,6 +120,15 @@ _DONE = _set(
     """
 )
 _COUNT = re.compile(r"\d{1,3}")
+# Words that a store of notes, or a program, writes beside a sentence that it gives back: with numbers, its labels.
+_LABELS = _set(
+    """
+    age ago attempt chunk confidence count documents found hours importance index iteration level ms minutes page
+    priority relevance results round rounds score seconds similarity sources tokens total version weight
+    """
+)
+_LABEL = re.compile(r"\d{1,4}|(?=\w*\d)(?=\w*[a-z])\w{2,36}")  # a number of at most four digits, or an id
+_STATED_WORDS = 6  # of a sentence beside which a number may be a label
 # What a model keeps for itself; a line that says that it was kept may name its id.
 _NOTES = _set("memo memories memory note notes reflection reflections scratchpad thought thoughts todo todos")
 _HANDS_OVER = _set("handoff handover transfer")  # in names of tools that only pass a conversation on
@@ -133,7 +146,7 @@ _ID_KEYS = _set(
     """
 )
 _NOTHING = frozenset(("", "none", "null", "undefined", "[]", "{}", '""', "''", "()"))
-_LISTS = (_STATUS, _HEADS, _SAID, _VERDICTS, _READS, _READ, _DONE, _WRITES, _NOTES, _HANDS_OVER, _NOTHING)
+_LISTS = (_STATUS, _HEADS, _SAID, _VERDICTS, _READS, _READ, _DONE, _WRITES, _NOTES, _HANDS_OVER, _LABELS, _NOTHING)
 _FIRST_MARK = "\u1c5a"  # Ol Chiki: letters without case
 
 
@@ -252,17 +265,22 @@ def _texts_in(value: object) -> list[str]:
 
 
 class _Own(NamedTuple):
-    """One text of the model's: its words, and its sentences' words."""
+    """One text of the model: its words, and its sentences' words; a request only asks for something."""
 
     whole: str
     units: tuple[str, ...]
+    is_request: bool = False
 
 
-def _own(text: str) -> _Own:
+def _is_request(name: str, text: str) -> bool:
+    return name.casefold() in _REQUESTS or text.rstrip().endswith("?")
+
+
+def _own(text: str, name: str = "") -> _Own:
     plain = _unescaped(text[:_LONGEST_CHARS])
     whole = _normal(plain)
     units = (_normal(unit) for unit in islice(_UNIT_ENDS.split(plain), _MOST_UNITS))
-    return _Own(whole, tuple({*units} - {" ", whole}))
+    return _Own(whole, tuple({*units} - {" ", whole}), _is_request(name, text))
 
 
 class OwnWords:
@@ -292,9 +310,9 @@ class OwnWords:
     def _texts(self) -> dict[str, _Own]:
         unread, self._unread = self._unread, []
         for said in unread:
-            for _, leaf in islice(_leaves(said), _MOST_LEAVES):
+            for name, leaf in islice(_leaves(said), _MOST_LEAVES):
                 if isinstance(leaf, str) and len(self._read) < _MOST_TEXTS:
-                    one = _own(leaf)
+                    one = _own(leaf, name)
                     if _size(one.whole) > 1:
                         self._read.setdefault(one.whole, one)
         return self._read
@@ -321,6 +339,18 @@ class OwnWords:
         if len(words.words) < _TELLING_WORDS:
             return False
         return not self._rest(words, plain, arguments)
+
+    def says(self, value: str) -> bool:
+        """Tell whether a model of this run said a value, of whatever length.
+
+        Example:
+            >>> own = OwnWords()
+            >>> own.add("It may be kept for 28 days.")
+            >>> own.says("28 days"), own.says("28 weeks")
+            (True, False)
+        """
+        normal = _normal(value)
+        return normal != " " and any(normal in own.whole for own in self._texts.values())
 
     def share(self, text: str) -> float:
         """Return the share of a text's words, 0 to 1, that models of this run said, several in a row.
@@ -453,7 +483,7 @@ class _Result:
         self.statements = [
             _own(str(leaf))
             for key, leaf in islice(_leaves(given), _MOST_LEAVES)
-            if isinstance(leaf, str) and key.casefold() not in _REQUESTS and not leaf.rstrip().endswith("?")
+            if isinstance(leaf, str) and not _is_request(key, leaf)
         ]
         self.inner = [_own(one) for one in inner if one.strip()]
         self.said = [*self.inner, *said]
@@ -518,23 +548,43 @@ class _Result:
         digits = [word for word in rest if any(map(str.isdigit, word))]
         if not others:
             if len(rest) == len(digits):  # numbers only: of a calculator, or of lines
-                return is_telling or is_writer
+                return is_writer or (is_telling and self._is_stated())
             are_counts = not _DONE.isdisjoint(rest) and all(map(_COUNT.fullmatch, digits))
             return not digits or has_own or is_writer or (are_counts and not self.is_reader)
+        verdicts = {word for word in others if word in _VERDICTS and not (word in _LABELS and self.gives_back)}
+        is_said = not verdicts and (not digits or self._are_labels(rest, allowed))
         is_told = bool(self.inner) and len(words) - len(rest) > 1 and len(others) <= _MOST_FRAME_WORDS // 2
-        if is_told and not digits and not _VERDICTS.intersection(others):
+        if is_told and is_said:
             return True
         if is_writer and len(rest) <= 2 and digits:  # the id of a note
             return True
         is_frame = len(others) <= min(_MOST_FRAME_WORDS, coverage.telling // 2)
-        is_said = not digits and not _VERDICTS.intersection(others)
         return is_telling and is_frame and is_said
+
+    @cached_property
+    def gives_back(self) -> bool:
+        """Whether a whole sentence of a model's stands in the text that the call did not hand over."""
+        given = {unit for one in self.arguments for unit in (one.whole, *one.units)}
+        return any(
+            unit in self.words.joined
+            for one in self.said
+            if not one.is_request
+            for unit in (one.whole, *one.units)
+            if _size(unit) >= _STATED_WORDS and unit not in given
+        )
+
+    def _are_labels(self, rest: Sequence[str], allowed: AbstractSet[str]) -> bool:
+        """Tell whether numbers and words beside a sentence that was given back only label it, as a score does."""
+        return self.gives_back and all(
+            len(word) == 1 or word in _LABELS or word in _HEADS or word in allowed or _LABEL.fullmatch(word)
+            for word in rest
+        )
 
     def _is_stated(self) -> bool:
         """Tell whether the text repeats a statement, and not only what was searched for."""
         coverage = _Coverage(self.words, self.plain)
         asked = {one.whole for one in self.arguments} - {one.whole for one in self.statements}
-        for own in (*self.statements, *(one for one in self.said if one.whole not in asked)):
+        for own in (*self.statements, *(one for one in self.said if not (one.is_request or one.whole in asked))):
             coverage.take(own, _TELLING_WORDS)
         return coverage.telling >= _TELLING_WORDS
 
@@ -575,7 +625,8 @@ class _Result:
         if any(words.joined == own.whole for own in (*self.arguments, *self.inner)):
             return True
         if not isinstance(leaf, str):
-            return isinstance(leaf, bool | int | float) and name.casefold() in _STATUS_KEYS
+            is_label = name.casefold() in _STATUS_KEYS or (name.casefold() in _LABELS and self.gives_back)
+            return isinstance(leaf, bool | int | float) and is_label
         coverage = _Coverage(words, _unescaped(leaf))
         for own in (*self.arguments, *self.said):
             coverage.take(own, _TELLING_WORDS)
@@ -788,11 +839,13 @@ def _agreeing(part: Sequence[str], shown: Sequence[str]) -> int:
     )
 
 
-_SCALARS = (str, int, float, bool, Decimal, date, time, type(None))
+_SCALARS = (str, int, float, bool, Decimal, date, time, bytes, type(None))
+_BYTES = frozenset(("bytes", "bytearray", "memoryview"))
 _MOST_ROWS = 10_000
 _MOST_ROW_TEXTS = 64
 _LEAST_VALUES_CHARS = 8
 _MOST_NUMBERS = 16  # of a row: more are a vector
+_BETWEEN = " | "  # values of a row
 _NO_ROWS = re.compile(
     r"messages?|histor|conversation|chat|todo|tasks?|plan|steps?|question|example|section|feedback|comment|tool|event"
     r"|terms?$|keyword|topic|title|generat|expan|rewrit|schema|column|config|setting|option|metadata|queries|prompt"
@@ -804,6 +857,7 @@ _OF_DATABASE = re.compile(
     r"|results?|data|context)(?:$|_)",
     re.IGNORECASE,
 )
+_OF_MODELS_TOO = re.compile(r"(?:^|_)(?:graph|triples?|facts?|results?|data|context)(?:$|_)", re.IGNORECASE)
 
 
 class Rows(NamedTuple):
@@ -813,6 +867,16 @@ class Rows(NamedTuple):
     forms: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     is_named: bool  # the name says what they are
+
+    @property
+    def may_be_of_a_model(self) -> bool:
+        """Whether what a model noted may have the same name."""
+        return not self.is_named or _OF_MODELS_TOO.search(self.source) is not None
+
+    def values(self) -> Iterator[str]:
+        """Yield the values of the first rows as text."""
+        for row in self.rows:
+            yield from row[-1].split(_BETWEEN)
 
 
 def rows_in(value: object, name: str = "", depth: int = 0) -> list[Rows]:
@@ -851,27 +915,36 @@ def _is_row(part: object) -> bool:
             return False
         if _ASKS.issuperset(str(name).casefold() for name in part):  # a query to send, perhaps with its place
             return False
-        return all(isinstance(one, _SCALARS) or _is_scalar_like(one) for one in part.values())
+        return all(_is_scalar(one) or _is_scalar_like(one) for one in part.values())
     if not isinstance(part, list | tuple) or not part:
         return False
     if isinstance(part[0], str) and part[0] in ROLES:
         return False
     if len(part) > _MOST_NUMBERS and all(type(one) is float for one in part):
         return False
-    return all(isinstance(one, _SCALARS) or _is_scalar_like(one) for one in part)
+    return all(_is_scalar(one) or _is_scalar_like(one) for one in part)
+
+
+def _is_scalar(value: object) -> bool:
+    """Tell whether a value may stand in a column: a text, a number, a UUID, a path; bytes too, which are unread."""
+    if isinstance(value, _SCALARS):
+        return True
+    return value.kind in _BYTES if type(value) is Opaque else plain(value) is not None
 
 
 def _is_scalar_like(value: object) -> bool:
     """Tell whether a value holds scalars only, as a node of a graph and a list of labels do, or is numpy's."""
     if isinstance(value, Mapping):
-        return all(isinstance(one, _SCALARS) for one in value.values())
+        return all(map(_is_scalar, value.values()))
     if isinstance(value, list | tuple):
-        return all(isinstance(one, _SCALARS) for one in value)
+        return all(map(_is_scalar, value))
     return hasattr(value, "dtype") and getattr(value, "ndim", 1) == 0
 
 
 def _rows(rows: Sequence[object], name: str, written: str) -> Rows:
     forms = [written, json.dumps(rows, default=str, ensure_ascii=False)]
+    if isinstance(rows[0], Mapping):
+        forms.append(str([tuple(row.values()) for row in rows if isinstance(row, Mapping)]))
     values = [_values_of(row) for row in rows]
     forms.append("\n".join(values))
     each = [
@@ -884,4 +957,4 @@ def _rows(rows: Sequence[object], name: str, written: str) -> Rows:
 
 def _values_of(row: object) -> str:
     parts = row.values() if isinstance(row, Mapping) else row if isinstance(row, list | tuple) else (row,)
-    return " | ".join(str(part) for part in parts)
+    return _BETWEEN.join(str(part) for part in parts)

@@ -31,6 +31,8 @@ _HANDS_ON = re.compile(
 )
 _SHORTEST_REPEAT_CHARS = 16
 _SENTENCE_WORDS = 4
+_BLANK_VALUES = frozenset(("", "None"))
+_TELLING_CHARS = 4
 _OF_FRAMEWORK = {Steer, Turn}
 
 
@@ -186,21 +188,33 @@ class EvidenceTexts:
                     self._rows[first] = rows
 
     def _is_own(self, rows: Rows) -> bool:
-        """Tell whether a model said all sentences in rows, as in a list of findings with titles and grades."""
+        """Tell whether a model said all sentences in rows, or all values: findings with titles, short facts."""
         own = self._speech.own
-        values = [value for row in rows.rows for value in row[-1].split(" | ")]
+        values = [*rows.values()]
         said = {value for value in values if own.holds(value)}
-        are_said = bool(said) and all(one in said or len(one.split()) < _SENTENCE_WORDS for one in values)
-        return are_said or own.holds(rows.forms[0])
+        if said and all(one in said or len(one.split()) < _SENTENCE_WORDS for one in values):
+            return True
+        if rows.may_be_of_a_model:
+            told = [value for value in values if not value.rstrip().endswith("?")]
+            if any(map(str.isalpha, "".join(told))) and all(map(own.says, told)):
+                return True
+        return own.holds(rows.forms[0])
 
     def settle(self, *, has_model: bool) -> None:
-        """Report the rows of databases as a prompt shows them; where none does, those whose name says it."""
+        """Report the rows of databases as a prompt shows them; where none does, those that are known for rows."""
         for rows in self._rows.values():
             shown = [form for form in rows.forms if self._is_shown(form, _least_shown(form, rows))][:1]
             each = (next((form for form in row if self._is_shown(form, len(form))), None) for row in rows.rows)
             texts = shown or [form for form in each if form is not None]
-            for text in texts or (rows.forms[:1] if rows.is_named and has_model else ()):
+            is_known = rows.is_named or self._are_values_shown(rows)
+            for text in texts or (rows.forms[:1] if is_known and has_model else ()):
                 self._run.add_text(text, source=rows.source)
+
+    def _are_values_shown(self, rows: Rows) -> bool:
+        """Tell whether prompts have all values of rows in words of their own, as in "Oslo has 12 rooms"."""
+        values = {value for value in rows.values() if value not in _BLANK_VALUES}
+        is_telling = any(len(value) >= _TELLING_CHARS and not value.isdigit() for value in values)
+        return is_telling and all(self._is_shown(value, len(value)) for value in values)
 
     def _is_shown(self, text: str, least_chars: int = 0) -> bool:
         return self._run.prompt_contains([Passage(id="", text=text, rank=1)], least_chars=least_chars)

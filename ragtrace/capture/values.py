@@ -140,6 +140,7 @@ class Fields(dict[str, Any]):
 LISTS = (list, tuple)
 HOLDERS = (list, tuple, dict)
 _SCALARS = frozenset((str, int, float, bool, bytes, type(None)))  # types of which nobody can change a value
+_ROWS = frozenset(("Row", "RowMapping", "Record"))  # classes of sqlite3, SQLAlchemy, asyncpg, pyodbc
 _DEPTH = 6
 _MOST_PARTS = 2_000  # of one value that is copied; what stands behind them is left out
 _MOST_ITEMS = 500  # of one list or mapping
@@ -223,10 +224,28 @@ class _Copy:
             return made if isinstance(value, list) else tuple(made)
         if plain(value) is not None:  # a date, a number of another package: nobody can change it
             return value
+        if (row := row_of(value)) is not None:
+            return self.of(row, depth)
         number = None if isinstance(value, bytearray | memoryview) else clean_score(value)
         if number is not None:  # a tensor of one number
             return number
         return Opaque(type(value).__name__, shown(value) if self._is_told else "")
+
+
+def row_of(value: Any) -> dict[str, Any] | tuple[Any, ...] | None:
+    """Return a row as the driver of a database gives it: a mapping, or a tuple where it has no names; else None.
+
+    Example:
+        >>> import sqlite3
+        >>> database = sqlite3.connect(":memory:")
+        >>> database.row_factory = sqlite3.Row
+        >>> row_of(database.execute("select 'Oslo' as town, 12 as rooms").fetchone()), row_of({"town": "Oslo"})
+        ({'town': 'Oslo', 'rooms': 12}, None)
+    """
+    if type(value).__name__ not in _ROWS:
+        return None
+    named = getattr(value, "_mapping", value)  # of SQLAlchemy's, which is a tuple too
+    return {str(key): named[key] for key in named.keys()} if hasattr(named, "keys") else tuple(value)  # noqa: SIM118
 
 
 def read_once(items: Iterable[Any], most: int) -> tuple[Iterable[Any], Iterable[Any]]:

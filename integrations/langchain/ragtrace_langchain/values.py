@@ -21,7 +21,7 @@ from ragtrace.capture import MOST_PASSAGES, answer_field, is_equal, shown
 from ragtrace.capture.content_blocks import without_picture
 from ragtrace.capture.guard import record_internal_error
 from ragtrace.capture.turns import role_named
-from ragtrace.capture.values import Doc, Fields, Opaque, Prompt, Steer, Turn, facts_of, text_of
+from ragtrace.capture.values import Doc, Fields, Opaque, Prompt, Steer, Turn, facts_of, row_of, text_of
 from ragtrace.text import plain
 
 if TYPE_CHECKING:
@@ -212,11 +212,13 @@ class Values:
         goto = self._of(command.goto, depth + 1)
         return Steer(goto, update, self._of(command.graph, depth + 1))
 
-    def _other(self, value: object, _depth: int) -> object:
+    def _other(self, value: object, depth: int) -> object:
         if isinstance(value, str):
             return str.__str__(value)
         if plain(value) is not None:  # a date, a number of another package: nobody can change it
             return value
+        if (row := row_of(value)) is not None:
+            return self._fields(value, row, depth) if isinstance(row, dict) else self._tuple(row, depth)
         return Opaque(type(value).__name__, is_framework=isinstance(value, Serializable))
 
     def _tell(self, value: Any, made: Any, depth: int) -> None:

@@ -6,10 +6,15 @@ import asyncio
 import contextvars
 import json
 import operator
+import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Any, TypedDict
+from uuid import UUID
 
 import pytest
 from langchain_core.documents import BaseDocumentCompressor, Document
@@ -20,6 +25,8 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnableParallel
 from langchain_core.tools import InjectedToolCallId, create_retriever_tool, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from sqlalchemy import create_engine
+from sqlalchemy import text as statement
 
 from ragtrace_langchain import mark_selected
 from tests.kept import ids
@@ -1007,9 +1014,86 @@ def test_rows_that_a_chain_is_given(keeper, config):
     assert shown(keeper) == [str(ROWS)]
 
 
-def test_rows_that_stand_in_the_prompt_in_other_words_are_said_to_be_unread(keeper, config):
+def of_sqlite():
+    database = sqlite3.connect(":memory:")
+    database.row_factory = sqlite3.Row
+    return database.execute("SELECT 'Göteborg' AS name, 12 AS rooms UNION ALL SELECT 'Örgryte', 3").fetchall()
+
+
+def of_sqlalchemy(*, are_mappings=False):
+    with create_engine("sqlite://").connect() as database:
+        found = database.execute(statement("SELECT 'Göteborg' AS name, 12 AS rooms UNION ALL SELECT 'Örgryte', 3"))
+        return found.mappings().all() if are_mappings else found.all()
+
+
+def as_mappings(rows):
+    return str([dict(row) for row in rows])
+
+
+@pytest.mark.parametrize(
+    ("give", "written"),
+    [
+        (of_sqlite, as_mappings),
+        (of_sqlalchemy, str),
+        (lambda: of_sqlalchemy(are_mappings=True), as_mappings),
+        (lambda: of_sqlalchemy(are_mappings=True), str),
+    ],
+    ids=["sqlite3", "SQLAlchemy", "mappings of SQLAlchemy's", "their repr"],
+)
+@pytest.mark.parametrize("field", ["rows", "found"])
+def test_rows_as_drivers_give_them_are_evidence(keeper, config, give, written, field):
+    rows = give()
+    of_database(rows, written, field).invoke({"question": "How many rooms has each branch?"}, config)
+    assert shown(keeper) == [written(rows)]
+
+
+NOTED = {
+    "mappings": [{"fact": "28 days"}, {"fact": "20 euros at most"}],
+    "a mapping": {"duration": "28 days", "fee": "20 euros at most"},
+    "sub-questions": [{"sub_question": "How long?", "answer": "28 days"}],
+    "pairs": [("How long?", "28 days")],
+}
+
+
+@pytest.mark.parametrize("form", NOTED)
+@pytest.mark.parametrize("field", ["facts", "result", "found"])
+def test_short_facts_that_a_model_filled_in_are_no_rows(keeper, config, form, field):
+    model = Chat(reply=lambda t, m: "28 days; 20 euros at most" if "Extract" in t else "For 28 days.")
+    kind = TypedDict("kind", {"question": str, "documents": list, field: Any, "answer": str}, total=False)  # type: ignore[misc]
+
+    def extract(state):
+        model.invoke("Extract the facts: " + joined(state["documents"]))
+        return {field: NOTED[form]}
+
+    graph = StateGraph(kind)
+    graph.add_node("search", lambda s: {"documents": Index(found={Q: ["loan", "fine"]}).invoke(Q)})
+    graph.add_node("extract", extract)
+    graph.add_node("say", lambda s: {"answer": model.invoke(f"Known: {s[field]}\nQuestion: {Q}").content})
+    for one, other in ((START, "search"), ("search", "extract"), ("extract", "say"), ("say", END)):
+        graph.add_edge(one, other)
+    graph.compile().invoke({"question": Q}, config)
+    assert (ids(keeper.only, "retrieved"), shown(keeper)) == (["loan", "fine"], [TEXTS["loan"], TEXTS["fine"]])
+
+
+@pytest.mark.parametrize(
+    "day", [date(2026, 1, 2), datetime(2026, 1, 2, tzinfo=UTC), UUID(int=4), Decimal("1.5"), Path("a.md")]
+)
+def test_hits_with_typed_values_that_langchain_writes_out(keeper, config, day):
+    @tool
+    def search_handbook(query: str) -> list[dict[str, Any]]:
+        """Search."""
+        return [{"id": name, "text": TEXTS[name], "seen": day} for name in ("loan", "fine")]
+
+    create_agent(scripted([("search_handbook", {"query": "loans"})], "For 28 days."), [search_handbook]).invoke(
+        {"messages": [HumanMessage(Q)]}, config
+    )
+    assert ids(keeper.only, "retrieved") == ["loan", "fine"]
+
+
+@pytest.mark.parametrize("field", ["rows", "found"])
+def test_rows_that_stand_in_the_prompt_in_other_words_are_said_to_be_unread(keeper, config, field):
     words = of_database(
-        ROWS, lambda rows: "; ".join(f"{row['r.number']} rooms are in {row['b.name']}" for row in rows)
+        ROWS, lambda rows: "; ".join(f"{row['r.number']} rooms are in {row['b.name']}" for row in rows), field
     )
     words.invoke({"question": "How many rooms?"}, config)
     assert (keeper.only.record.pools, keeper.only.record.lossy) == ((), {"context_unread": 1})

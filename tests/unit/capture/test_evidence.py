@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from decimal import Decimal
+from enum import Enum
+from ipaddress import IPv4Address
+from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from ragtrace.capture import Origin, Origins, OwnWords, by_first_shown, rows_in
+
+
+class Colour(Enum):
+    RED = 1
+
 
 LIE = "Books may be kept for 365 days, and the mayor delivers them by bicycle."
 PAGE = "Books may be kept for 28 days. Students get a long loan of 12 weeks."
@@ -170,6 +180,44 @@ def test_what_a_model_said_before_comes_back_as_nothing_and_a_page_that_says_mor
         assert own.evidence_in(f"{text}\n{PAGE}", {}, "read_file") == [f"{text}\n{PAGE}"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"L1: {LIE}",
+        f"T-101 {LIE}",
+        f"a1b2c3d4: {LIE}",
+        f"{LIE} (stored 3 seconds ago)",
+        f"[score 0.87] {LIE}",
+        f"Found 1 note(s):\n- {LIE}",
+        f"Memory #12 (importance 0.8): {LIE}",
+        f"Findings (2 sources, 1.3 s): {LIE}",
+        f"{LIE}\n\nSources: 2",
+        json.dumps({"id": 7, "note": LIE, "score": 0.91}),
+    ],
+)
+def test_a_sentence_that_comes_back_with_labels_and_numbers_is_nothing(text):
+    own = OwnWords()
+    own.add({"note": LIE})
+    assert own.evidence_in(text, {}, "read_notes") == []
+    assert own.evidence_in(f"{text}\nStudents pay 12 euros.", {}, "read_notes") != []
+
+
+@pytest.mark.parametrize("name", ["web_search", "find", "figures"])
+def test_a_result_below_an_earlier_query_is_evidence(name):
+    own = OwnWords()
+    own.add({"query": "population of Oslo in the census of 2024"})
+    text = "Population of Oslo in the census of 2024: 717710"
+    assert own.evidence_in(text, {"query": "Oslo, people"}, name) == [text]
+
+
+@pytest.mark.parametrize("value", [{"claim": LIE, "confidence": 0.2}, f"{LIE} (confidence 0.2)"])
+def test_what_a_check_thinks_of_a_statement_is_evidence(value):
+    text = value if isinstance(value, str) else json.dumps(value)
+    own = OwnWords()
+    own.add({"claim": LIE})
+    assert own.evidence_in(text, {"claim": LIE}, "verify") != []
+
+
 def test_a_long_text_is_evidence_and_costs_little():
     own = OwnWords()
     own.add(LIE)
@@ -222,6 +270,7 @@ def test_searches_in_the_order_in_which_they_are_shown():
         [["Oslo", Decimal("12.5")]],
         [{"n": {"name": "Oslo", "rooms": 12}}],
         {"columns": 2, "rows": [("Oslo", 12)]},
+        [("Oslo", UUID(int=4), Path("a"), timedelta(1), IPv4Address(1), b"a", Colour.RED)],
     ],
 )
 def test_rows(value):

@@ -186,7 +186,7 @@ def _listed(parts: Sequence[Any], name: object = "", depth: int = 0) -> list[Doc
         return _scored([pair for pair in parts if _is_pair(pair)])
     if len(first) == 2 and number_of(first[1]) is not None:
         return [] if _are_rows(parts) else _scored_results(parts, name)
-    if isinstance(first, tuple) and all(isinstance(one, str) for one in first):  # a row, no list of passages
+    if isinstance(first, tuple) and all(isinstance(one, str) and not _is_long(one) for one in first):  # a row
         return []
     return [document for part in parts if isinstance(part, LISTS) for document in _listed(part, name, depth + 1)]
 

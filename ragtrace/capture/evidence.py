@@ -92,6 +92,7 @@ _HEADS = _set(
 _SAID = _set("assertion claim content draft false hypothesis premise proposal statement text true verdict your")
 # Names of arguments that ask for something, and state nothing.
 _REQUESTS = _set("id keyword keywords path q queries query question search search_query term terms title topic url")
+_QUERIES = _set("keyword keywords q queries query question search search_query sub_query sub_question")
 _ASKS = _set("q query queries question search_query sub_query sub_question url")
 _VERDICTS = _set(
     """
@@ -265,22 +266,25 @@ def _texts_in(value: object) -> list[str]:
 
 
 class _Own(NamedTuple):
-    """One text of the model: its words, and its sentences' words; a request only asks for something."""
+    """One text of the model: its words, and its sentences' words; a query asks an index for something."""
 
     whole: str
     units: tuple[str, ...]
-    is_request: bool = False
+    is_query: bool = False
 
-
-def _is_request(name: str, text: str) -> bool:
-    return name.casefold() in _REQUESTS or text.rstrip().endswith("?")
+    @property
+    def reads_a_database(self) -> bool:
+        """Whether it is SQL, SPARQL or Cypher, which has the values that it asks for."""
+        joined = self.whole
+        is_sql = " select " in joined and (" from " in joined or " where " in joined)
+        return is_sql or (" match " in joined and " return " in joined)
 
 
 def _own(text: str, name: str = "") -> _Own:
     plain = _unescaped(text[:_LONGEST_CHARS])
     whole = _normal(plain)
     units = (_normal(unit) for unit in islice(_UNIT_ENDS.split(plain), _MOST_UNITS))
-    return _Own(whole, tuple({*units} - {" ", whole}), _is_request(name, text))
+    return _Own(whole, tuple({*units} - {" ", whole}), name.casefold() in _QUERIES)
 
 
 class OwnWords:
@@ -341,7 +345,7 @@ class OwnWords:
         return not self._rest(words, plain, arguments)
 
     def says(self, value: str) -> bool:
-        """Tell whether a model of this run said a value, of whatever length.
+        """Tell whether a model of this run said a value, of whatever length, and not in a query.
 
         Example:
             >>> own = OwnWords()
@@ -350,7 +354,8 @@ class OwnWords:
             (True, False)
         """
         normal = _normal(value)
-        return normal != " " and any(normal in own.whole for own in self._texts.values())
+        said = (one for one in self._texts.values() if not (one.is_query or one.reads_a_database))
+        return normal != " " and any(normal in own.whole for own in said)
 
     def share(self, text: str) -> float:
         """Return the share of a text's words, 0 to 1, that models of this run said, several in a row.
@@ -483,7 +488,7 @@ class _Result:
         self.statements = [
             _own(str(leaf))
             for key, leaf in islice(_leaves(given), _MOST_LEAVES)
-            if isinstance(leaf, str) and not _is_request(key, leaf)
+            if isinstance(leaf, str) and key.casefold() not in _REQUESTS and not leaf.rstrip().endswith("?")
         ]
         self.inner = [_own(one) for one in inner if one.strip()]
         self.said = [*self.inner, *said]
@@ -563,12 +568,14 @@ class _Result:
 
     @cached_property
     def gives_back(self) -> bool:
-        """Whether a whole sentence of a model's stands in the text that the call did not hand over."""
+        """Whether a tool of notes, or with a model inside, gives back a whole sentence that a model said before."""
+        if not self.inner and _NOTES.isdisjoint(map(_known, self.named)):
+            return False
         given = {unit for one in self.arguments for unit in (one.whole, *one.units)}
         return any(
             unit in self.words.joined
             for one in self.said
-            if not one.is_request
+            if not one.is_query
             for unit in (one.whole, *one.units)
             if _size(unit) >= _STATED_WORDS and unit not in given
         )
@@ -584,7 +591,7 @@ class _Result:
         """Tell whether the text repeats a statement, and not only what was searched for."""
         coverage = _Coverage(self.words, self.plain)
         asked = {one.whole for one in self.arguments} - {one.whole for one in self.statements}
-        for own in (*self.statements, *(one for one in self.said if not (one.is_request or one.whole in asked))):
+        for own in (*self.statements, *(one for one in self.said if not (one.is_query or one.whole in asked))):
             coverage.take(own, _TELLING_WORDS)
         return coverage.telling >= _TELLING_WORDS
 

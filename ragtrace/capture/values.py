@@ -140,7 +140,8 @@ class Fields(dict[str, Any]):
 LISTS = (list, tuple)
 HOLDERS = (list, tuple, dict)
 _SCALARS = frozenset((str, int, float, bool, bytes, type(None)))  # types of which nobody can change a value
-_ROWS = frozenset(("Row", "RowMapping", "Record"))  # classes of sqlite3, SQLAlchemy, asyncpg, pyodbc
+_ROWS = frozenset(("Row", "RowMapping", "Record"))  # classes of the drivers' packages
+_DRIVERS = frozenset(("sqlite3", "sqlalchemy", "asyncpg", "pyodbc"))
 _DEPTH = 6
 _MOST_PARTS = 2_000  # of one value that is copied; what stands behind them is left out
 _MOST_ITEMS = 500  # of one list or mapping
@@ -242,7 +243,8 @@ def row_of(value: Any) -> dict[str, Any] | tuple[Any, ...] | None:
         >>> row_of(database.execute("select 'Oslo' as town, 12 as rooms").fetchone()), row_of({"town": "Oslo"})
         ({'town': 'Oslo', 'rooms': 12}, None)
     """
-    if type(value).__name__ not in _ROWS:
+    kind = type(value)
+    if kind.__name__ not in _ROWS or kind.__module__.partition(".")[0] not in _DRIVERS:
         return None
     named = getattr(value, "_mapping", value)  # of SQLAlchemy's, which is a tuple too
     return {str(key): named[key] for key in named.keys()} if hasattr(named, "keys") else tuple(value)  # noqa: SIM118

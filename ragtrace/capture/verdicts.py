@@ -34,7 +34,8 @@ _LABELLED = re.compile(rf"{_LABEL}\s*(?:is|[:=-])\s*")
 _NUMBER = re.compile(r"\d+(?:[./]\d+)?%?|\d+(?:\.\d+)?\s*(?:/|out of|of)\s*\d+|\d+(?:\.\d+)?\s*(?:points?|stars?)")
 _UNSAFE = re.compile(r"unsafe\ns\d+(?:, ?s\d+)*")  # Llama Guard, with the hazards' numbers
 # A judge that reasons first: its last line is the verdict.
-_AT_END = re.compile(r"(?:\[result\]\W*\d|\n\W*(?:y|n|yes|no)|\[\[\w+(?:\.\d+)?\]\])\W*$")
+_AT_END = re.compile(r"(?:\[result\]\W*\d|\n\s*[yn]|\[\[[abc]\]\])\W*$")
+_LABELLED_AT_END = re.compile(r"\n\W*(?:final |overall )?(?:verdict|judge?ment|urteil)\W*[:=-]\W*([^\n]+)$")
 _REASON = re.compile(
     r"(?:reason|explanation|because|justification|rationale|feedback|comment|begründung|raison|razón|motivo|理由)\b"
 )
@@ -49,7 +50,7 @@ _STEERING = re.compile(
 )
 _REMARK = re.compile("comment|remark|note", re.IGNORECASE)  # steers beside a grade only
 _STATED = re.compile("statement|claim|sentence|assertion", re.IGNORECASE)  # beside its verdict only
-_VERDICT = re.compile("verdict|grade|support|halluc|faithful|attributed", re.IGNORECASE)
+_VERDICTS = ("verdict", "attributed", "supported")  # names of a number or a truth value
 # Words that are a judgement of an answer that is given, and may be an answer elsewhere.
 _PASSED = frozenset(
     {
@@ -121,15 +122,17 @@ def is_steering(text: str) -> bool:
         value = json.loads(bare)
     except ValueError:
         return False
-    return all(map(_are_steering, value if isinstance(value, list) else [value])) and value != []
+    if isinstance(value, list):
+        return bool(value) and all(map(_is_judged, value))
+    left = [name for name, part in value.items() if not _steers(name, part)]
+    return all(map(_REMARK.search, left)) and len(left) < max(len(value), 1)
 
 
-def _are_steering(fields: object) -> bool:
-    if not isinstance(fields, dict):
+def _is_judged(fields: object) -> bool:
+    """Tell whether fields are a statement with its verdict, as ragas has them."""
+    if not isinstance(fields, dict) or not any(isinstance(fields.get(name), int) for name in _VERDICTS):
         return False
-    beside = (_REMARK, _STATED) if any(map(_VERDICT.search, fields)) else (_REMARK,)
-    left = [name for name, value in fields.items() if not _steers(name, value)]
-    return all(any(form.search(name) for form in beside) for name in left) and len(left) < max(len(fields), 1)
+    return all(_steers(name, part) or _STATED.search(name) for name, part in fields.items())
 
 
 def _steers(name: str, value: object) -> bool:
@@ -138,7 +141,7 @@ def _steers(name: str, value: object) -> bool:
     if isinstance(value, list):  # of texts it is a part of a form
         return all(_steers(name, part) for part in value)
     if isinstance(value, dict):
-        return _are_steering(value)
+        return _is_judged(value) or all(_steers(of, part) for of, part in value.items())
     return not isinstance(value, str) or is_verdict(value)
 
 
@@ -168,9 +171,8 @@ def is_verdict_on(text: str, answers: Collection[str] = ()) -> bool:
     bare = text.strip().strip(".!\"'*").lower()
     if is_verdict(text) or bare in _PASSED or _AT_END.search(bare):
         return True
-    last = bare.rpartition("\n")[2]
-    label = _LABELLED.match(last)
-    if label is not None and _is_word(last[label.end() :].strip(" .*")):
+    last = _LABELLED_AT_END.search(bare)
+    if last is not None and _is_word(last[1].strip(" .*")):
         return True
     first = _FIRST.match(bare)
     if first is None or any(answer.lower().startswith(first[1]) for answer in answers):

@@ -117,6 +117,34 @@ CHECKS = {
 }
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "It is in Oslo [[1]].",
+        "**Is it open on Sundays?**\n\nYes.",
+        "Name: Pärlan\nSoup from 11 to 14\nRating: 4",
+        "Oslo beat Bergen.\nFinal score: 3",
+    ],
+)
+def test_an_improved_answer_is_a_run(keeper, recorder, answer):
+    text("{draft} {context} {question}", answer).invoke({"draft": ANSWER, "context": "Oslo.", "question": "Where?"})
+    assert keeper.only.record.answer == answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '[{"days": 28, "weeks": 12}]',
+        '{"products": [{"rating": 4, "note": "waterproof to 10 m"}]}',
+        '{"sentences": [{"sentence": "It is in Oslo.", "supported_by": [1]}]}',
+        '{"statement": "It is in Oslo.", "supporting_quote": "Oslo"}',
+    ],
+)
+def test_an_answer_in_json_is_a_run(keeper, recorder, answer):
+    (PROMPT | chat(answer) | StrOutputParser()).invoke(ASKED)
+    assert keeper.only.record.answer == answer
+
+
 @pytest.mark.parametrize("form", CHECKS)
 def test_a_check_is_no_run(keeper, recorder, form):
     (PROMPT | chat() | StrOutputParser()).invoke(ASKED)

@@ -1055,6 +1055,31 @@ NOTED = {
 }
 
 
+@pytest.mark.parametrize("field", ["result", "data", "found"])
+def test_a_row_that_has_only_what_the_query_names_is_a_row(keeper, config, field):
+    rows = [{"b.name": "name"}]
+    of_database(rows, str, field).invoke({"question": "Is there a branch of that name?"}, config)
+    assert shown(keeper) == [str(rows)]
+
+
+@pytest.mark.parametrize("field", ["hits", "documents", "results"])
+def test_pairs_of_a_name_and_a_text_stay_passages(keeper, config, field):
+    pairs = [("loan.md", TEXTS["loan"]), ("room.md", TEXTS["room"])]
+    of_database(pairs, lambda hits: "\n".join(text for _, text in hits), field).invoke({"question": Q}, config)
+    assert shown(keeper) == [TEXTS["loan"], TEXTS["room"]]
+
+
+class Record:
+    """A class of the application's."""
+
+    keys = ("name",)
+
+
+def test_a_record_of_the_application_is_no_row(keeper, config):
+    of_database([Record()], lambda _: "none").invoke({"question": Q}, config)
+    assert (keeper.only.record.answer, keeper.only.record.lossy) == ("Göteborg has 12 rooms.", {})
+
+
 @pytest.mark.parametrize("form", NOTED)
 @pytest.mark.parametrize("field", ["facts", "result", "found"])
 def test_short_facts_that_a_model_filled_in_are_no_rows(keeper, config, form, field):

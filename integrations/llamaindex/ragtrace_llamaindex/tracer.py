@@ -7,7 +7,7 @@ from threading import RLock
 from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.base.response.schema import AsyncStreamingResponse, Response, StreamingResponse
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.workflow import Event, InputRequiredEvent, Workflow
@@ -395,7 +395,7 @@ class Tracer:
                 return
         if state.journals and not state.is_searched and not state.is_agent:
             _offer(state, saved_in(state.journals[0], None).state)
-        found = getattr(result, "source_nodes", None) if root.kind == "query" else None
+        found = result.source_nodes if isinstance(result, Response) and root.kind == "query" else None
         if found and not (state.is_searched or state.is_asked):  # kept from earlier, or by a service that searches
             state.run.set_candidates(found)
         answer = None if root.kind == "retriever" else answer_of(result, is_synthesis=root.kind == "synthesize")

@@ -202,6 +202,38 @@ def test_a_sentence_that_comes_back_with_labels_and_numbers_is_nothing(text):
     assert own.evidence_in(f"{text}\nStudents pay 12 euros.", {}, "read_notes") != []
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (f"[1] {LIE} (score: 0.87)", "search_handbook"),
+        (json.dumps([{"text": LIE, "score": 0.87, "page": 3}]), "search"),
+        (f"Ticket 7: {LIE} Priority 1", "get_ticket"),
+        (json.dumps([{"claim": LIE, "confidence": 0.05}]), "fact_check"),
+        (json.dumps({"metric": LIE, "count": 12}), "run_sql"),
+    ],
+)
+def test_of_other_tools_than_those_of_notes_labels_and_numbers_are_evidence(text, name):
+    own = OwnWords()
+    own.add(f"I guess: {LIE}")
+    assert own.evidence_in(text, {"ids": [1]}, name) != []
+
+
+def test_a_note_that_ends_with_a_question_comes_back_as_nothing():
+    own = OwnWords()
+    own.add({"content": f"{LIE}\nWhat of students?"})
+    assert own.evidence_in(f"     1\t{LIE}\n     2\tWhat of students?", {"path": "a"}, "read_file") == []
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT name FROM towns WHERE name = 'Oslo'", "MATCH (t {name: 'Oslo'}) RETURN t.name"]
+)
+def test_a_value_of_a_query_was_not_said(query):
+    own = OwnWords()
+    own.add(query)
+    own.add({"query": "Oslo"})
+    assert not own.says("Oslo")
+
+
 @pytest.mark.parametrize("name", ["web_search", "find", "figures"])
 def test_a_result_below_an_earlier_query_is_evidence(name):
     own = OwnWords()

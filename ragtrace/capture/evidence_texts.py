@@ -52,6 +52,7 @@ class EvidenceTexts:
         self._called_after: dict[str, int] = {}  # replies before a tool call, by its id
         self._pages: list[str] = []  # that functions read
         self._rows: dict[str, Rows] = {}  # of databases, by the first form of their text
+        self._given_rows: set[str] = set()  # those that the run was given, such as a profile of its user
         self._looked_at: dict[int, str] = {}  # texts, by identity
         self.given: list[Doc] | None = None  # the first documents given to a step before any search
 
@@ -174,8 +175,14 @@ class EvidenceTexts:
                 self._pages.append(part)
                 self._run.add_text(part, source=source, kind="context_text")
 
-    def rows(self, name: str, value: object) -> None:
-        """Note rows of a database in what a step was given or gave out, less those that a model wrote."""
+    def rows(self, name: str, value: object, *, is_of_run: bool = False) -> None:
+        """Note rows of a database in what a step was given or gave out, less those that a model wrote.
+
+        Args:
+            name: of the step.
+            value: what it was given or gave out.
+            is_of_run: the whole run was given it.
+        """
         fields = fields_of(value)
         for key, part in (fields or {name: value}).items():
             if id(part) in self._looked_at:  # a text is handed on from step to step
@@ -186,6 +193,8 @@ class EvidenceTexts:
                 first = rows.forms[0]
                 if first not in self._rows and first not in self._of_tools and not self._is_own(rows):
                     self._rows[first] = rows
+                    if is_of_run:
+                        self._given_rows.add(first)
 
     def _is_own(self, rows: Rows) -> bool:
         """Tell whether a model said all sentences in rows, or all values: findings with titles, short facts."""
@@ -202,11 +211,11 @@ class EvidenceTexts:
 
     def settle(self, *, has_model: bool) -> None:
         """Report the rows of databases as a prompt shows them; where none does, those that are known for rows."""
-        for rows in self._rows.values():
+        for first, rows in self._rows.items():
             shown = [form for form in rows.forms if self._is_shown(form, _least_shown(form, rows))][:1]
             each = (next((form for form in row if self._is_shown(form, len(form))), None) for row in rows.rows)
             texts = shown or [form for form in each if form is not None]
-            is_known = rows.is_named or self._are_values_shown(rows)
+            is_known = rows.is_named or (first not in self._given_rows and self._are_values_shown(rows))
             for text in texts or (rows.forms[:1] if is_known and has_model else ()):
                 self._run.add_text(text, source=rows.source)
 

@@ -142,7 +142,7 @@ class Lineage:
         scope.replies_before = len(self.speech.replies)
         scope.given = documents_in(scope.inputs)
         if scope.kind == "chain" and scope.within is None:
-            self.texts.rows(scope.name, scope.inputs)
+            self.texts.rows(scope.name, scope.inputs, is_of_run=scope.parent is None)
         if scope.given and self.texts.given is None and not self.pool:
             self.texts.given = self.texts.from_outside(scope.given) or None
 

@@ -1124,6 +1124,26 @@ def test_rows_that_stand_in_the_prompt_in_other_words_are_said_to_be_unread(keep
     assert (keeper.only.record.pools, keeper.only.record.lossy) == ((), {"context_unread": 1})
 
 
+def test_a_profile_that_the_run_was_given_is_no_unread_context(keeper, config):
+    class State(TypedDict, total=False):
+        question: str
+        users: list
+        answer: str
+
+    graph = StateGraph(State)
+
+    def say(state):
+        user = state["users"][0]
+        asked = f"The reader is {user['name']} from {user['city']}.\n{state['question']}"
+        return {"answer": Chat(reply="For 28 days.").invoke(asked).content}
+
+    graph.add_node("say", say)
+    graph.add_edge(START, "say")
+    graph.add_edge("say", END)
+    graph.compile().invoke({"question": Q, "users": [{"name": "Anna", "city": "Oslo"}]}, config)
+    assert (keeper.only.record.answer, keeper.only.record.lossy) == ("For 28 days.", {})
+
+
 def test_rows_beside_passages(keeper, config):
     class State(TypedDict, total=False):
         question: str

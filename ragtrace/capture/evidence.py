@@ -92,8 +92,8 @@ _HEADS = _set(
 _SAID = _set("assertion claim content draft false hypothesis premise proposal statement text true verdict your")
 # Names of arguments that ask for something, and state nothing.
 _REQUESTS = _set("id keyword keywords path q queries query question search search_query term terms title topic url")
-_QUERIES = _set("keyword keywords q queries query question search search_query sub_query sub_question")
 _ASKS = _set("q query queries question search_query sub_query sub_question url")
+_QUERIES = (_ASKS - {"url"}) | _set("keyword keywords search")  # of what a model searched for before
 _VERDICTS = _set(
     """
     confirmed contradicted correct false found incorrect invalid missing never no none not refuted right
@@ -874,6 +874,7 @@ class Rows(NamedTuple):
     forms: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     is_named: bool  # the name says what they are
+    is_given: bool = False  # the run was given them, as a profile of its user
 
     @property
     def may_be_of_a_model(self) -> bool:

@@ -52,7 +52,6 @@ class EvidenceTexts:
         self._called_after: dict[str, int] = {}  # replies before a tool call, by its id
         self._pages: list[str] = []  # that functions read
         self._rows: dict[str, Rows] = {}  # of databases, by the first form of their text
-        self._given_rows: set[str] = set()  # those that the run was given, such as a profile of its user
         self._looked_at: dict[int, str] = {}  # texts, by identity
         self.given: list[Doc] | None = None  # the first documents given to a step before any search
 
@@ -192,9 +191,7 @@ class EvidenceTexts:
             for rows in rows_held(part, str(key)):
                 first = rows.forms[0]
                 if first not in self._rows and first not in self._of_tools and not self._is_own(rows):
-                    self._rows[first] = rows
-                    if is_of_run:
-                        self._given_rows.add(first)
+                    self._rows[first] = rows._replace(is_given=is_of_run)
 
     def _is_own(self, rows: Rows) -> bool:
         """Tell whether a model said all sentences in rows, or all values: findings with titles, short facts."""
@@ -211,11 +208,11 @@ class EvidenceTexts:
 
     def settle(self, *, has_model: bool) -> None:
         """Report the rows of databases as a prompt shows them; where none does, those that are known for rows."""
-        for first, rows in self._rows.items():
+        for rows in self._rows.values():
             shown = [form for form in rows.forms if self._is_shown(form, _least_shown(form, rows))][:1]
             each = (next((form for form in row if self._is_shown(form, len(form))), None) for row in rows.rows)
             texts = shown or [form for form in each if form is not None]
-            is_known = rows.is_named or (first not in self._given_rows and self._are_values_shown(rows))
+            is_known = rows.is_named or (not rows.is_given and self._are_values_shown(rows))
             for text in texts or (rows.forms[:1] if is_known and has_model else ()):
                 self._run.add_text(text, source=rows.source)
 

@@ -714,8 +714,8 @@ def is_check(inputs: object, outputs: object, text: str) -> bool:
         (True, False)
     """
     given = fields_of(inputs) or {}
-    is_graded = {key: bool(_GRADED.search(str(key))) or (key == "output" and "reference" in given) for key in given}
-    graded = [said for key, one in given.items() if is_graded[key] and (said := _said(one)).strip()]
+    names = [key for key in given if _GRADED.search(str(key)) or (key == "output" and "reference" in given)]
+    graded = [said for key in names if (said := _said(given[key])).strip()]
     if isinstance(outputs, bool):
         return True
     if not graded:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from ragtrace.capture.guard import log_failure
 from ragtrace.errors import JudgeError
 from ragtrace.judges.offline.reading import is_blank
 from ragtrace.model import ERROR_REASONS, MetricResult, Scale
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     Compute = Callable[["EvalContext"], Coroutine[object, object, Sequence[MetricResult]]]
 
 Need = Literal["query", "answer", "contexts", "pool", "reference", "labels", "judge", "embedder", "pairs", "runs"]
-_log = logging.getLogger("ragtrace")
 Outcome = float | str  # a value, or the reason for which there is none
 
 
@@ -135,7 +134,7 @@ async def compute_safely(metric: Metric, ctx: EvalContext) -> Sequence[MetricRes
     except JudgeError as error:
         results = metric.spec.every(error.reason, {"message": str(error)})
     except Exception as error:
-        _log.exception("metric %s failed on record %s", metric.spec.name, ctx.record.id)
+        log_failure(f"metric {metric.spec.name} failed on record {ctx.record.id}", error)
         results = metric.spec.every("internal_error", {"message": type(error).__name__})
     ctx.results |= {found.key: found for found in results}
     return results

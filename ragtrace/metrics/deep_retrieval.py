@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import PassageReader
+from ragtrace.capture.passages import PROCESS_KEY
 from ragtrace.capture.suppression import own_work, uninstrumented
 from ragtrace.errors import ConfigError, JudgeError, JudgeTimeout, JudgeUnavailable
 from ragtrace.sampling import uniform
@@ -50,6 +51,9 @@ class DeepRetriever:
         timeout_s: seconds for one call.
         redact: applied to every text before it is judged.
 
+    Attributes:
+        id_key: key of the ids that are made of texts; a service sets that of its capture.
+
     Example:
         >>> from ragtrace.model import RagRecord
         >>> shadow = DeepRetriever(lambda query, top_k: ["Oslo is in Norway."], rate=1.0)
@@ -74,6 +78,7 @@ class DeepRetriever:
         self._retrieve = retrieve
         self._timeout_s = timeout_s
         self._redact = redact
+        self.id_key = None if redact is None else PROCESS_KEY
         self._free = threading.BoundedSemaphore(MAX_CALLS)
 
     def is_drawn(self, record: RagRecord) -> bool:
@@ -105,7 +110,7 @@ class DeepRetriever:
                 items = await self._called(record.query, depth)
         except TimeoutError:
             raise JudgeTimeout(f"the shadow retriever took longer than {self._timeout_s:g} s") from None
-        read = PassageReader(self._redact, MAX_RECORD_CHARS).read(items, "shadow")
+        read = PassageReader(self._redact, MAX_RECORD_CHARS, self.id_key).read(items, "shadow")
         return DeepPool(depth=depth, passages=tuple(read))
 
     async def _called(self, query: str, depth: int) -> list[object]:
@@ -148,6 +153,7 @@ async def _awaited(coming: Awaitable[object], depth: int) -> list[object] | Base
     """Await in a task of its own, so that a coroutine that cancels itself does not cancel the scorer's."""
     with own_work(), uninstrumented():
         task = asyncio.ensure_future(coming)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())  # asyncio logs what nobody looked at
     try:
         await asyncio.wait({task})
     finally:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,16 +23,17 @@ _INVISIBLE = re.compile(
     "\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+_SMALL = str.maketrans(ascii_uppercase, ascii_lowercase)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # No alternative matches white space, and a match becomes one space: so what is left and right of it can not join
 # into a new mark, and one pass is enough.
 _MARKS = re.compile(
-    r"</?data-[^\s<>]*>?"
+    r"<(?=/?[a-z])/?(?:data-[^\s<>]*+>?"
+    r"|(?:s|bos|eos|start_of_turn|end_of_turn|think|system|user|assistant|developer|human|tool|tool_call"
+    r"|tool_response|function_call|function_results)>)"
     r"|<[|\uff5c][^\s<>]{0,64}[|\uff5c]>"
-    r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]"
     r"|<</?SYS>>"
-    r"|</?(?:s|bos|eos|start_of_turn|end_of_turn|think|system|user|assistant|developer|human|tool|tool_call"
-    r"|tool_response|function_call|function_results)>",
+    r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]",
     re.IGNORECASE,
 )
 
@@ -58,7 +60,14 @@ def cleaned(text: str, key: str = "") -> str:
         '4 days xy'
     """
     seen = _MARKS.sub(" ", _INVISIBLE.sub("", _SURROGATE.sub("\ufffd", text)))
-    return re.sub(re.escape(key), " ", seen, flags=re.IGNORECASE) if key else seen
+    if not key:
+        return seen
+    alike, key = seen.translate(_SMALL), key.translate(_SMALL)  # in any case, and of the same length
+    parts, end = [], 0
+    while (start := alike.find(key, end)) >= 0:
+        parts.append(seen[end:start])
+        end = start + len(key)
+    return " ".join([*parts, seen[end:]])
 
 
 def fenced(data: Mapping[str, object], key: str | None = None) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ragtrace.judges.llm.session import JudgeSession
 
 # 40 claims with reasons are about 12,000 characters; far above that a reply is junk and is not parsed.
-MAX_REPLY_CHARS = 1_000_000
+MAX_REPLY_CHARS = 262_144
 
 # Of a reply that is looked through: 40 claims have 40 rows, and a reply of 330,000 takes 20 MB.
 _MOST_BRACES = 1_000
@@ -33,20 +33,25 @@ _MOST_BRACES = 1_000
 # More is taken for thoughts than in an answer, since nothing but the asked form is a reply.
 _TAG = rf"{THOUGHT_TAGS}|reason|reflection|analysis|draft|scratch_?pad|inner_(?:monologue|thoughts?)"
 _END = (
-    rf"</(?:{_TAG})\s*>|{THOUGHTS_END}|<\|/think\|>"
-    r"|<\|end\|>(?!\s*\Z)"  # at the end it is that of Phi's replies
+    rf"</(?:{_TAG})\s*+>|{THOUGHTS_END}|<\|/think\|>"
+    r"|<\|end\|>(?!\s*+\Z)"  # at the end it is that of Phi's replies
 )
 _BEGIN = (
-    rf"<(?:{_TAG})(?:\s[^<>{{}}]{{0,100}})?>|{THOUGHTS_BEGIN}|<\|?channel\|?>\s*(?:analysis|thought)|<\|think\|>"
+    rf"<(?:{_TAG})(?:\s[^<>{{}}]{{0,100}})?>|{THOUGHTS_BEGIN}|<\|?channel\|?>\s*+(?:analysis|thought)|<\|think\|>"
 )
-_MARK = re.compile(rf"(?P<end>{_END})|(?P<begin>{_BEGIN})|\{{\s*[\"}}]", re.IGNORECASE)
-_THOUGHTS_END = re.compile(_END, re.IGNORECASE)
+_AHEAD = r"(?=<[|/]{0,2}[a-z]|[\[{◁])"  # looked for first: each mark below is tried at each place else
+_MARK = re.compile(rf"{_AHEAD}(?:(?P<end>{_END})|(?P<begin>{_BEGIN})|\{{\s*+[\"}}])", re.IGNORECASE)
+_THOUGHTS_END = re.compile(rf"{_AHEAD}(?:{_END})", re.IGNORECASE)
+_WHOLE_TAG = re.compile(_TAG, re.IGNORECASE)
+_BETWEEN_LETTERS = re.compile(r"[\s_-]")
 # Words before an object, or its name in a wrapper, that say that it is no verdict.
 _ASIDE = re.compile(
     r"(?:\b|_)(?:examples?|e\.\s?g\.|instance|sample[\s_](?:output|reply|response|answer|json)|template|placeholder|drafts?)",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"(?<![.\s]\w)[.!?]\s|\n\s*\n")  # and not the full stop of "e.g. this"
+_SENTENCE_END = re.compile(  # and not the full stop of "e.g. this"; of at most 80 characters: _NEAR
+    r"(?<![.\s]\w)[.!?]\s|\n\s*\n"
+)
 _NEAR = 80  # characters before an object in which such a word counts
 _DECLINES = frozenset({"error", "error_message", "refusal", "refused"})  # names of fields
 _WHOLE = re.compile(r"\s*-?[0-9]{1,9}\s*")
@@ -84,7 +89,7 @@ def spelled(words: object, **other: object) -> BeforeValidator:
 
 def _letters(word: str) -> str:
     bare = word.strip().lstrip(".,;:*`'\"").rstrip(".!,;:*`'\"")  # "!supported" is not supported
-    return re.sub(r"[\s_-]", "", bare).casefold()
+    return _BETWEEN_LETTERS.sub("", bare).casefold()
 
 
 def _read_whole(value: object) -> object:
@@ -366,7 +371,7 @@ def _objects(form: type[Form], text: str) -> list[tuple[Mapping[str, object], bo
 
 
 def _is_set_aside(name: str) -> bool:
-    return _ASIDE.search(name) is not None or re.fullmatch(_TAG, name, re.IGNORECASE) is not None
+    return _ASIDE.search(name) is not None or _WHOLE_TAG.fullmatch(name) is not None
 
 
 def _is_aside(words: str) -> bool:

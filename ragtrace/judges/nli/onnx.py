@@ -166,7 +166,10 @@ class OnnxPairScorer:
 
     def _plain(self, text: str) -> str:
         """Return the text without special tokens. Data that spells ``[SEP]`` must not end the premise."""
-        return self._special.sub(lambda found: f"{found[0][:1]} {found[0][1:]}", valid(text))
+        said = valid(text)
+        for word in self._special:
+            said = said.replace(word, f"{word[:1]} {word[1:]}")
+        return said
 
 
 def _files(folder: Path) -> list[Path]:
@@ -200,10 +203,10 @@ def _overrides(folder: Path, given: Mapping[str, object]) -> dict[str, object]:
     return said
 
 
-def _special(tokenizer: Tokenizer) -> re.Pattern[str]:
+def _special(tokenizer: Tokenizer) -> tuple[str, ...]:
     added = tokenizer.get_added_tokens_decoder().values()
-    words = sorted((token.content for token in added if token.special and len(token.content) > 1), reverse=True)
-    return re.compile("|".join(map(re.escape, words)) or r"(?!)")
+    words = {token.content for token in added if token.special and len(token.content) > 1}
+    return tuple(sorted(words, reverse=True))
 
 
 def _template(config: Mapping[str, object], said: Mapping[str, object]) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from ragtrace.judges.offline.words import windows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -12,11 +15,13 @@ if TYPE_CHECKING:
     Fits = Callable[[str], bool]
 
 BETWEEN_CONTEXTS = "\n\n"
-_AFTER_SENTENCE = re.compile(r"(?<=[.!?])(?=\s)|(?<=[\u3002\uff01\uff1f\n])")  # also the full stops of Chinese
-_BEFORE_WORD = re.compile(r"(?<=\s)(?=\S)")
+_AFTER_SENTENCE = re.compile(  # of at most 8,192 characters: a window; also the full stops of Chinese
+    r"(?<=[.!?])(?=\s)|(?<=[\u3002\uff01\uff1f\n])"
+)
+_BEFORE_WORD = re.compile(r"(?<=\s)(?=\S)")  # of at most 8,192 characters: a window
 # How a text that is too long is cut: at which places, and how many units the next piece repeats. The units keep
 # their white space, so that pieces are the text as it was.
-_LEVELS = ((_AFTER_SENTENCE, 1), (_BEFORE_WORD, 20), (None, 40))
+_LEVELS = ((_AFTER_SENTENCE, 1), (_BEFORE_WORD, 20), (None, 40))  # of at most 8,192 characters: a window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +77,17 @@ def pieces(text: str, fits: Fits, *, repeat: bool = True) -> list[str]:
 def _cut(text: str, fits: Fits, level: int, *, repeat: bool) -> list[str]:
     pattern, overlap = _LEVELS[level]
     units: list[str] = []
-    for unit in pattern.split(text) if pattern else text:
+    for unit in _split(text, pattern) if pattern else text:
         is_small = level + 1 == len(_LEVELS) or fits(unit)
         units += [unit] if is_small else _cut(unit, fits, level + 1, repeat=repeat)
     spans = _packed(units, "", overlap if repeat else 0, fits)
     return [text for text in ("".join(units[first:last]) for first, last in spans) if text.strip()]
+
+
+def _split(text: str, pattern: re.Pattern[str]) -> list[str]:
+    """Return the parts of a text between the places of a pattern."""
+    found = {it.start() for start, end in windows_of(text) for it in pattern.finditer(text, start, end)}
+    return [text[start:end] for start, end in pairwise([0, *sorted(found), len(text)])]
 
 
 def _packed(units: list[str], between: str, overlap: int, fits: Fits) -> list[tuple[int, int]]:

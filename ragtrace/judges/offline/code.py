@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.notation import normalise
-from ragtrace.judges.offline.words import stems
+from ragtrace.judges.offline.words import LONGEST, stems, windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,17 +24,13 @@ _WORD = r"[^\W_]\w*(?:[./\\-]\w+)*"
 _START = re.compile(r"^(?:[a-z][a-z0-9+.-]*://)?(?:www\.)?")
 
 
-@cache
-def _pieces() -> re.Pattern[str]:
-    return re.compile(f"{LINK}|{_EMAIL}|{_PATH}|{_FLAG}|{_WORD}", re.IGNORECASE)
-
-
-@cache
-def _exact() -> re.Pattern[str]:
-    """Match what counts to the letter in prose too: addresses, paths of two names, flags, pinned versions."""
-    return re.compile(
-        rf"{LINK}|{_EMAIL}|{PATH}|(?<=\s)--[a-z][\w-]+|\b[\w.-]{{1,64}}==[\w.]{{0,64}}\w", re.IGNORECASE
-    )
+_PIECES = re.compile(
+    f"{LINK}|{_EMAIL}|{_PATH}|{_FLAG}|{_WORD}", re.IGNORECASE
+)  # of at most 8,192 characters: a window
+# What counts to the letter in prose too: addresses, paths of two names, flags, pinned versions.
+_EXACT = re.compile(  # of at most 2,000 characters: a sentence
+    rf"{LINK}|{_EMAIL}|{PATH}|(?<=\s)--[a-z][\w-]+|\b[\w.-]{{1,64}}==[\w.]{{0,64}}\w", re.IGNORECASE
+)
 
 
 def exact_in(prose: str) -> tuple[str, ...]:
@@ -45,7 +40,7 @@ def exact_in(prose: str) -> tuple[str, ...]:
         >>> exact_in("Write to help@nova.dev and run nova-cli==2.1 with --fast.")
         ('help@nova.dev', 'nova-cli==2.1', '--fast')
     """
-    return tuple(_exact().findall(prose))
+    return tuple(_EXACT.findall(prose))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +57,7 @@ class KnownCode:
             >>> known_code(["Run `nova login --token T`."]).lacking(["nova login --force"])
             ['--force']
         """
-        found = (piece for one in code for piece in _pieces().findall(one))
+        found = (piece for one in code for piece in _pieces_of(one))
         return list(dict.fromkeys(piece for piece in found if not self._holds(piece)))
 
     def _holds(self, piece: str) -> bool:
@@ -71,7 +66,7 @@ class KnownCode:
         if not piece[0].isalnum() or any(sign in piece for sign in "./\\@"):
             return False
         if any(map(str.isdigit, piece)):  # "30s" where the texts have "30 seconds"
-            return all(_key(part) in self.pieces for part in _pieces().findall(normalise(piece)))
+            return all(_key(part) in self.pieces for part in _PIECES.findall(normalise(piece[:LONGEST])))
         return self.words.issuperset(stems(piece.replace("_", " ")))
 
 
@@ -80,9 +75,13 @@ def known_code(texts: Iterable[str]) -> KnownCode:
     pieces: set[str] = set()
     words: set[str] = set()
     for text in texts:
-        pieces.update(map(_key, _pieces().findall(text)))
+        pieces.update(map(_key, _pieces_of(text)))
         words.update(stems(text.replace("_", " ")))
     return KnownCode(frozenset(pieces), frozenset(words))
+
+
+def _pieces_of(text: str) -> list[str]:
+    return [piece for part in windows(text) for piece in _PIECES.findall(part)]
 
 
 def _key(piece: str) -> str:

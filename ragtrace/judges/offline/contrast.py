@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.notation import MONTHS, WEEKDAYS, units
 from ragtrace.judges.offline.specifics import Specific, specifics_of
-from ragtrace.judges.offline.words import stems
+from ragtrace.judges.offline.words import TermPlaces, stems
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,12 +31,15 @@ SHORT = 10  # terms of a unit beside its numbers
 MOST_NEAR = 12  # sentences that are read closely for one of the answer
 MOST_SPECIFICS = 50  # of a sentence, as they are compared in pairs
 LEAST = 0.4  # of the known words: a sentence with fewer is not looked at
+MOST_ASKED = 256  # terms of a question; a longer one is a text
+SAFE = 1.0 - 1e-9  # against the rounding of sums
 BACK = 0.5  # of the words of the contexts' sentence: it says little else
 
-_CLAUSE_END = re.compile(
+_YEAR = re.compile(r"1\d{3}|20\d{2}")
+_CLAUSE_END = re.compile(  # of at most 8,000 characters: a sentence in one notation
     r"(?:[;,]|\s[\u2013—-]\s|\b(?:and|but|while|whereas|or)\b)(?=\s)|,(?=\S{0,40}[A-Za-z])", re.IGNORECASE
 )
-_NEGATION = re.compile(
+_NEGATION = re.compile(  # of at most 8,000 characters: a sentence in one notation
     r"\b(?:not(?! only\b| just\b)|never|no(?! (?:longer than|later than|sooner)\b)(?=\s)|none|neither|nor|without|"
     r"nobody|nothing|unable|hardly|lacks?|lacking|fails? to|failed to)\b",
     re.IGNORECASE,
@@ -64,6 +68,7 @@ _MEASURE_TERM = re.compile(rf"\d|^(?:{'|'.join(word[:-1] for word in (*MONTHS, *
 _LETTER = re.compile(r"(?<=[a-z] )[A-HJ-Z](?![\w'])")
 _COUNTED = re.compile(r"[ -]([a-z]{3,})\b")
 _SMALL_WORD = re.compile(r"\b[a-z][^\W\d_]+")
+_CAPITALISED = re.compile(r"\b[A-Z][^\W\d_]+")
 _TOKEN = re.compile(r"[^\W_]+")
 
 
@@ -193,6 +198,7 @@ class ContrastFinder:
     unknown_weight: float
     asked: frozenset[str] = frozenset()
     _read: dict[int, Sentence] = field(default_factory=dict, init=False)
+    places: TermPlaces = field(init=False)  # sentences of the terms
     _small: frozenset[str] | None = field(default=None, init=False)  # words that the contexts have in lower case
     _subjects: dict[int, frozenset[str]] = field(default_factory=dict, init=False)  # of answers and of pronouns
 
@@ -202,11 +208,20 @@ class ContrastFinder:
                 self._subjects[i] = terms
             elif not _PRONOUNS.isdisjoint(text[:40].lower().split(None, 4)[:4]):
                 self._subjects[i] = frozenset(stems(before)[:1])
+        seen: Counter[tuple[str, frozenset[str]]] = Counter()
+        terms_at = []
+        for i, (text, terms) in enumerate(self.sentences):
+            above = self._subjects.get(i, frozenset())
+            seen[text, above] += 1
+            is_near = seen[text, above] <= MOST_NEAR  # of equal sentences the first are nearest
+            terms_at.append((terms | above if above else terms) if is_near else frozenset())
+        self.places = TermPlaces(terms_at)
 
     def against(self, text: str) -> str:
         """Return the evidence against a normalised sentence, "" without any."""
         terms = terms_of(text)
-        asked = frozenset() if _content(terms) else self.asked  # "It is 28 days." answers the question alone
+        is_whole = bool(_content(terms)) or len(self.asked) > MOST_ASKED
+        asked = frozenset() if is_whole else self.asked  # "It is 28 days." answers the question alone
         near = self._near(terms | asked)
         if not near:
             return ""
@@ -233,7 +248,8 @@ class ContrastFinder:
         if floor <= 0.0:
             return []
         held = []
-        for i, (_, own) in enumerate(self.sentences):
+        for i in self._candidates(weights, plain, floor, plain_floor):
+            own = self.sentences[i][1]
             shared = terms & (own | self._subjects[i] if i in self._subjects else own)
             if len(shared) > 1 or len(terms) < 4:
                 score = math.fsum(weights[term] for term in shared)
@@ -241,7 +257,9 @@ class ContrastFinder:
                     held.append((score, -i))
         best = sorted(held, reverse=True)[:MOST_NEAR]
         if best and self._small is None:
-            self._small = frozenset(word for text, _ in self.sentences for word in _SMALL_WORD.findall(text))
+            self._small = frozenset(
+                word for text in {text for text, _ in self.sentences} for word in _SMALL_WORD.findall(text)
+            )
         near = []
         for place in (-i for _, i in best):
             if place not in self._read:
@@ -249,6 +267,21 @@ class ContrastFinder:
                 self._read[place] = replace(read, above=self._subjects.get(place, frozenset()))
             near.append(self._read[place])
         return near
+
+    def _candidates(
+        self, weights: Mapping[str, float], plain: Mapping[str, float], floor: float, plain_floor: float
+    ) -> set[int]:
+        """Return the sentences with one of the rarer terms, without which none holds enough."""
+        found: set[int] = set()
+        places = self.places.of(weights)
+        rarest = sorted(places, key=lambda term: (len(places[term]), term))
+        left, plain_left = (_sums_behind([its.get(term, 0.0) for term in rarest]) for its in (weights, plain))
+        for i, first in enumerate(rarest):
+            is_little = left[i] < floor * SAFE
+            if is_little and not (plain and plain_left[i] >= plain_floor * SAFE):
+                break
+            found.update(places[first])
+        return found
 
     def _cover(self, terms: Iterable[str], unit: TextUnit, above: frozenset[str] = frozenset()) -> float:
         """Return the weighted share of the known terms that a unit holds, or the sentence above it."""
@@ -437,6 +470,11 @@ class ContrastFinder:
         return None
 
 
+def _sums_behind(numbers: list[float]) -> list[float]:
+    """Return for each place the sum of what stands there and behind it."""
+    return [*accumulate(reversed(numbers))][::-1]
+
+
 def _quotes(sentence: str, text: str) -> bool:
     """Return whether a text repeats a sentence of the contexts, or a part of it, word for word.
 
@@ -539,7 +577,7 @@ def _says_little_else(unit: TextUnit, said: TextUnit, least: float) -> bool:
 
 
 def _are_years(*its: Specific) -> bool:
-    return all(not it.unit and re.fullmatch(r"1\d{3}|20\d{2}", it.key) for it in its)
+    return all(not it.unit and _YEAR.fullmatch(it.key) for it in its)
 
 
 def _beside(it: Specific, text: str) -> tuple[str, str]:
@@ -562,9 +600,7 @@ def _turned_round(said: TextUnit, near: list[Sentence]) -> str:
 def _around(text: str) -> dict[tuple[str, str], tuple[str, ...]]:
     """Return the words between neighbouring capitalised words."""
     found: dict[tuple[str, str], tuple[str, ...]] = {}
-    capitals = [
-        it for it in re.finditer(r"\b[A-Z][^\W\d_]+", text) if it[0].lower() not in {"the", "a", "an", "in"}
-    ]
+    capitals = [it for it in _CAPITALISED.finditer(text) if it[0].lower() not in {"the", "a", "an", "in"}]
     for left, right in pairwise(capitals):
         between = tuple(stems(text[left.end() : right.start()]))
         if 0 < len(between) <= 3 and "," not in text[left.end() : right.start()]:

@@ -15,12 +15,12 @@ import hashlib
 import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.base import Audit, Claim, Judge
 from ragtrace.judges.offline.contrast import ContrastFinder, terms_of
 from ragtrace.judges.offline.known import compare
-from ragtrace.judges.offline.notation import normalise
 from ragtrace.judges.offline.reading import (
     LONG_CLAIM_TERMS,
     REVISION,
@@ -29,8 +29,10 @@ from ragtrace.judges.offline.reading import (
     read_answer,
     read_contexts,
     refusal_pattern,
+    terms_of_question,
 )
 from ragtrace.judges.offline.short import COUNTERPARTS, stance
+from ragtrace.judges.offline.words import TermPlaces
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,6 +54,7 @@ LONGER_TERMS = 5
 UNSEEN_FACTOR = 0.56
 AGAINST_FACTOR = 0.55
 _REVISION = "overlap/3"
+_SAFE = 1.0 - 1e-9  # against the rounding of sums
 _MOST_SHOWN = 160  # characters of the nearest passage in a reason
 
 
@@ -70,6 +73,7 @@ class _Evidence:
 
     Attributes:
         weights: inverse sentence frequency of each term: a word that stands everywhere is weak evidence.
+        places: the windows of each term.
         unknown_weight: of a term that no context has.
         code: the code and links of the contexts, where the answer has some.
         stances: of a term, the sentences that affirm or deny it, read when they are first needed.
@@ -77,6 +81,7 @@ class _Evidence:
 
     known: Known
     windows: list[_SentencePair]
+    places: TermPlaces
     weights: dict[str, float]
     unknown_weight: float
     contrast: ContrastFinder
@@ -88,18 +93,30 @@ def _read_evidence(record: RagRecord, *, has_code: bool) -> _Evidence:
     contexts, known = read_contexts(record)
     windows: list[_SentencePair] = []
     sentences: list[tuple[str, frozenset[str]]] = []
+    terms_in = cache(terms_of)
+    seen: set[tuple[str, ...]] = set()
     for place, given in enumerate(contexts):
-        terms = [terms_of(normal) for _, normal in given]
+        terms = [terms_in(normal) for _, normal in given]
         sentences.extend((normal, its) for (_, normal), its in zip(given, terms, strict=True))
         for first in range(max(1, len(given) - 1)) if given else ():
-            text = " ".join(raw for raw, _ in given[first : first + 2])
-            windows.append(_SentencePair(place, frozenset().union(*terms[first : first + 2]), text))
+            pair = given[first : first + 2]
+            key = tuple([normal for _, normal in pair])
+            if key in seen:
+                continue  # the first of equal pairs is the nearest
+            seen.add(key)
+            window = _SentencePair(
+                place, frozenset().union(*terms[first : first + 2]), " ".join([raw for raw, _ in pair])
+            )
+            windows.append(window)
     frequency = Counter(term for _, terms in sentences for term in terms)
     n = len(sentences) + 1.0
     weights = {term: math.log(1.0 + n / (count + 0.5)) for term, count in frequency.items()}
     unknown = math.log(1.0 + n / 0.5)
-    contrast = ContrastFinder(sentences, weights, unknown, terms_of(normalise(record.query)))
-    return _Evidence(known, windows, weights, unknown, contrast, code_in(record, contexts) if has_code else None)
+    contrast = ContrastFinder(sentences, weights, unknown, terms_of_question(record.query))
+    places = TermPlaces([window.terms for window in windows])
+    return _Evidence(
+        known, windows, places, weights, unknown, contrast, code_in(record, contexts) if has_code else None
+    )
 
 
 class OverlapJudge(Judge):
@@ -151,6 +168,9 @@ class OverlapJudge(Judge):
             terms = (terms_of(normal) if normal != claim.normal else claim.terms) or claim.terms
             claims.append(replace(claim, normal=normal, terms=terms))
             unseen.append(lacking)
+        said = frozenset().union(*(claim.terms for claim in claims))
+        for places in (evidence.places, evidence.contrast.places):
+            places.of(said)  # in one pass for all claims
         judged = [_judged(claim, its, evidence) for claim, its in zip(claims, unseen, strict=True)]
         return Audit(
             attempted=answer.is_attempt,
@@ -224,12 +244,21 @@ def _cover(terms: frozenset[str], evidence: _Evidence) -> tuple[float, float, _S
     weights = {term: evidence.weights.get(term, evidence.unknown_weight) for term in terms}
     total = math.fsum(weights.values())  # exact: a set's order changes with the process, and the sum must not
     whole = math.fsum(weight for term, weight in weights.items() if term in evidence.weights) / total
-    best, window = 0.0, None
-    for candidate in evidence.windows:
-        covered = math.fsum(weights[term] for term in terms & candidate.terms) / total
-        if covered > best:
-            best, window = covered, candidate
-    return whole, best, window
+    best, nearest = 0.0, -1
+    looked: set[int] = set()
+    places = evidence.places.of(terms)
+    rarest = sorted(places, key=lambda term: (len(places[term]), term))
+    for i, first in enumerate(rarest):
+        if math.fsum(weights[term] for term in rarest[i:]) / total < best * _SAFE:
+            break  # what has no rarer term cannot be nearer
+        for place in places[first]:
+            if place in looked:
+                continue
+            looked.add(place)
+            covered = math.fsum(weights[term] for term in terms & evidence.windows[place].terms) / total
+            if covered > best or (covered == best and covered > 0.0 and place < nearest):
+                best, nearest = covered, place
+    return whole, best, evidence.windows[nearest] if nearest >= 0 else None
 
 
 def _told(said: ReadClaim, evidence: _Evidence) -> tuple[bool, str] | None:
@@ -243,7 +272,7 @@ def _told(said: ReadClaim, evidence: _Evidence) -> tuple[bool, str] | None:
         alike = {term, *COUNTERPARTS.get(term, ())}
         evidence.stances[term] = [
             (theirs, text, terms)
-            for text, terms in evidence.contrast.sentences
+            for text, terms in dict.fromkeys(evidence.contrast.sentences)
             if not alike.isdisjoint(terms) and (theirs := stance(term, text)) is not None
         ]
     told = [

@@ -42,11 +42,12 @@ NEAREST = 3  # sentences in which these are looked for, with their neighbours
 _GENERIC_NOUNS = frozenset(
     {"time", "step", "thing", "place", "part", "half", "few", "one", "name", "option", "way", "point", "example"}
 )
-_HOUR = re.compile(
+_HOUR = re.compile(  # of at most 8,000 characters: a sentence in one notation
     r"(?:\b(?:from|at|between|until|till|to|by|after|before|and)\s|[-\u2013]\s?)(\d{1,2})(?![\w:%/]|[.,]\d)"
     r"(?=\s?(?:[-\u2013.,;)]|$|(?:to|till|until|and|on|daily|every|in|at)\b))"
 )
-_ARTICLE = re.compile(  # in "10 euros a day" it is no length
+_ARTICLE = re.compile(  # of at most 8,000 characters
+    # In "10 euros a day" it is no length
     r"\b(?:(?:within|for|after|in|takes?|took|lasts?|lasted|is|was|have|has|about|every|under|over|another|than|of|"
     r"needs?|runs?|ran) (?:an?|another|one)|(a couple of|a pair of)) "
     r"(minute|hour|day|week|fortnight|month|year|decade|century)s?\b",
@@ -54,7 +55,7 @@ _ARTICLE = re.compile(  # in "10 euros a day" it is no length
 )
 _AT_HOUR = re.compile(r"(?:\b(?:from|at|between|until|till|to|by|after|before|and)\s|[-\u2013]\s?)$")
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
-_GROUP = re.compile(r"(?<=\d )\d+|\d+(?= \d)")
+_GROUP = re.compile(r"(?<=\d )\d++|(?<!\d)\d++(?= \d)")
 _TOKEN = re.compile(r"[^\W_]+")
 
 
@@ -157,9 +158,9 @@ class Known:
             if (value := value_of(key)) is not None
             for unit in with_units or ("",)
         ]
-        for one in self.sentences:
+        for one in dict.fromkeys(self.sentences):
             found += [Number(2.0 if it[1] else 1.0, it[2].lower(), it[2]) for it in _ARTICLE.finditer(one)]
-        return sorted(found)
+        return sorted(dict.fromkeys(found))
 
     @cached_property
     def _by_dimension(self) -> dict[str, list[Number]]:
@@ -202,7 +203,9 @@ class Known:
     @cached_property
     def _hours(self) -> frozenset[int]:
         """Return the hours that stand alone, as in "from 9 to 17"."""
-        return frozenset(int(hour) for one in self.sentences for hour in _HOUR.findall(one) if 0 <= int(hour) <= 24)
+        return frozenset(
+            int(hour) for one in {*self.sentences} for hour in _HOUR.findall(one) if 0 <= int(hour) <= 24
+        )
 
     def _has_ordinal(self, it: Specific) -> bool:
         """Return whether an ordinal is known, or nothing speaks against it.
@@ -248,13 +251,19 @@ class Known:
         return frozenset(sizes_of_lists(self.raw) | sizes_of_lists(self.answer))
 
     @cached_property
-    def _places(self) -> dict[str, list[int]]:
-        """Return the sentences of each word's beginning."""
+    def _places(self) -> tuple[dict[str, list[int]], Counter[str]]:
+        """Return the sentences of each beginning of a word, of equal ones the first few; and how many others."""
         found: dict[str, list[int]] = defaultdict(list)
+        others: Counter[str] = Counter()
+        seen: Counter[str] = Counter()
         for i, one in enumerate(self.sentences):
+            seen[one] += 1
+            if seen[one] > NEAREST:
+                others.update(_beginnings(one))
+                continue
             for begin in _beginnings(one):
                 found[begin].append(i)
-        return found
+        return found, others
 
     def near(self, claim: str) -> Near:
         """Return the sentences that share most words with a claim, and their neighbours."""
@@ -265,10 +274,11 @@ class Known:
         if len(self.sentences) <= 2 * NEAREST:
             return list(range(len(self.sentences)))
         shared: Counter[int] = Counter()
-        for begin in sorted(_beginnings(claim)):
-            places = self._places.get(begin, ())
-            for i in places:
-                shared[i] += round(1000 * math.log1p(len(self.sentences) / len(places)))
+        held, others = self._places
+        for begin in sorted(_beginnings(claim) & held.keys()):
+            weight = round(1000 * math.log1p(len(self.sentences) / (len(held[begin]) + others[begin])))
+            for i in held[begin]:
+                shared[i] += weight
         best = [i for i, _ in sorted(shared.items(), key=lambda it: (-it[1], it[0]))[:NEAREST]]
         return sorted({i for at in best for i in (at - 1, at, at + 1) if 0 <= i < len(self.sentences)})
 
@@ -276,7 +286,7 @@ class Known:
 def known_in(sentences: Iterable[str], raw: str, answer: str = "", question: str = "") -> Known:
     """Collect the specifics of normalised sentences and their raw text."""
     known = Known(list(sentences), raw, answer, question)
-    for sentence in known.sentences:
+    for sentence in dict.fromkeys(known.sentences):
         for it in measures_of(sentence):
             if it.kind == "number":
                 known.numbers.setdefault(it.key, {})[it.unit] = None

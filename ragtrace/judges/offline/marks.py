@@ -7,7 +7,6 @@ What round brackets say otherwise ("(3.4 kg)", "(2019)") stays.
 from __future__ import annotations
 
 import re
-from functools import cache
 
 FILE = r"[\w./%-]{1,120}\.(?:pdf|md|txt|docx?|html?|csv|json|xlsx?|pptx?|ya?ml)"
 _SOURCE = (
@@ -36,16 +35,16 @@ _RANKED = (  # before a number that ranks or names something ("ranked #1", "Plat
 LINKED_MARK = rf"\[\[?\W{{0,2}}(?:{_NUMBERS}|(?i:{_SOURCE}\s?#?\d{{1,4}}))\W{{0,2}}\]?\]\([^()\s]{{0,500}}\)"
 
 
-@cache
-def _patterns() -> tuple[re.Pattern[str], ...]:
-    end = r"(?=[ ]*(?:[.,;:!?)]|$))"
-    numbered = (  # "document 1, 2", "page 3: the fees"
-        rf"{_SOURCE}[\s#.]*(?:no\. ?)?[\w-]{{0,40}}\d[\w.-]{{0,40}}(?:{_AND}{_ITEM}){{0,9}}"
-        r"(?:\s*[,:;][^()\n]{0,60})?"
-    )
-    small = r"(?:[12]?\d|30)"
-    raised = "[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]"
-    patterns = (
+_END = r"(?=[ ]*(?:[.,;:!?)]|$))"
+_NUMBERED = (  # "document 1, 2", "page 3: the fees"
+    rf"{_SOURCE}[\s#.]*(?:no\. ?)?[\w-]{{0,40}}\d[\w.-]{{0,40}}(?:{_AND}{_ITEM}){{0,9}}"
+    r"(?:\s*[,:;][^()\n]{0,60})?"
+)
+_SMALL = r"(?:[12]?\d|30)"
+_RAISED = "[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]"
+_PATTERNS = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (  # of at most 8,192 characters: a window
         # Tags
         r"(?i)<(sup|cite|ref|citation|source|doc|document|footnote|fn)\b[^<>\n]{0,160}(?:/>|>[^<\n]{0,80}</\1>)",
         r"</?(?![hH][1-6]\b)[A-Za-z_-]{0,12}\d{1,4}(?:, ?\d{1,4}){0,9}[ ]?/?>",
@@ -66,20 +65,20 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
         rf"(?i)\[(?:[^\[\]\n]{{1,60}}?[,;:]?\s)?{_PLACE}\]|\[\W{{0,4}}\]",
         rf"\[(?:see |cf\. )?{_AUTHOR},? ?{_YEAR}\]",
         # Round brackets
-        rf"(?i)\({_SEE}(?:{_SOURCE}\s*:[^()\n]{{1,100}}|{numbered}|{_SOURCE}|{FILE}[^()\n]{{0,60}})\)",
+        rf"(?i)\({_SEE}(?:{_SOURCE}\s*:[^()\n]{{1,100}}|{_NUMBERED}|{_SOURCE}|{FILE}[^()\n]{{0,60}})\)",
         rf"(?i)\({_SEE}[^()\n\d]{{1,60}}?, ?{_PLACE}\)",
         rf"\((?:see |cf\. |e\.g\.,? )?(?:{_AUTHORS})(?:; (?:{_AUTHORS})){{0,5}}\)",
         rf"\((?:see |cf\. )?#\d{{1,4}}(?:{_AND}#?\d{{1,4}}){{0,9}}\)",
-        rf"(?:\({small}(?:\s*(?:[,;&\u2013]|\band\b)\s*{small}){{0,9}}\))+{end}",
-        rf"(?<=[.!?])[ ]?(?:\({small}(?:\s*(?:[,;&\u2013]|\band\b)\s*{small}){{0,9}}\))+(?=\s)",
+        rf"(?:\({_SMALL}(?:\s*(?:[,;&\u2013]|\band\b)\s*{_SMALL}){{0,9}}\)){{1,40}}+{_END}",
+        rf"(?<=[.!?])[ ]?(?:\({_SMALL}(?:\s*(?:[,;&\u2013]|\band\b)\s*{_SMALL}){{0,9}}\)){{1,40}}+(?=\s)",
         r"(?i)\((?:\s|[,;.&]|\b(?:see|cf|from|per|and|sources?|refs?)\b){0,12}\)",  # what is left of "(see [1])"
         # Marks without brackets
         r"(?:(?<=[\s.,;:!?])|(?<=[a-z]{4}))\^\d{1,3}(?:, ?\d{1,3}){0,9}(?![\w^])",
-        rf"(?P<ranked>{_RANKED})?(?<![\w#&/])#\d{{1,3}}(?:, ?#\d{{1,3}}){{0,9}}(?!\w){end}",
+        rf"(?P<ranked>{_RANKED})?(?<![\w#&/])#\d{{1,3}}(?:, ?#\d{{1,3}}){{0,9}}(?!\w){_END}",
         r"(?<=[.!?])[ ]?#\d{1,3}(?:, ?#\d{1,3}){0,9}(?=\s)",
-        rf"(?:(?<=[a-z]{{4}})|(?<=[\s.,;:!?])){raised}+(?:,{raised}+){{0,9}}",
+        rf"(?:(?<=[a-z]{{4}})|(?<=[\s.,;:!?])){_RAISED}+(?:,{_RAISED}+){{0,9}}",
     )
-    return tuple(re.compile(pattern, re.MULTILINE) for pattern in patterns)
+)
 
 
 def without_marks(text: str) -> str:
@@ -89,6 +88,6 @@ def without_marks(text: str) -> str:
         >>> " ".join(without_marks("It weighs 3.4 kg [1] (#2), is ranked #1 (see [3]) and new (2019).").split())
         'It weighs 3.4 kg , is ranked #1 and new (2019).'
     """
-    for pattern in _patterns():
+    for pattern in _PATTERNS:
         text = pattern.sub(lambda found: found[0] if found.groupdict().get("ranked") else " ", text)
     return text

@@ -4,106 +4,128 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
+from bisect import bisect_left
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.judges.offline.code import LINK, PATH
 from ragtrace.judges.offline.marks import FILE, LINKED_MARK, without_marks
+from ragtrace.judges.offline.words import windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _ANSWER_KEYS = ("answer", "response", "output", "result", "text", "content", "final_answer", "message")
 
-_INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad\ufe0f\u200d]")
-_SPACE = re.compile("[\u00a0\u2007\u202f\t]")
-_GAP = re.compile(r"[^\S\n]{40,}")  # long runs of blanks would cost their square
-_EMOJI = re.compile(
+MOST_CHARS = 32_768  # of an answer that are read, as no more than 200 sentences are
+_BLANKS = str.maketrans(
+    dict.fromkeys("\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad\ufe0f", "")
+    | dict.fromkeys("\u00a0\u2007\u202f\t", " ")
+)
+_GAP = re.compile(r"[^\S\n]{40,}+")  # of at most 8,192 characters: a window
+_EMOJI = re.compile(  # of at most 8,192 characters: a window
     "[\U0001f000-\U0001faff\U0001f1e6-\U0001f1ff\u2600-\u27bf\u2b00-\u2bff\u2300-\u23ff\u25a0-\u25ff\u2190-\u21ff]"
 )
-_FENCE = re.compile(
-    r"^[ ]{0,3}(`{3,}|~{3,})[ ]*([\w+#.-]*)[^\n]*\n(.*?)(?:^[ ]{0,3}\1[`~]*[ ]*$|\Z)", re.MULTILINE | re.DOTALL
+_FENCE = re.compile(  # of at most 32,768 characters: an answer
+    r"^[ ]{0,3}(`{3,}+|~{3,}+)[ ]*+([\w+#.-]*+)[^\n]*+\n(.*?)(?:^[ ]{0,3}\1[`~]*+[ ]*+$|\Z)",
+    re.MULTILINE | re.DOTALL,
 )
 _PROSE_LINE = re.compile(r"^[A-Z\"'(\[*#>|-].{15,}[.!?:|]$")
-_CODE_SIGN = re.compile(r"[{};=<>$\\]|\w\(|^\s*(?:#!|//|--)")
-_COMMENT = re.compile(r"^\s*(?:#|//|--|/\*|\*|<!--)(?:\s|$)")
+_CODE_SIGN = re.compile(r"[{};=<>$\\]|\w\(|^\s*+(?:#!|//|--)")  # of at most 32,768 characters: an answer
+_COMMENT = re.compile(r"^\s*+(?:#|//|--|/\*|\*|<!--)(?:\s|$)")
 _PROSE_LANGUAGES = {"text", "txt", "plaintext", "plain", "markdown", "md"}
-_ONE_FENCE = re.compile(r"\s*(`{3,}|~{3,})[ ]*[\w+#.-]*[^\n]*\n(.*)\n[ ]{0,3}\1\s*", re.DOTALL)
-_CODE_TAG = re.compile(r"<(pre|code|kbd|samp)\b[^<>]{0,200}>(.{1,20000}?)</\1>", re.DOTALL | re.IGNORECASE)
-_ANY_TAG = re.compile(r"</?\w+[^<>\n]{0,200}>")
+_OPENING = re.compile(r"\s*+(`{3,}+|~{3,}+)[^\n]*+\n")
+_CODE_TAG = re.compile(r"<(pre|code|kbd|samp)\b[^<>]{0,200}+>", re.IGNORECASE)
+_ROW_TAG = re.compile(r"<(tr)\b[^<>]{0,200}+>", re.IGNORECASE)
+_END_TAG = re.compile(r"</(pre|code|kbd|samp|tr)>", re.IGNORECASE)
+_CELL_TAG = re.compile(r"</?t[dh]\b[^<>]{0,200}+>")
+_BODY_CELL = re.compile(r"<td\b", re.IGNORECASE)
+_ANY_TAG = re.compile(r"</?\w++[^<>\n]{0,200}+>")  # of at most 8,192 characters: a window
 _HOLES = (0xE000, 0xF8FF)  # characters of the private use area, one for each part that was set apart
 _HOLE = re.compile("[\ue000-\uf8ff]")
 
 
-@cache  # here and below: 20 ms of compiling are not for the import
-def _links() -> tuple[tuple[re.Pattern[str], str], ...]:
-    return (
-        (re.compile(LINKED_MARK), " "),
-        (re.compile(r"!\[[^\]\n]{0,200}\]\([^)\n]{0,600}\)"), " "),
-        (re.compile(r"\(\s*\[[^\]\n]{1,200}\]\([^)\s]{0,500}\)\s*\)"), " "),
-        (
-            re.compile(
-                r"\[(?:read|learn|see|find out|show)? ?(?:more|here|link|source)\]\([^)\s]{1,500}\)\.?",
-                re.IGNORECASE,
-            ),
-            " ",
+_LINKS = (  # of at most 8,192 characters: a window
+    (re.compile(LINKED_MARK), " "),
+    (re.compile(r"!\[[^\]\n]{0,200}\]\([^)\n]{0,600}\)"), " "),
+    (re.compile(r"\(\s*\[[^\]\n]{1,200}\]\([^)\s]{0,500}\)\s*\)"), " "),
+    (
+        re.compile(
+            r"\[(?:read|learn|see|find out|show)? ?(?:more|here|link|source)\]\([^)\s]{1,500}\)\.?",
+            re.IGNORECASE,
         ),
-        (re.compile(r"\[\[([^\[\]\n]{1,40})\]\]\([^)\s]{0,500}\)"), " "),
-        (re.compile(r"\[([^\[\]\n]{1,400})\]\((?:[^()\s]|\([^()\s]*\)){0,500}(?: \"[^\"\n]*\")?\)"), r"\1"),
-        (re.compile(r"\[([^\[\]\n]{1,400})\]\[[^\[\]\n]{0,40}\](?!\[)(?=[ ,;:]?[a-z])"), r"\1"),
-        (re.compile(r"<(?:https?://|www\.|mailto:)[^>\s]*>"), " "),
-        (re.compile(r"\(?\b(?:https?://|www\.)[^\s<>()\"']*[^\s<>()\"'.,;:!?]\)?"), " "),
-    )
+        " ",
+    ),
+    (re.compile(r"\[\[([^\[\]\n]{1,40})\]\]\([^)\s]{0,500}\)"), " "),
+    (re.compile(r"\[([^\[\]\n]{1,400})\]\((?:[^()\s]|\([^()\s]*\)){0,500}(?: \"[^\"\n]*\")?\)"), r"\1"),
+    (re.compile(r"\[([^\[\]\n]{1,400})\]\[[^\[\]\n]{0,40}\](?!\[)(?=[ ,;:]?[a-z])"), r"\1"),
+    (re.compile(r"<(?:https?://|www\.|mailto:)[^<>\s]*+>"), " "),
+    (re.compile(r"\(?\b(?:https?://|www\.)[^\s<>()\"']*[^\s<>()\"'.,;:!?]\)?"), " "),
+)
+
+_TAGS_AND_EMPHASIS = (  # of at most 8,192 characters: a window
+    (
+        re.compile(
+            r"</?(?:br|p|div|li|tr|ul|ol|h[1-6]|table|tbody|thead|blockquote|pre)\b[^<>]{0,200}/?>",
+            re.IGNORECASE,
+        ),
+        "\n",
+    ),
+    (
+        re.compile(
+            r"</?(?:b|i|em|strong|u|s|a|span|code|td|th|sup|sub|small|mark|img|hr|answer)\b[^<>]{0,200}/?>",
+            re.IGNORECASE,
+        ),
+        " ",
+    ),
+    (re.compile(r"\*\*|__|~~|`+"), ""),
+    (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), r"\1"),
+    (re.compile(r"(?<![\w_])_(?=\S)([^_\n]+?)(?<=\S)_(?![\w_])"), r"\1"),
+)
 
 
-@cache
-def _tags_and_emphasis() -> tuple[tuple[re.Pattern[str], str], ...]:
-    return (
-        (
-            re.compile(
-                r"</?(?:br|p|div|li|tr|ul|ol|h[1-6]|table|tbody|thead|blockquote|pre)\b[^<>]{0,200}/?>",
-                re.IGNORECASE,
-            ),
-            "\n",
-        ),
-        (
-            re.compile(
-                r"</?(?:b|i|em|strong|u|s|a|span|code|td|th|sup|sub|small|mark|img|hr|answer)\b[^<>]{0,200}/?>",
-                re.IGNORECASE,
-            ),
-            " ",
-        ),
-        (re.compile(r"\*\*|__|~~|`+"), ""),
-        (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), r"\1"),
-        (re.compile(r"(?<![\w_])_(?=\S)([^_\n]+?)(?<=\S)_(?![\w_])"), r"\1"),
-    )
-
+_TARGET = r"(?:mailto:)?(?P<link>[^()\s]{1,500})"
+# Inline code, links with a title of a few words that is no number, bare links and paths.
+_APART = (  # of at most 8,192 characters: a window
+    re.compile(r"(?<!`)(`{1,2})(?!`)(?P<title>[^`\n]{1,300})(?P<link>)\1(?!`)"),
+    re.compile(
+        r"!?\[(?P<title>(?![^\w\[\]]*+(?:\d++[^\w\[\]]*+)?\])"
+        rf"[^\s\[\]]{{1,40}}(?: [^\s\[\]]{{1,40}}){{0,4}})\]\({_TARGET}\)"
+    ),
+    re.compile(
+        rf"<a\s[^<>]{{0,200}}?href=[\"']{_TARGET}[\"'][^<>]{{0,200}}>(?P<title>[^<>\n]{{0,60}})</a>",
+        re.IGNORECASE,
+    ),
+    re.compile(r"<(?P<title>)(?:mailto:)?(?P<link>[^<>\s]{1,500}(?:://|@)[^<>\s]{1,500})>", re.IGNORECASE),
+    re.compile(rf"(?P<title>)(?<!\]\()(?P<link>{LINK}|{PATH})", re.IGNORECASE),
+)
 
 _GAP_BEFORE_STOP = re.compile(r" (?=[.,;:!?](?:\s|$))")
 _SPACES = re.compile(r"[ ]{2,}")
 
-_QUOTE = re.compile(r"^\s*(?:>[ ]?)+")
+_QUOTE = re.compile(r"^\s*+(?:>[ ]?)+")
 _LIST_MARK = re.compile(
-    r"^\s*(?:[-*•·\u2013—‣▪◦●○+][ ]+|\(?\d{1,3}[.)][ ]+|\(?[a-zA-Z]\)[ ]+|[a-z]\.[ ]+|\([ivx]{1,4}\)[ ]+|"
+    r"^\s*+(?:[-*•·\u2013—‣▪◦●○+][ ]+|\(?\d{1,3}[.)][ ]+|\(?[a-zA-Z]\)[ ]+|[a-z]\.[ ]+|\([ivx]{1,4}\)[ ]+|"
     r"[Ss]tep \d{1,2}\s*[:.)\u2013-]\s*)+(?:\[[ xX]\][ ]+)?"
 )
-_RULE = re.compile(r"^\s*(?:[-*_=~][ ]*){3,}$")
-_HEADING = re.compile(r"^\s*#{1,6}[ ]+")
-_BOLD_LINE = re.compile(r"^\s*(?:\*\*|__)[^*_\n]{1,80}(?:\*\*|__):?\s*$")
-_TABLE_LINE = re.compile(r"^\s*\|.*\|\s*$")
-_TABLE_RULE = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
+_RULE = re.compile(r"^\s*+(?:[-*_=~][ ]*+){3,}+$")
+_UNDERLINE = re.compile(r"\s*+(?:={3,}+|-{3,}+)\s*+")
+_HEADING = re.compile(r"^\s*+#{1,6}[ ]+")
+_BOLD_LINE = re.compile(r"^\s*+(?:\*\*|__)[^*_\n]{1,80}(?:\*\*|__):?\s*$")
+_TABLE_LINE = re.compile(r"^\s*+\|.*\|\s*$")  # of at most 8,192 characters: a window
+_TABLE_RULE = re.compile(r"^\s*+(?:\|\s*+)?:?-{2,}+:?\s*+(?:\|\s*+:?-{2,}+:?\s*+)*+\|?\s*+$")
 _INDEX_CELL = re.compile(r"^(?:#|no\.?|nr\.?|\d{1,3}\.?)$", re.IGNORECASE)
-_SOURCES_LINE = re.compile(
+_SOURCES_LINE = re.compile(  # of at most 8,192 characters: a window
     r"^\W*(?:sources?|references?|citations?|bibliography|footnotes?|further reading|works cited|see also)"
     r"(?: (?:used|cited))?\W*$",
     re.IGNORECASE,
 )
-_SOURCE_LINE = re.compile(
+_SOURCE_LINE = re.compile(  # of at most 8,192 characters: a window
     r"^\W*(?:sources?|references?|citations?|cited from|file|document|page)(?: used)?\s*\W?:\W+.{0,200}$",
     re.IGNORECASE,
 )
-_ENTRY = re.compile(r"^\s*(?:[-*•]|\[?\^?\d{1,3}[\].):]|\[[^\]]+\]|https?:|.{0,60}$)")
-_SIGN_OFF = re.compile(
+_ENTRY = re.compile(r"^\s*+(?:[-*•]|\[?\^?\d{1,3}[\].):]|\[[^\]]+\]|https?:|.{0,60}$)")
+_SIGN_OFF = re.compile(  # of at most 8,192 characters: a window
     r"^\W*(?:(?:best|kind|kindest|warm|many)? ?(?:regards|wishes)|sincerely|yours (?:truly|sincerely|faithfully)|"
     r"cheers|many thanks|thanks|thank you|respectfully)\W*$",
     re.IGNORECASE,
@@ -132,22 +154,27 @@ def plain(text: str) -> str:
         >>> plain("## Price\n- It costs **12 euros** [1][2]. See [the list](https://example.com/7).")
         'It costs 12 euros. See the list.'
     """
-    text = _tidy(text)
+    text = tidied(text)[:MOST_CHARS]
     if "```" in text or "~~~" in text:
         text = _FENCE.sub(lambda found: _prose_of(found[3]), text)
     if "<tr" in text or "<TR" in text:
-        text = _html_row().sub(_spelled_row, text)
-    lines = list(_lines(text.splitlines()))
+        text = _replaced_elements(text, _ROW_TAG, range(4_001), _spelled_row)
+    written = [part for line in text.splitlines() for part in windows(line)]
+    lines = list(_lines(written))
     if not any(line.strip() for line in lines):
-        lines = [_LIST_MARK.sub("", line.strip(" #|>`*_=-")) for line in text.splitlines()]
+        lines = [_LIST_MARK.sub("", line.strip(" #|>`*_=-")) for line in written]
     text = "\n".join(line for line in lines if line.strip())
-    for pattern, instead in _links():
+    text = "".join(map(_unmarked, windows(text)))
+    return "\n".join(_GAP_BEFORE_STOP.sub("", _SPACES.sub(" ", line)).strip() for line in text.splitlines())
+
+
+def _unmarked(text: str) -> str:
+    for pattern, instead in _LINKS:
         text = pattern.sub(instead, text)
     text = without_marks(text)
-    for pattern, instead in _tags_and_emphasis():
+    for pattern, instead in _TAGS_AND_EMPHASIS:
         text = pattern.sub(instead, text)
-    text = _EMOJI.sub(" ", text)
-    return "\n".join(_GAP_BEFORE_STOP.sub("", _SPACES.sub(" ", line)).strip() for line in text.splitlines())
+    return _EMOJI.sub(" ", text)
 
 
 def set_apart(text: str) -> tuple[str, list[Apart]]:
@@ -171,17 +198,25 @@ def set_apart(text: str) -> tuple[str, list[Apart]]:
     def code(line: str) -> str:
         return line if _is_prose(line) else hole(line.strip(), line.strip())
 
-    text = _FENCE.sub(lambda found: _lines_apart(found[2], found[3], code), _HOLE.sub(" ", _tidy(text)))
-    text = _CODE_TAG.sub(lambda found: "\n".join(map(code, _lines_of_tag(found[2]))), text)
-    for pattern in _apart_patterns():
-        text = pattern.sub(
-            lambda found: (
-                hole(f"{found['title']} {found['link']}".strip(), found["link"])
-                if found["link"]
-                else code(found["title"])
-            ),
-            text,
-        )
+    text = _FENCE.sub(
+        lambda found: _lines_apart(found[2], found[3], code), _HOLE.sub(" ", tidied(text)[:MOST_CHARS])
+    )
+    text = _replaced_elements(
+        text, _CODE_TAG, range(1, 20_001), lambda inside: "\n".join(map(code, _lines_of_tag(inside)))
+    )
+    for pattern in _APART:
+        held = [
+            pattern.sub(
+                lambda found: (
+                    hole(f"{found['title']} {found['link']}".strip(), found["link"])
+                    if found["link"]
+                    else code(found["title"])
+                ),
+                part,
+            )
+            for part in windows(text)
+        ]
+        text = "".join(held)
     return text, parts
 
 
@@ -195,22 +230,6 @@ def holes_in(text: str, parts: list[Apart]) -> list[Apart]:
     return [parts[ord(found) - _HOLES[0]] for found in _HOLE.findall(text)] if parts else []
 
 
-@cache
-def _apart_patterns() -> tuple[re.Pattern[str], ...]:
-    """Match inline code, links with a title of a few words that is no number, bare links and paths."""
-    target = r"(?:mailto:)?(?P<link>[^()\s]{1,500})"
-    return (
-        re.compile(r"(?<!`)(`{1,2})(?!`)(?P<title>[^`\n]{1,300})(?P<link>)\1(?!`)"),
-        re.compile(rf"!?\[(?P<title>(?!\W*\d*\W*\])[^\s\[\]]{{1,40}}(?: [^\s\[\]]{{1,40}}){{0,4}})\]\({target}\)"),
-        re.compile(
-            rf"<a\s[^<>]{{0,200}}?href=[\"']{target}[\"'][^<>]{{0,200}}>(?P<title>[^<>\n]{{0,60}})</a>",
-            re.IGNORECASE,
-        ),
-        re.compile(r"<(?P<title>)(?:mailto:)?(?P<link>[^<>\s]{1,500}(?:://|@)[^<>\s]{1,500})>", re.IGNORECASE),
-        re.compile(rf"(?P<title>)(?<!\]\()(?P<link>{LINK}|{PATH})", re.IGNORECASE),
-    )
-
-
 def _lines_apart(language: str, block: str, code: Callable[[str], str]) -> str:
     if language.lower() in _PROSE_LANGUAGES:
         return block
@@ -219,13 +238,13 @@ def _lines_apart(language: str, block: str, code: Callable[[str], str]) -> str:
 
 
 def _lines_of_tag(inside: str) -> list[str]:
-    return [line for line in _ANY_TAG.sub("", inside).splitlines() if line.strip()]
+    return [line for part in windows(inside) for line in _ANY_TAG.sub("", part).splitlines() if line.strip()]
 
 
-def _tidy(text: str) -> str:
-    """Return an answer without odd blanks; of one JSON object, what it says."""
-    text = _GAP.sub("    ", _SPACE.sub(" ", _INVISIBLE.sub("", text)))
-    inside = fence[2] if (fence := _ONE_FENCE.fullmatch(text)) else text
+def tidied(text: str) -> str:
+    """Return a whole answer without odd blanks; of one JSON object, what it says."""
+    text = _without_gaps(text.translate(_BLANKS))
+    inside = _in_one_fence(text)
     if inside.lstrip()[:1] not in {"{", "["} or inside.rstrip()[-1:] not in {"}", "]"}:
         return text
     try:
@@ -233,6 +252,21 @@ def _tidy(text: str) -> str:
     except (ValueError, RecursionError):
         return text
     return _from_json(given, text)
+
+
+def _without_gaps(text: str) -> str:
+    """Return a text with four blanks for a long run, as such would cost their square."""
+    return "".join([_GAP.sub("    ", part) for part in windows(text)])
+
+
+def _in_one_fence(text: str) -> str:
+    """Return what stands in a fence that is the whole text, else the text."""
+    begin = _OPENING.match(text)
+    body, line, end = text.rstrip().rpartition("\n")
+    is_closed = (
+        begin and line and begin.end() <= len(body) + 1 and end.strip(" ") == begin[1] and end.find(begin[1]) < 4
+    )
+    return body[begin.end() :] if begin and is_closed else text
 
 
 def _from_json(given: object, text: str) -> str:
@@ -272,15 +306,26 @@ def _prose_of(block: str) -> str:
     return "\n".join(filter(_is_prose, block.splitlines())) + "\n"
 
 
-@cache
-def _html_row() -> re.Pattern[str]:
-    return re.compile(r"<tr\b[^<>]{0,200}>(.{0,4000}?)</tr>", re.IGNORECASE | re.DOTALL)
+def _replaced_elements(text: str, tag: re.Pattern[str], sizes: range, instead: Callable[[str], str]) -> str:
+    """Return a text with something in place of each element, whose inside has one of some sizes."""
+    ends: dict[str, list[int]] = {}
+    for end in _END_TAG.finditer(text):
+        ends.setdefault(end[1].lower(), []).append(end.start())
+    parts: list[str] = []
+    at = 0
+    for found in tag.finditer(text):
+        its = ends.get(found[1].lower(), [])
+        place = bisect_left(its, found.end() + sizes.start)
+        if found.start() >= at and place < len(its) and its[place] - found.end() in sizes:
+            parts += [text[at : found.start()], instead(text[found.end() : its[place]])]
+            at = its[place] + len(f"</{found[1]}>")
+    return "".join([*parts, text[at:]])
 
 
-def _spelled_row(found: re.Match[str]) -> str:
+def _spelled_row(row: str) -> str:
     """Return an HTML row as a line of a table; "" for a row of heads."""
-    cells = re.split(r"</?t[dh]\b[^<>]{0,200}>", found[1].replace("\n", " "))[1::2]
-    is_head = re.search(r"<td\b", found[1], re.IGNORECASE) is None
+    cells = _CELL_TAG.split(row.replace("\n", " "))[1::2]
+    is_head = _BODY_CELL.search(row) is None
     return "" if is_head or not cells else f"\n| {' | '.join(cell.strip() for cell in cells)} |\n"
 
 
@@ -322,7 +367,7 @@ def _is_decoration(line: str, following: str) -> bool:
     is_sentence = line.rstrip(" *_#").endswith((".", "!", "?")) and len(line.split()) > 4
     if "|" in line and "|" in following and _TABLE_RULE.match(following):
         return True
-    is_underlined = bool(following.strip()) and re.fullmatch(r"\s*(?:={3,}|-{3,})\s*", following) is not None
+    is_underlined = bool(following.strip()) and _UNDERLINE.fullmatch(following) is not None
     is_heading = _HEADING.match(line) or _BOLD_LINE.match(line) or (is_underlined and line.strip())
     return bool(is_heading) and not is_sentence
 
@@ -359,8 +404,9 @@ def spelled_tables(text: str) -> str:
         'plan Basic, price 10 euros'
     """
     spelled: list[str] = []
-    lines = _GAP.sub("    ", text).splitlines()
+    lines = _without_gaps(text).splitlines()
     heads: list[str] = []
+    room = 4 * len(text) + 8_192  # for a long head before each of many short cells
     for i, line in enumerate(lines):
         if _TABLE_RULE.match(line) and "-" in line and heads:
             continue
@@ -369,14 +415,11 @@ def spelled_tables(text: str) -> str:
             spelled.append(line)
         elif i + 1 < len(lines) and "|" in lines[i + 1] and _TABLE_RULE.match(lines[i + 1]):
             heads = _cells(line)
-        elif heads:
-            cells = _cells(line)
-            names = [*heads, *[""] * len(cells)]
-            spelled.append(
-                ", ".join(
-                    f"{name.lower()} {cell}".strip() for name, cell in zip(names, cells, strict=False) if cell
-                )
-            )
+        elif heads and room > 0:
+            named = zip(chain(heads, repeat("")), _cells(line), strict=False)
+            row = ", ".join([f"{name.lower()} {cell}".strip() for name, cell in named if cell])
+            room -= len(row)
+            spelled.append(row)
         else:
             spelled.append(line)
     return "\n".join(spelled)
@@ -409,67 +452,61 @@ _AS_IN = (
 )
 
 
-@cache
-def _leads() -> re.Pattern[str]:
-    return re.compile(
-        r"^\W{0,40}(?:"
-        rf"{_AS_IN}\s*(?:{_SRC_NAME})?\s*[,:]\s*|"
-        rf"{_SRC_NAME} (?:also |further |clearly |explicitly )?{_SAID}(?: that|:|,)\s+(?!not\b)|"
-        r"(?:yes|no|sure|certainly|of course|absolutely|okay|ok|well|great|indeed|correct|right|exactly)"
-        r"\s*[,!.:\u2013—-]+\s*|"
-        r"(?:the |my |your )?(?:final |short |quick |direct |brief )?(?:answer|response|result|summary|note|"
-        r"conclusion|tl;?dr|key point|explanation|assistant|ai)\s*(?::|\u2013|—| - )\s*|"
-        r"(?:the )?answer is that |"
-        r"(?:in (?:short|summary|brief|conclusion|general|other words|addition|fact|essence|simpler terms|"
-        r"simple terms|total)|to (?:summari[sz]e|sum up|conclude|be clear|answer your question|put it simply)|"
-        r"overall|additionally|furthermore|moreover|however|therefore|thus|finally|lastly|also|hence|"
-        r"for (?:example|instance)|"
-        r"as a result|on the other hand|similarly|specifically|essentially|basically|generally|consequently|"
-        r"meanwhile|besides|nevertheless|first|firstly|secondly|then|so),\s*|"
-        r"(?:please )?(?:note|remember|keep in mind|be aware)(?: that|:|,)\s*|"
-        r"(?:it is|it's) (?:important|worth|also important|also worth) (?:to note|noting|mentioning|to mention) "
-        r"that\s*|"
-        r"as (?:you can see|an? ai (?:language )?(?:model|assistant)),\s*|(?:i|we) (?:found|can confirm) that\s*"
-        r")",
-        re.IGNORECASE,
-    )
+_LEADS = re.compile(  # of at most 2,000 characters: a sentence
+    r"^\W{0,40}(?:"
+    rf"{_AS_IN}\s*+(?:{_SRC_NAME}\s*+)?[,:]\s*|"
+    rf"{_SRC_NAME} (?:also |further |clearly |explicitly )?{_SAID}(?: that|:|,)\s+(?!not\b)|"
+    r"(?:yes|no|sure|certainly|of course|absolutely|okay|ok|well|great|indeed|correct|right|exactly)"
+    r"\s*[,!.:\u2013—-]+\s*|"
+    r"(?:the |my |your )?(?:final |short |quick |direct |brief )?(?:answer|response|result|summary|note|"
+    r"conclusion|tl;?dr|key point|explanation|assistant|ai)\s*(?::|\u2013|—| - )\s*|"
+    r"(?:the )?answer is that |"
+    r"(?:in (?:short|summary|brief|conclusion|general|other words|addition|fact|essence|simpler terms|"
+    r"simple terms|total)|to (?:summari[sz]e|sum up|conclude|be clear|answer your question|put it simply)|"
+    r"overall|additionally|furthermore|moreover|however|therefore|thus|finally|lastly|also|hence|"
+    r"for (?:example|instance)|"
+    r"as a result|on the other hand|similarly|specifically|essentially|basically|generally|consequently|"
+    r"meanwhile|besides|nevertheless|first|firstly|secondly|then|so),\s*|"
+    r"(?:please )?(?:note|remember|keep in mind|be aware)(?: that|:|,)\s*|"
+    r"(?:it is|it's) (?:important|worth|also important|also worth) (?:to note|noting|mentioning|to mention) "
+    r"that\s*|"
+    r"as (?:you can see|an? ai (?:language )?(?:model|assistant)),\s*|(?:i|we) (?:found|can confirm) that\s*"
+    r")",
+    re.IGNORECASE,
+)
 
 
-@cache
-def _trailing_source() -> re.Pattern[str]:
-    return re.compile(
-        rf"[,;]?\s*\(?(?:according to|as (?:stated|mentioned|described|noted|shown|explained|outlined|indicated|"
-        rf"specified) (?:in|by)|as per|per)\s*(?:{_SRC_NAME})?\)?\s*(?=[.!?]?$)",
-        re.IGNORECASE,
-    )
+_TRAILING_SOURCE = re.compile(  # of at most 2,000 characters: a sentence
+    r"(?:[,;]|(?<!\s))\s*+\(?(?:according to|as (?:stated|mentioned|described|noted|shown|explained|outlined|"
+    rf"indicated|specified) (?:in|by)|as per|per)\s*+(?:{_SRC_NAME})?\)?\s*+(?=[.!?]?$)",
+    re.IGNORECASE,
+)
 
 
-@cache
-def _courtesy() -> re.Pattern[str]:
-    return re.compile(
-        r"^\W*(?:"
-        r"(?:hello|hi|hey|greetings|welcome|good (?:morning|afternoon|evening|day)|dear)(?: [\w-]+){0,3}|"
-        r"(?:sure|certainly|of course|absolutely|great|good|excellent|no problem|okay|ok|got it|understood|yes|no|"
-        r"happy to help|glad to help|you're welcome)(?: thing| question| point)?|"
-        r"(?:i'?(?:d|m| am| would)?(?: be)? )?(?:happy|glad|pleased) to (?:help|assist)\b.{0,60}|"
-        r"(?:that'?s? (?:is )?)?(?:an? )?(?:very )?(?:great|good|excellent|interesting) question|"
-        r"thank(?:s| you)\b.{0,100}|"
-        r"(?:i )?hope (?:this|that|it|these|you)\b.{0,100}|"
-        r"(?:please )?(?:let me know|feel free|do(?: not|n'?t) hesitate)\b.{0,160}|"
-        r"if you (?:have|need|want|would like|require)\b.{0,100}\b(?:let me know|feel free|hesitate|just ask|"
-        r"happy to|reach out|i can)\b.{0,100}|"
-        r"(?:please )?(?:enjoy(?: (?:it|your \w+))?|see below|(?:wait|hold on)(?: a \w+)?)|one moment|"
-        r"(?:have (?:fun|a safe \w+)|good luck|stay tuned)\b.{0,40}|take care|stay safe|no worries|my pleasure|"
-        r"any ?time|here you (?:go|are)|(?:good)?bye|see you\b.{0,20}|"
-        r"let'?s (?:see|begin|start|go|get started|dive in|take a look)\b.{0,20}|"
-        r"i'?(?:m| am) here to help\b.{0,60}|have a (?:great|nice|good|lovely) (?:day|one|time|weekend)|"
-        r"(?:here (?:is|are|'s)|here\u2019s|below (?:is|are)|see below|this is what|i found|these are)\b.{0,140}:|"
-        r"(?:let me|i will|i'll) (?:explain|summari[sz]e|check|help|answer|look)\b.{0,80}|"
-        r"(?:sources?|references?|citations?)(?: used)?:?.{0,10}|"
-        r"(?:best|kind|warm) regards.{0,60}"
-        r")\W*$",
-        re.IGNORECASE,
-    )
+_COURTESY = re.compile(  # of at most 2,000 characters: a sentence
+    r"^\W*(?:"
+    r"(?:hello|hi|hey|greetings|welcome|good (?:morning|afternoon|evening|day)|dear)(?: [\w-]+){0,3}|"
+    r"(?:sure|certainly|of course|absolutely|great|good|excellent|no problem|okay|ok|got it|understood|yes|no|"
+    r"happy to help|glad to help|you're welcome)(?: thing| question| point)?|"
+    r"(?:i'?(?:d|m| am| would)?(?: be)? )?(?:happy|glad|pleased) to (?:help|assist)\b.{0,60}|"
+    r"(?:that'?s? (?:is )?)?(?:an? )?(?:very )?(?:great|good|excellent|interesting) question|"
+    r"thank(?:s| you)\b.{0,100}|"
+    r"(?:i )?hope (?:this|that|it|these|you)\b.{0,100}|"
+    r"(?:please )?(?:let me know|feel free|do(?: not|n'?t) hesitate)\b.{0,160}|"
+    r"if you (?:have|need|want|would like|require)\b.{0,100}\b(?:let me know|feel free|hesitate|just ask|"
+    r"happy to|reach out|i can)\b.{0,100}|"
+    r"(?:please )?(?:enjoy(?: (?:it|your \w+))?|see below|(?:wait|hold on)(?: a \w+)?)|one moment|"
+    r"(?:have (?:fun|a safe \w+)|good luck|stay tuned)\b.{0,40}|take care|stay safe|no worries|my pleasure|"
+    r"any ?time|here you (?:go|are)|(?:good)?bye|see you\b.{0,20}|"
+    r"let'?s (?:see|begin|start|go|get started|dive in|take a look)\b.{0,20}|"
+    r"i'?(?:m| am) here to help\b.{0,60}|have a (?:great|nice|good|lovely) (?:day|one|time|weekend)|"
+    r"(?:here (?:is|are|'s)|here\u2019s|below (?:is|are)|see below|this is what|i found|these are)\b.{0,140}:|"
+    r"(?:let me|i will|i'll) (?:explain|summari[sz]e|check|help|answer|look)\b.{0,80}|"
+    r"(?:sources?|references?|citations?)(?: used)?:?.{0,10}|"
+    r"(?:best|kind|warm) regards.{0,60}"
+    r")\W*$",
+    re.IGNORECASE,
+)
 
 
 def claim_in(sentence: str) -> str:
@@ -483,10 +520,10 @@ def claim_in(sentence: str) -> str:
     """
     sentence = sentence.replace("\u2019", "'")
     for _ in range(4):
-        if _courtesy().match(sentence):
+        if _COURTESY.match(sentence):
             return ""
-        shorter = _leads().sub("", sentence, count=1)
+        shorter = _LEADS.sub("", sentence, count=1)
         if shorter == sentence:
             break
         sentence = shorter
-    return _trailing_source().sub("", sentence)
+    return _TRAILING_SOURCE.sub("", sentence)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ragtrace.judges.offline.notation import ORDINALS
 from ragtrace.judges.offline.specifics import squeezed
 from ragtrace.judges.offline.tables import table
+from ragtrace.judges.offline.words import windows
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -20,10 +21,16 @@ if TYPE_CHECKING:
 _AROUND = 120  # characters around a name that may be part of its long form
 _SHORTEST_STEM = 5  # of "Parisian"; one letter more where only "n" or "an" is added, as in "Maria" and "Marian"
 _TOKEN = re.compile(r"[^\W_]+")
-_ACRONYM = re.compile(r"\b[A-Z][A-Za-z]{0,5}[A-Z]s?\b")
-_EXPANSION = re.compile(r"\b[A-Z][\w'-]*(?: (?:(?:of|the|and|for|on|in|de|to|&) ){0,2}[A-Z][\w'-]*){1,7}")
+_ACRONYM = re.compile(r"\b[A-Z][A-Za-z]{0,5}[A-Z]s?\b")  # of at most 8,000 characters: a sentence in one notation
+_EXPANSION = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    r"\b[A-Z][\w'-]*(?: (?:(?:of|the|and|for|on|in|de|to|&) ){0,2}[A-Z][\w'-]*){1,7}"
+)
 _PREFIX = re.compile(r"^(?:non|pre|post|anti|mid|ex|pro|co|self|multi|intra|inter|sub)$")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_BETWEEN_PARTS = re.compile(r"[ '\u2019-]+")
+_PAIR = re.compile(r"\b([A-Z][a-z]+)(?= ([A-Z][a-z]+))")  # of at most 8,192 characters: a window
+_LETTER_TIMES = re.compile(r"([A-Za-z])([2-4])")
+_TIMES_LETTER = re.compile(r"([2-4])([A-Za-z])")
 _SMALL = frozenset({"of", "the", "and", "for", "in", "on", "to", "a"})
 _STROKES = str.maketrans(
     {"ø": "o", "ß": "ss", "æ": "ae", "œ": "oe", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "\u0131": "i"}
@@ -61,11 +68,11 @@ class KnownNames:
         for phrase, others in _phrases():
             if phrase in it.key and not self._has_phrase(phrase):
                 for other in filter(self._has_phrase, others):
-                    shown = re.sub(re.escape(phrase), _capitalised(other), shown, flags=re.IGNORECASE)
+                    shown = _with_instead(shown, phrase, _capitalised(other))
                     break
         if (whole := self._acronym(shown)) is not None:
             return whole
-        for place, word in enumerate(re.split(r"[ '\u2019-]+", shown)):
+        for place, word in enumerate(_BETWEEN_PARTS.split(shown)):
             part = word.lower()
             # A first word may be an ordinary one ("Visit Oslo"), and small words and prefixes are no names.
             is_ordinary = place == 0 and " " in shown and "-" not in shown and part not in it.key.split()
@@ -147,7 +154,7 @@ class KnownNames:
         found = {
             form: word for word in self.vocabulary if not word.isascii() for form in (folded(word), *_umlauts(word))
         }
-        for left, right in re.findall(r"\b([A-Z][a-z]+)(?= ([A-Z][a-z]+))", self.raw):
+        for left, right in (it for part in windows(self.raw) for it in _PAIR.findall(part)):
             found.setdefault((left + right).lower(), f"{left} {right}")
         return found
 
@@ -190,6 +197,17 @@ def _umlauts(word: str) -> tuple[str, ...]:
     return (spelled,) if spelled != word.lower() else ()
 
 
+def _with_instead(text: str, phrase: str, other: str) -> str:
+    """Return a text with another phrase in place of one, in any case."""
+    lowered, parts, at = text.lower(), [], 0
+    if len(lowered) != len(text):
+        return text
+    while (place := lowered.find(phrase, at)) >= 0:
+        parts += [text[at:place], other]
+        at = place + len(phrase)
+    return "".join([*parts, text[at:]])
+
+
 def _capitalised(words: str) -> str:
     return words.title() if words.islower() else words
 
@@ -218,7 +236,7 @@ def _initials(name: str) -> list[str]:
         >>> _initials("Department of Defense")
         ['DD', 'DOD']
     """
-    its = re.findall(r"[^\W_]+", name)
+    its = _TOKEN.findall(name)
     large = "".join(word[0] for word in its if word[0].isupper())
     every = "".join(word[0] for word in its).upper()
     return list(dict.fromkeys((large, every)))
@@ -233,8 +251,8 @@ def _spelled_out(word: str) -> str:
     """
     if not 1 < len(word) <= 7 or sum(letter.isupper() for letter in word) < 2:
         return ""
-    again = re.sub(r"([A-Za-z])([2-4])", lambda it: it[1] * int(it[2]), word)
-    before = re.sub(r"([2-4])([A-Za-z])", lambda it: it[2] * int(it[1]), again)
+    again = _LETTER_TIMES.sub(lambda it: it[1] * int(it[2]), word)
+    before = _TIMES_LETTER.sub(lambda it: it[2] * int(it[1]), again)
     return before.upper() if before.isalpha() else ""
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ragtrace.judges.offline.notation import NUMBER_WORDS, units
 from ragtrace.judges.offline.quantities import Number, both_in, is_year, span_of, value_of, values_in
 from ragtrace.judges.offline.specifics import measures_of
-from ragtrace.judges.offline.words import stems
+from ragtrace.judges.offline.words import LONGEST, stems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,12 +21,20 @@ if TYPE_CHECKING:
 MOST_NUMBERS = 14  # of the sentences near a claim, and times, factors and shares each
 LONGEST_LIST = 30
 _AROUND = 120  # characters around a number that are read for it
-_LONGEST = 2_000  # characters of a sentence
-_RATIO = re.compile(r"\b(one|\d+) (?:in|out of|of) (?:every )?(\d+)\b", re.IGNORECASE)
-_OLDER = re.compile(r"\b(?:older|younger|age)\b", re.IGNORECASE)
+_RATIO = re.compile(
+    r"\b(one|\d+) (?:in|out of|of) (?:every )?(\d+)\b", re.IGNORECASE
+)  # of at most 2,000 characters: a sentence
+_OLDER = re.compile(r"\b(?:older|younger|age)\b", re.IGNORECASE)  # of at most 2,000 characters: a sentence
 _TOKEN = re.compile(r"[^\W_]+")
 _LIST_LINE = re.compile(r"^[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+\S")
-_SEGMENT = re.compile(r"[;:.()!?\u2013\u2014]|\b(?:but|while|which|because)\b")
+_SEGMENT = re.compile(
+    r"[;:.()!?\u2013\u2014]|\b(?:but|while|which|because)\b"
+)  # of at most 2,000 characters: a sentence
+_MEMBER_END = re.compile(r",\s*+(?:and |or )?|\s(?:and|or|&)\s|;\s*+")  # of at most 2,000 characters: a sentence
+_LIST_BEGIN = re.compile(  # of at most 2,000 characters: a sentence
+    r":|,|\u2013|\u2014| - |\b(?:namely|such as|are|is|including)\b"
+)
+_LIST_END = re.compile(r"[.;!?](?:\s|$)|\n")
 _LAST_OF_LIST = re.compile(r"(,?) (?:and|or|&|as well as) ")
 _FACTORS = {
     "half": 0.5, "twice": 2.0, "double": 2.0, "doubled": 2.0, "doubles": 2.0, "thrice": 3.0, "triple": 3.0,
@@ -36,22 +44,24 @@ _LOOSE = {
     "one": 1.0, "first": 1.0, "once": 1.0, "single": 1.0, "second": 2.0, "both": 2.0, "pair": 2.0, "couple": 2.0,
     "twins": 2.0, "twice": 2.0, "double": 2.0, "third": 3.0, "triple": 3.0, "trio": 3.0,
 }  # fmt: skip
-_FRACTION = re.compile(
+_FRACTION = re.compile(  # of at most 2,000 characters: a sentence
     r"\b(?:(one|two|three|four|five|\d{1,2})[ -]{1,3})?(half|third|quarter|fifth|sixth|eighth|tenth)s?\b",
     re.IGNORECASE,
 )
-_SUM = re.compile(
+_SUM = re.compile(  # of at most 2,000 characters: a sentence
     r"\b(?:together|total\w*|altogether|combined|sum|in all|overall|both|all|plus|whole|entire|jointly)\b",
     re.IGNORECASE,
 )
-_DIFFERENCE = re.compile(
+_DIFFERENCE = re.compile(  # of at most 2,000 characters: a sentence
     r"\b(?:more|less|fewer|differ\w*|than|older|younger|longer|shorter|higher|lower|cheaper|earlier|later|left|"
     r"remain\w*|sav\w+|discount|gain\w*|rise|rose|grew|growth|fell|fall|drop\w*|increas\w+|decreas\w+|reduc\w+|"
     r"between|apart|gap|margin|unused|extra|additional\w*)\b",
     re.IGNORECASE,
 )
-_REST = re.compile(r"\b(?:rest|remain\w*|others?|not|no|without|against|disagreed?|fail\w*)\b", re.IGNORECASE)
-_EACH = re.compile(
+_REST = re.compile(  # of at most 2,000 characters: a sentence
+    r"\b(?:rest|remain\w*|others?|not|no|without|against|disagreed?|fail\w*)\b", re.IGNORECASE
+)
+_EACH = re.compile(  # of at most 2,000 characters: a sentence
     r"\b(?:each|per|every|apiece|times|a (?:piece|person|day|night|week|month|year)|an hour)\b", re.IGNORECASE
 )
 _AGED = re.compile(r"\b(?:aged|age of|at)\s$", re.IGNORECASE)
@@ -73,7 +83,7 @@ class Near:
             list_sizes: how long the lists of the texts and of the answer are.
         """
         self.claim, self.list_sizes = claim, list_sizes
-        self.sentences = {place: text[:_LONGEST] for place, text in sentences}
+        self.sentences = {place: text[:LONGEST] for place, text in sentences}
         self.numbers: list[Number] = []
         self.times: list[Number] = []
         self.loose: list[tuple[Number, str, str]] = []  # with the words before and behind it
@@ -85,11 +95,11 @@ class Near:
             self._read_shares(place, text)
         for its in (self.numbers, self.times, self.loose, self.factors, self.shares):
             del its[MOST_NUMBERS:]
-        said = f"{claim[:_LONGEST]} {question[:_LONGEST]}"
+        said = f"{claim[:LONGEST]} {question[:LONGEST]}"
         self._is_sum = bool(_SUM.search(said))
-        self._is_rest = bool(_REST.search(claim[:_LONGEST]))
+        self._is_rest = bool(_REST.search(claim[:LONGEST]))
         self._is_difference = bool(_DIFFERENCE.search(said)) or self._is_rest
-        self._are_ages = bool(_OLDER.search(claim[:_LONGEST]))
+        self._are_ages = bool(_OLDER.search(claim[:LONGEST]))
         self._each = {place for place, text in self.sentences.items() if _EACH.search(text)}
 
     def _read_measures(self, place: int, text: str) -> None:
@@ -241,7 +251,7 @@ class Near:
         if it.unit or not it.key.isdigit() or not 1 < int(it.key) <= LONGEST_LIST:
             return False
         size = int(it.key)
-        own = len(re.split(r",\s*(?:and |or )?|\s(?:and|or|&)\s|;\s*", _listed_behind(self._behind(it))))
+        own = len(_MEMBER_END.split(_listed_behind(self._behind(it))))
         if (own > 1 and size in {own, own - 1}) or size in self.list_sizes:
             return True
         noun = (stems(self._behind(it)) or [""])[0]
@@ -308,5 +318,5 @@ def _enumerations(text: str) -> dict[int, set[str]]:
 
 def _listed_behind(text: str) -> str:
     """Return the enumeration behind a number and its noun."""
-    mark = re.search(r":|,|\u2013|\u2014| - |\b(?:namely|such as|are|is|including)\b", text)
-    return re.split(r"[.;!?](?:\s|$)|\n", text[mark.end() :])[0] if mark else ""
+    mark = _LIST_BEGIN.search(text)
+    return _LIST_END.split(text[mark.end() :])[0] if mark else ""

@@ -39,6 +39,9 @@ _DECADES = {"sixties": "60", "seventies": "70", "eighties": "80", "nineties": "9
 _TIMES = {"once": 1, "twice": 2, "thrice": 3}
 _SHORT = {"k": 1000, "m": 10**6, "b": 10**9, "mn": 10**6, "bn": 10**9}
 _AMOUNT = r"\d{1,3}(?:[,  \u2019']\d{3})+(?:\.\d+)?(?!\d)|\d+(?:[.,]\d+)*"
+_GROUPED = re.compile(r"\d{1,3}(?:[,  \u2019']\d{3})++(?:\.\d++)?")
+_GROUP_MARKS = str.maketrans(dict.fromkeys(",  \u2019'"))
+MOST_CHARS = 8_000  # of a sentence in one notation, which may be longer than as written
 _TOKEN = re.compile(r"[^\W_]+")
 _DIGIT = re.compile(r"\d")
 _ANY_DIGIT = "#"  # stands for a digit among the words of a text
@@ -92,9 +95,9 @@ def normalise(text: str) -> str:
     said = set(_TOKEN.findall(text.lower()))
     if _DIGIT.search(text) or not said.isdisjoint(_counting()):
         said.add(_ANY_DIGIT)
-    for step in _steps():
+    for step in _STEPS:
         if not step.words.isdisjoint(said):
-            text = step.pattern.sub(step.instead, text)
+            text = step.pattern.sub(step.instead, text)[:MOST_CHARS]
     return text
 
 
@@ -111,24 +114,27 @@ class _Step(NamedTuple):
     instead: str | Callable[[re.Match[str]], str]
 
 
+class _Row(NamedTuple):
+    """A replacement as it is written down."""
+
+    words: frozenset[str]
+    pattern: str
+    instead: str | Callable[[re.Match[str]], str]
+    flags: re.RegexFlag
+
+
 def _step(
     words: str | Iterable[str],
     pattern: str,
     instead: str | Callable[[re.Match[str]], str],
     *,
     keeps_case: bool = False,
-) -> _Step:
+) -> _Row:
     its = words.split() if isinstance(words, str) else words
-    return _Step(frozenset(its), re.compile(pattern, 0 if keeps_case else re.IGNORECASE), instead)
+    return _Row(frozenset(its), pattern, instead, re.NOFLAG if keeps_case else re.IGNORECASE)
 
 
-@cache
-def _steps() -> tuple[_Step, ...]:
-    """Return the replacements in order: dates first, as "3 May" is no number, and numbers before bounds."""
-    return (*_dates_and_times(), *_ordinals(), *_numbers(), *_contractions())
-
-
-def _dates_and_times() -> tuple[_Step, ...]:
+def _dates_and_times() -> tuple[_Row, ...]:
     month = rf"(?:{'|'.join((*MONTHS, *_SHORT_MONTHS))})"
     short_month = "|".join(word.capitalize() for word in _SHORT_MONTHS)
     day = rf"(?:{'|'.join(word.capitalize() for word in reversed(_SHORT_DAYS))})"
@@ -162,7 +168,7 @@ def _dates_and_times() -> tuple[_Step, ...]:
     )  # fmt: skip
 
 
-def _ordinals() -> tuple[_Step, ...]:
+def _ordinals() -> tuple[_Row, ...]:
     ordinal = rf"(?:\d{{1,2}}(?:st|nd|rd|th)|{'|'.join(_ORDINALS)})"
     low = "|".join(_ORDINALS[:9])
     return (
@@ -178,8 +184,9 @@ def _ordinals() -> tuple[_Step, ...]:
     )  # fmt: skip
 
 
-def _numbers() -> tuple[_Step, ...]:
+def _numbers() -> tuple[_Row, ...]:
     spelled = "|".join(sorted(map(re.escape, _unit_names()), key=len, reverse=True))
+    begin = "".join(sorted({re.escape(name[0]) for name in _unit_names()}))  # most numbers have no unit behind them
     length = r"hour|minute|year|month|week|day|mile"
     return (
         _step("dozen", r"\bhalf (?:a )?dozen\b", "6"),
@@ -205,11 +212,11 @@ def _numbers() -> tuple[_Step, ...]:
         _step("#",
               rf"(?P<before>(?:US\$|[€$£¥₹]|\b(?:EUR|USD|GBP|CHF|NOK|SEK|DKK|INR|JPY)\b) ?)?(?<![\w.])"
               rf"(?P<amount>{_AMOUNT})(?:(?P<short>(?-i:[kKMB])(?![\w])| ?(?:bn|mn)\b)|[ -]?(?P<scale>{_SCALE})\b)?"
-              rf"(?:[ -]?(?P<unit>{spelled})(?![\w°²³]))?", _number),
+              rf"(?:(?=[ -]?[{begin}])[ -]?(?P<unit>{spelled})(?![\w°²³]))?", _number),
     )  # fmt: skip
 
 
-def _contractions() -> tuple[_Step, ...]:
+def _contractions() -> tuple[_Row, ...]:
     least = r"\b(?:at least|no (?:less|fewer) than|not (?:less|fewer) than|a minimum of)\b"
     most = r"\b(?:at most|no more than|not more than|not exceeding|a maximum of)\b"
     return (
@@ -303,9 +310,11 @@ def _in_digits(found: re.Match[str]) -> str:
 
 
 def _number(found: re.Match[str]) -> str:
-    value = found["amount"]
-    if re.fullmatch(r"\d{1,3}(?:[,  \u2019']\d{3})+(?:\.\d+)?", value):
-        value = re.sub(r"[,  \u2019']", "", value)
+    value: str = found["amount"]
+    if value.isdigit() and found.lastgroup == "amount" and not found["before"]:
+        return value
+    if _GROUPED.fullmatch(value):
+        value = value.translate(_GROUP_MARKS)
     elif value.count(",") == 1 and "." not in value:
         value = value.replace(",", ".")  # a decimal comma
     is_one = "," not in value and value.count(".") <= 1  # else a list without spaces, a version, or 1.234,5
@@ -329,3 +338,10 @@ def _trimmed(value: str) -> str:
     """Return a decimal without needless zeros. "3.10" stays, as it may be a version."""
     whole, _, part = value.partition(".")
     return whole if not part.strip("0") else value.rstrip("0") if len(part) > 2 else value
+
+
+# Dates first, as "3 May" is no number, and numbers before bounds.
+_STEPS = tuple(  # of at most 8,000 characters: a sentence in one notation
+    _Step(row.words, re.compile(row.pattern, row.flags), row.instead)
+    for row in (*_dates_and_times(), *_ordinals(), *_numbers(), *_contractions())
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.judges.offline.notation import units
@@ -21,12 +22,14 @@ LARGEST_EXCESS = 0.25  # of what "over 1,000" stands for
 MONTH_ERROR = 0.015  # 30 days for a month, 52 weeks for a year
 _CALENDAR_UNITS = frozenset({"month", "year", "decade", "century"})
 _BEFORE = 24  # characters before a number that may say how exact it is
-_ABOUT = re.compile(
+_ABOUT = re.compile(  # of at most 2,000 characters: a sentence
     r"(?:\b(?:about|around|approximately|approx|roughly|circa|ca|some|close to|estimated|near)\b\.?|[~≈])\s*$",
     re.IGNORECASE,
 )
-_OVER = re.compile(r"\b(?:over|more than|above|exceed(?:s|ed|ing)?|upwards of|minimum)\s*$", re.IGNORECASE)
-_UNDER = re.compile(
+_OVER = re.compile(  # of at most 2,000 characters: a sentence
+    r"\b(?:over|more than|above|exceed(?:s|ed|ing)?|upwards of|minimum)\s*$", re.IGNORECASE
+)
+_UNDER = re.compile(  # of at most 2,000 characters: a sentence
     r"\b(?:under|less than|fewer than|below|nearly|almost|not quite|up to|maximum)\s*$", re.IGNORECASE
 )
 
@@ -67,7 +70,7 @@ def span_of(it: Specific, claim: str, *, is_exact: bool = False, is_converted: b
         [Span(low=1150000.0, high=1250000.0), Span(low=32.5, high=33.5), Span(low=1998.0, high=1998.0)]
     """
     value = value_of(it.key)
-    if value is None:
+    if value is None or not isfinite(value):  # a number of over 308 digits says no amount
         return None
     whole, _, part = it.key.partition(".")
     zeros = 0 if part.strip("0") else len(whole) - len(whole.rstrip("0"))

@@ -13,11 +13,20 @@ from msgspec import structs
 from ragtrace.judges.offline.code import exact_in, known_code
 from ragtrace.judges.offline.contrast import terms_of
 from ragtrace.judges.offline.known import compare, known_in
-from ragtrace.judges.offline.markup import claim_in, filled, holes_in, plain, set_apart, spelled_tables
+from ragtrace.judges.offline.markup import (
+    MOST_CHARS,
+    claim_in,
+    filled,
+    holes_in,
+    plain,
+    set_apart,
+    spelled_tables,
+    tidied,
+)
 from ragtrace.judges.offline.notation import normalise
 from ragtrace.judges.offline.short import is_short_claim
 from ragtrace.judges.offline.tables import table
-from ragtrace.judges.offline.words import is_readable, sentences, stems
+from ragtrace.judges.offline.words import LONGEST, is_readable, pieces, sentences, stems
 from ragtrace.model.record import CONTEXTS_TRUNCATED
 from ragtrace.text import MAX_RECORD_CHARS, composed
 
@@ -29,7 +38,7 @@ if TYPE_CHECKING:
     from ragtrace.judges.offline.markup import Apart
     from ragtrace.model import RagRecord
 
-REVISION = "6"  # raised when other attempts, claims or specifics are found
+REVISION = "7"  # raised when other attempts, claims or specifics are found
 MAX_SENTENCES = 200
 LONG_CLAIM_TERMS = 2  # with fewer, a part of a text may be a heading, a number of a list, or agreement
 WHOLE = "whole answers"  # the heading of refusals that need no expression
@@ -63,7 +72,7 @@ class ReadAnswer:
         unscorable: the reason of ``na`` for which its claims have no verdict; "" where they have. Texts that they
             may rest on, and that were cut for size, are such a reason.
         claims: its sentences that claim something; empty where it is unscorable.
-        is_truncated: whether sentences beyond the first 200 were left out.
+        is_truncated: whether sentences beyond the first 200, or characters beyond the first 32,768, were left out.
     """
 
     is_attempt: bool
@@ -116,18 +125,18 @@ def read_answer(record: RagRecord) -> ReadAnswer:
     if _is_cut(record):
         return ReadAnswer(attempted, unscorable=CONTEXTS_TRUNCATED)
     parts = sentences(answer)
-    asked = terms_of(normalise(record.query))
+    asked = terms_of_question(record.query)
     before: frozenset[str] = frozenset()
     read: list[ReadClaim] = []
     for part in parts[:MAX_SENTENCES]:
         said = "" if part.rstrip().endswith("?") else claim_in(part)
         if not said or (apart and said.rstrip().endswith(":") and not holes_in(said, apart)):
             continue
-        claim = filled(said, apart)
+        claim = filled(said, apart)[:LONGEST]
         normal = normalise(claim)
         code = holes_in(said, apart)
         exact = (*(one.exact for one in code if one.exact), *exact_in(claim))
-        terms = terms_of(normalise(" ".join(one.shown for one in code)) if code else normal)
+        terms = terms_of(normalise(" ".join(one.shown for one in code)[:LONGEST]) if code else normal)
         read.append(ReadClaim(claim, normal, terms, exact, asked | before))
         before = terms
     read = [claim for claim in read if claim.terms]
@@ -135,7 +144,14 @@ def read_answer(record: RagRecord) -> ReadAnswer:
         claims = [claim for claim in read if len(claim.terms) >= LONG_CLAIM_TERMS or is_short_claim(claim.text)]
     else:
         claims = read
-    return ReadAnswer(attempted, "", tuple(claims), len(parts) > MAX_SENTENCES)
+    return ReadAnswer(
+        attempted, "", tuple(claims), len(parts) > MAX_SENTENCES or len(tidied(record.answer)) > MOST_CHARS
+    )
+
+
+def terms_of_question(question: str) -> frozenset[str]:
+    """Return the terms of a question; of a long one, those of as many characters as of an answer are read."""
+    return frozenset().union(*(terms_of(normalise(part)) for part in dict.fromkeys(pieces(question[:MOST_CHARS]))))
 
 
 def _is_cut(record: RagRecord) -> bool:
@@ -187,11 +203,11 @@ def is_attempt(answer: str) -> bool:
     if is_blank(answer) or bare(answer) in table("refusals.txt")[WHOLE]:
         return False
     said = filter(None, map(claim_in, sentences(answer)))
-    parts = [clause for sentence in said for clause in _turn().split(sentence) if clause.strip()]
+    parts = [clause for sentence in said for clause in _TURN.split(sentence) if clause.strip()]
     claiming = [part for part in parts if stems(part)]
     if not claiming:
-        return not _refusal().search(answer)
-    return any(not _refusal().search(part) and not part.rstrip().endswith(("?", "\uff1f")) for part in claiming)
+        return not any(_REFUSAL.search(piece) for piece in pieces(answer))  # `map` would hold the lock
+    return any(not _REFUSAL.search(part) and not part.rstrip().endswith(("?", "\uff1f")) for part in claiming)
 
 
 def is_evasive(answer: str) -> bool:
@@ -202,7 +218,7 @@ def is_evasive(answer: str) -> bool:
         (True, False)
     """
     said = [bare(sentence) for sentence in sentences(plain(answer))]
-    return bool(said) and all(map(_evasion().fullmatch, said))
+    return bool(said) and all(_EVASION.fullmatch(part) for part in said)
 
 
 def bare(answer: str) -> str:
@@ -216,19 +232,9 @@ def refusal_pattern() -> str:
     return "|".join(one for name, lines in table("refusals.txt").items() if name != WHOLE for one in lines)
 
 
-@cache
-def _refusal() -> re.Pattern[str]:
-    return re.compile(refusal_pattern(), re.IGNORECASE)
-
-
-@cache
-def _evasion() -> re.Pattern[str]:
-    return re.compile("|".join(table("evasions.txt")["evasions"]))
-
-
-@cache
-def _turn() -> re.Pattern[str]:
-    return re.compile("|".join(table("turns.txt")["turns"]), re.IGNORECASE)
+_REFUSAL = re.compile(refusal_pattern(), re.IGNORECASE)  # of at most 2,000 characters: a sentence
+_EVASION = re.compile("|".join(table("evasions.txt")["evasions"]))  # of at most 2,000 characters: a sentence
+_TURN = re.compile("|".join(table("turns.txt")["turns"]), re.IGNORECASE)  # of at most 2,000 characters: a sentence
 
 
 def read_contexts(record: RagRecord) -> tuple[list[list[tuple[str, str]]], Known]:
@@ -239,14 +245,18 @@ def read_contexts(record: RagRecord) -> tuple[list[list[tuple[str, str]]], Known
         specifics that an answer may take over, which the question and earlier turns hold too.
     """
     texts = [passage.text for passage in record.contexts]
+    normal = cache(normalise)  # many short lines are often the same
     contexts = [
-        [(part, normalise(part)) for part in sentences(spelled_tables(text) if "|" in text else text)]
+        [(part, normal(part)) for part in sentences(spelled_tables(text) if "|" in text else text)]
         for text in texts
     ]
     asked = [record.query, *(turn.shown for turn in record.history)]
-    normalised = [normal for context in contexts for _, normal in context]
+    normalised = [its for context in contexts for _, its in context]
     return contexts, known_in(
-        [*normalised, *map(normalise, asked)], "\n".join([*texts, *asked]), record.answer, record.query
+        [*normalised, *(normal(part) for one in asked for part in pieces(one))],
+        "\n".join([*texts, *asked]),
+        record.answer,
+        record.query,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.words import stems
@@ -12,8 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _WORDS_BEFORE = 6  # in which a negation holds for a word
-_CLAUSE_END = re.compile(r"[.;:,!?()]|\b(?:but|and|while|whereas|although)\b", re.IGNORECASE)
-_NEGATION = re.compile(
+_MOST_READ = 50  # times that a sentence has a word
+_CLAUSE_END = re.compile(  # of at most 120 characters
+    r"[.;:,!?()]|\b(?:but|and|while|whereas|although)\b", re.IGNORECASE
+)
+_NEGATION = re.compile(  # of at most 120 characters
     r"\b(?:not(?! only\b| just\b)|no|none|never|non|nor|neither|without|nothing|nobody|hardly|lacks?)\b",
     re.IGNORECASE,
 )
@@ -23,27 +25,23 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-@cache
-def _verb() -> re.Pattern[str]:
-    return re.compile(
-        r"(?:\b(?:is|are|was|were|be|been|will|would|can|cannot|could|may|might|must|shall|should|has|have|had|does|"
-        r"do|did|not)\b|'(?:s|re|ll|ve|d)\b|n't\b)",
-        re.IGNORECASE,
-    )
+_VERB = re.compile(  # of at most 2,000 characters: a sentence
+    r"(?:\b(?:is|are|was|were|be|been|will|would|can|cannot|could|may|might|must|shall|should|has|have|had|does|"
+    r"do|did|not)\b|'(?:s|re|ll|ve|d)\b|n't\b)",
+    re.IGNORECASE,
+)
 
 
-@cache
-def _agreement() -> re.Pattern[str]:
-    """Match what only agrees, doubts or cheers: "That is right.", "I guess so.", "Not really."."""
-    return re.compile(
-        r"^\W*(?:i\b.*|(?:(?:no|yes|well|oh)\W+)?(?:(?:that|this|it)(?:'s| is| was| sounds?| sure)?\W+)?(?:not\W+)?"
-        r"(?:very |so |quite |really |pretty )?"
-        r"(?:correct|right|true|false|wrong|cool|great|nice|good|fine|awesome|amazing|interesting|perfect|ok|okay|"
-        r"really|even|exactly|indeed|sure|yeah|yep|yup|nope|maybe|perhaps|probably|likely|possibly|agreed|done|"
-        r"bye|goodbye|cheers|congratulations|sorry|enjoy|welcome|definitely|certainly|absolutely|surely)"
-        r"(?: (?:it|that|this|they|he|she|you))?(?: (?:is|are|was|does|do|did|has|can|will))?)\W*$",
-        re.IGNORECASE,
-    )
+# What only agrees, doubts or cheers: "That is right.", "I guess so.", "Not really.".
+_AGREEMENT = re.compile(  # of at most 2,000 characters: a sentence
+    r"^\W*(?:i\b.*|(?:(?:no|yes|well|oh)\W+)?(?:(?:that|this|it)(?:'s| is| was| sounds?| sure)?\W+)?(?:not\W+)?"
+    r"(?:very |so |quite |really |pretty )?"
+    r"(?:correct|right|true|false|wrong|cool|great|nice|good|fine|awesome|amazing|interesting|perfect|ok|okay|"
+    r"really|even|exactly|indeed|sure|yeah|yep|yup|nope|maybe|perhaps|probably|likely|possibly|agreed|done|"
+    r"bye|goodbye|cheers|congratulations|sorry|enjoy|welcome|definitely|certainly|absolutely|surely)"
+    r"(?: (?:it|that|this|they|he|she|you))?(?: (?:is|are|was|does|do|did|has|can|will))?)\W*$",
+    re.IGNORECASE,
+)
 
 
 def is_short_claim(text: str) -> bool:
@@ -58,9 +56,9 @@ def is_short_claim(text: str) -> bool:
         [False, False, False, False, False]
     """
     said = text.strip(" \"'*_")
-    if said.endswith(":") or not any(map(str.isalpha, said)) or _agreement().match(said) or not stems(said):
+    if said.endswith(":") or not any(map(str.isalpha, said)) or _AGREEMENT.match(said) or not stems(said):
         return False
-    return said.endswith(".") or _verb().search(said) is not None
+    return said.endswith(".") or _VERB.search(said) is not None
 
 
 def stance(term: str, text: str) -> bool | None:
@@ -79,11 +77,15 @@ def stance(term: str, text: str) -> bool | None:
 
 
 def _affirms(terms: Iterable[str], text: str) -> bool | None:
-    wanted, stances = frozenset(terms), set()
+    wanted, n_read = frozenset(terms), 0
+    stances: set[bool] = set()
     begins = tuple(term[:2] for term in wanted)
     for word in _TOKEN.finditer(text):
+        if len(stances) > 1 or n_read == _MOST_READ:
+            break
         if not word[0].lower().startswith(begins) or wanted.isdisjoint(stems(word[0])):
             continue
+        n_read += 1
         clause = _CLAUSE_END.split(text[max(0, word.start() - 120) : word.start()])[-1]
         near = " ".join(_TOKEN.findall(clause)[-_WORDS_BEFORE:])
         stances.add(len(_NEGATION.findall(near)) % 2 == 0)

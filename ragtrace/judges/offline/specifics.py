@@ -8,28 +8,43 @@ from typing import Literal, NamedTuple
 
 from ragtrace.judges.offline.notation import MONTHS, ORDINALS, WEEKDAYS, units
 from ragtrace.judges.offline.tables import words
+from ragtrace.judges.offline.words import windows
 
 Kind = Literal["number", "date", "time", "month", "weekday", "ordinal", "century", "decade", "name", "quote"]
 
-_DATE = re.compile(rf"\b(\d{{1,2}}) ({'|'.join(MONTHS)})\b(?: (\d{{4}})\b)?", re.IGNORECASE)
+_DATE = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    rf"\b(\d{{1,2}}) ({'|'.join(MONTHS)})\b(?: (\d{{4}})\b)?", re.IGNORECASE
+)
 _SLASHED = re.compile(r"(?<![\w/.])(\d{1,2})/(\d{1,2})/(\d{4})(?![\w/])")
 _TIME = re.compile(r"\b(\d{1,2}):(\d{2})\b")
-_NUMBER = re.compile(r"(?<![\w.,:])(\d+(?:[.,]\d+)*)(?![\w:])(?: ([a-z]+(?:[²³]|/[a-z]+|-hour)?))?")
+_NUMBER = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    r"(?<![\w.,:])(\d+(?:[.,]\d+)*)(?![\w:])(?: ([a-z]+(?:[²³]|/[a-z]+|-hour)?))?"
+)
 _RANGE = re.compile(r"(?: ?[-\u2013] ?| to | or )\d")
-_CALENDAR = re.compile(rf"\b(?:{'|'.join(word.capitalize() for word in (*MONTHS, *WEEKDAYS))})s?\b")
+_CALENDAR = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    rf"\b(?:{'|'.join(word.capitalize() for word in (*MONTHS, *WEEKDAYS))})s?\b"
+)
 _ORDINAL_WORD = "|".join(f"[{word[0].upper()}{word[0]}]{word[1:]}" for word in ORDINALS)
-_ORDINAL = re.compile(
+_ORDINAL = re.compile(  # of at most 8,000 characters: a sentence in one notation
     rf"\b(?:(\d{{1,3}})(?:st|nd|rd|th)|({_ORDINAL_WORD}))"
     r"\b(?![,-])(?: (centur(?:y|ies)|[a-z]{3,}))?"
 )
 _ORDINAL_END = re.compile(r"(?:\dst|\dnd|\drd|th|irst|econd|hird)\b")  # found far faster
 _COUNTED_SECOND = re.compile(r"(?<!\d)\d{1,3} $")
 _DIGIT = re.compile(r"\d")
+_TOKEN = re.compile(r"[^\W_]+")
 _DECADE = re.compile(r"(?<!\w)(\d{3}0)s\b")
-_NAME = re.compile(r"\b[A-Z][^\W\d_]*(?:['\u2019-][A-Z]?[^\W\d_]+)*(?:\d+\w*)?|\b[A-Z]{1,5}\d+\w*")
+_NAME = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    r"\b[A-Z][^\W\d_]*(?:['\u2019-][A-Z]?[^\W\d_]+)*(?:\d+\w*)?|\b[A-Z]{1,5}\d+\w*"
+)
 _JOINED = re.compile(r"^ (?:(?:of|the|de|da|di|van|von|der|den|la|le|al|bin|for|&) ){0,2}$")
-_QUOTED = re.compile(r"(?<![\w\"])\"(?=\S)([^\"\n]{1,300}?)(?<=\S)\"(?!\w)|[“„«]\s?([^“”„«»\n]{1,300}?)\s?[”“»]")
-_TITLE = re.compile(r"\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|Professor|Doctor|Sir)\.?$")
+_QUOTED = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    r"(?<![\w\"])\"(?=\S)([^\"\n]{1,300}?)(?<=\S)\"(?!\w)|[“„«]\s?([^“”„«»\n]{1,300}?)\s?[”“»]"
+)
+_TITLE = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    r"\b(?:Mr|Mrs|Ms|Mx|Dr|Prof|Professor|Doctor|Sir)\.?$"
+)
+_TITLE_CHARS = 12  # "Professor." and the character before it
 _LABEL = re.compile(r"^[^.!?:\n]{1,60}:(?=\s|$)")
 
 
@@ -66,7 +81,7 @@ def squeezed(text: str) -> str:
         >>> squeezed("It's  a “Great” day!")
         'it s a great day'
     """
-    return " ".join(re.findall(r"[^\W_]+", text.lower()))
+    return " ".join([word for part in windows(text.lower()) for word in _TOKEN.findall(part)])
 
 
 def quotes_of(text: str) -> list[Specific]:
@@ -165,7 +180,7 @@ def _name(text: str, run: list[re.Match[str]], begin: int) -> Specific | None:
     before = text[: first.start()].rstrip(" ")
     is_first = (
         begin >= 0
-        and not _TITLE.search(before)
+        and not _TITLE.search(before[-_TITLE_CHARS:])
         and (
             first.start() <= begin + 1
             or not before

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.tables import words as word_list
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
 
 _STOP = frozenset(
     (
@@ -15,22 +19,52 @@ _STOP = frozenset(
         "more most some any each other such only own same too very just also am "
     ).split()
 )
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?|\d[\d.,]*\d")
-_SENTENCE_END = re.compile(
-    r"(?<!\b[DM]r\.)(?<!\bM[rs]s\.)(?<!\bMs\.)(?<!\bProf\.)(?<!\b[ei]\.[ge]\.)(?<!\bvs\.)"
-    r"(?<=[.!?。！？])[\"')\]]*\s+|\n+"
+_WORD = re.compile(  # of at most 8,192 characters: a window
+    r"[^\W_]+(?:['’][^\W_]+)?|\d[\d.,]*\d"
 )
-_LONGEST = 2000  # characters of a sentence; a longer one is cut, as some comparisons would cost its square
-_LIST_MARK = re.compile(r"^(?:[-*•#>]+|\d{1,3}[.)])\s+")
+_SENTENCE_END = re.compile(  # of at most 8,192 characters: a window
+    r"(?<=[.!?。！？])(?<!\b[DM]r\.)(?<!\bM[rs]s\.)(?<!\bMs\.)(?<!\bProf\.)(?<!\b[ei]\.[ge]\.)(?<!\bvs\.)"
+    r"[\"')\]]*+\s++|\n++"
+)
+LONGEST = 2_000  # characters of a sentence; a longer one is cut, as some comparisons would cost its square
+WINDOW = 8_192  # characters of a text that one pattern reads at a time, since it holds the interpreter's lock
+_LIST_MARK = re.compile(r"^(?:[-*•#>]++|\d{1,3}[.)])\s++")
 _SUFFIXES = ("ingly", "edly", "ing", "ied", "ies", "ed", "es", "ly", "s")
 
 _SAMPLE = 4000
 _FEWEST_WORDS = 3
 _MOST_ENGLISH = 0.5
-_LETTERS = re.compile(r"[^\W\d_]")
-_LATIN = re.compile("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
-_LETTERS_WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
-_ADDRESS = re.compile(r"(?:https?://|www\.)\S+|[\w.-]{1,64}@[\w.-]+")
+# A sample is what each of these reads.
+_LETTERS = re.compile(r"[^\W\d_]")  # of at most 4,000 characters
+_LATIN = re.compile("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")  # of at most 4,000 characters
+_LETTERS_WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")  # of at most 4,000 characters
+_ADDRESS = re.compile(r"(?:https?://|www\.)\S+|[\w.-]{1,64}@[\w.-]+")  # of at most 4,000 characters
+
+
+class TermPlaces:
+    """Places of terms, read for those that are asked for: a text may have a hundred thousand.
+
+    Example:
+        >>> TermPlaces([frozenset({"lab", "oslo"}), frozenset({"oslo"})]).of({"oslo", "bergen"})
+        {'oslo': [0, 1]}
+    """
+
+    def __init__(self, terms_at: Sequence[frozenset[str]]) -> None:
+        """Take the terms of each place; nothing is read yet."""
+        self._terms_at = terms_at
+        self._known: dict[str, list[int]] = {}
+
+    def of(self, terms: Iterable[str]) -> dict[str, list[int]]:
+        """Return the places of the terms that stand somewhere; many terms at once are read in one pass."""
+        asked = {*terms}
+        unread = asked - self._known.keys()
+        if unread:
+            self._known.update((term, []) for term in unread)
+            for place, its in enumerate(self._terms_at):
+                if not unread.isdisjoint(its):
+                    for term in unread & its:
+                        self._known[term].append(place)
+        return {term: places for term in asked if (places := self._known[term])}
 
 
 def sentences(text: str) -> list[str]:
@@ -42,19 +76,45 @@ def sentences(text: str) -> list[str]:
         >>> sentences("It opened in 2010. It is in Oslo.")
         ['It opened in 2010.', 'It is in Oslo.']
     """
-    whole = (_LIST_MARK.sub("", part.strip().replace("**", "")) for part in _SENTENCE_END.split(text) if part)
-    parts = (part for sentence in whole for part in _cut(sentence))
+    whole = (_LIST_MARK.sub("", part.strip().replace("**", ""), count=1) for part in _split(text) if part)
+    parts = (part for sentence in whole for part in pieces(sentence))
     return [part for part in parts if part.strip()]
 
 
-def _cut(sentence: str) -> list[str]:
-    parts, start = [], 0
-    while len(sentence) - start > _LONGEST:
-        blank = sentence.rfind(" ", start, start + _LONGEST)
-        end = blank if blank > start else start + _LONGEST
-        parts.append(sentence[start:end])
+def _split(text: str) -> Iterator[str]:
+    begin = 0
+    for start, end in windows_of(text):
+        for found in _SENTENCE_END.finditer(text, start, end):
+            yield text[begin : found.start()]
+            begin = found.end()
+    yield text[begin:]
+
+
+def windows_of(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of parts that end behind a line, else behind a blank, else at their full length."""
+    start = 0
+    while len(text) - start > WINDOW:
+        end = text.rfind("\n", start, start + WINDOW) + 1 or text.rfind(" ", start, start + WINDOW) + 1
+        end = end or start + WINDOW
+        yield start, end
         start = end
-    return [*parts, sentence[start:]]
+    yield start, len(text)
+
+
+def pieces(text: str) -> list[str]:
+    """Return a text, or pieces of at most 2,000 characters, which end at a blank where they have one."""
+    parts, start = [], 0
+    while len(text) - start > LONGEST:
+        blank = text.rfind(" ", start, start + LONGEST)
+        end = blank if blank > start else start + LONGEST
+        parts.append(text[start:end])
+        start = end
+    return [*parts, text[start:]]
+
+
+def windows(text: str) -> list[str]:
+    """Return the parts of a text that one pattern reads at a time: at most 8,192 characters."""
+    return [text[start:end] for start, end in windows_of(text)]
 
 
 def stems(text: str) -> list[str]:
@@ -65,7 +125,9 @@ def stems(text: str) -> list[str]:
         ['refund', 'paid', 'within', 'day']
     """
     found = []
-    for written in _WORD.findall(text.lower()):
+    lowered = text.lower()
+    said = _WORD.findall(lowered) if len(lowered) <= WINDOW else _words_of_long(lowered)
+    for written in said:
         if written in _STOP:
             continue
         word = written.replace("’", "'").removesuffix("'s")
@@ -78,6 +140,10 @@ def stems(text: str) -> list[str]:
                 break
         found.append(word.removesuffix("e"))
     return found
+
+
+def _words_of_long(text: str) -> list[str]:
+    return [word for start, end in windows_of(text) for word in _WORD.findall(text, start, end)]
 
 
 def is_english(text: str) -> bool | None:

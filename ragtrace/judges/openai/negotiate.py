@@ -20,10 +20,15 @@ RUNGS: tuple[Rung, ...] = ("strict_schema", "schema", "json_object", "text")
 
 SEED = 42
 
-_FORMAT = re.compile(r"response_format|json_schema|json_object|structured|guided|grammar|\bschema\b|\bformat\b")
-_OPTIONAL = ("temperature", "top_p", "seed")
+_FORMAT = re.compile(  # of at most 4,000 characters: a complaint
+    r"response_format|json_schema|json_object|structured|guided|grammar|\bschema\b|\bformat\b"
+)
+_LIMIT = re.compile(r"\bmax_(?:completion_)?tokens\b")  # of at most 4,000 characters: a complaint
+_OPTIONAL = {  # of at most 4,000 characters: a complaint
+    name: re.compile(rf"\b{name}\b") for name in ("temperature", "top_p", "seed")
+}
 # These refuse the content, not the form: another format would be refused as well.
-_FINAL = re.compile(
+_FINAL = re.compile(  # of at most 4,000 characters: a complaint
     r"context.?length|context.?window|maximum context|too (?:long|large)|content.?(?:filter|policy|management)"
     r"|model.?not.?found|does not exist|billing|quota|credit"
 )
@@ -93,10 +98,10 @@ class Dialect:
         """
         said = (param or complaint).lower()
         if not _FORMAT.search(said):
-            if re.search(r"\bmax_(?:completion_)?tokens\b", said) and self.limit_field == "max_tokens":
+            if _LIMIT.search(said) and self.limit_field == "max_tokens":
                 return replace(self, limit_field="max_completion_tokens")
-            for name in _OPTIONAL:
-                if name not in self.without and re.search(rf"\b{name}\b", said):
+            for name, pattern in _OPTIONAL.items():
+                if name not in self.without and pattern.search(said):
                     return replace(self, without=self.without | {name})
             return None
         return self.down()

@@ -51,8 +51,9 @@ OPENAI_RANGE = ">=2.0,<4"  # of the extra `openai` in pyproject.toml
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 Endpoint = Literal["chat", "embeddings"]
 _TOO_LONG_STATUS = frozenset({400, 413, 422})
+_MOST_COMPLAINT_CHARS = 4_000
 # Of OpenAI, Azure, vLLM, llama.cpp, LM Studio, Anthropic, Gemini, Mistral, Bedrock and text-generation-inference.
-_TOO_LONG = re.compile(
+_TOO_LONG = re.compile(  # of at most 4,000 characters: a complaint
     r"context[ _]length|context[ _]size|context[ _]window|maximum context|prompt is too long|prompt too long"
     r"|input is too long|input token count|input_tokens_exceeded|too many (?:input |total )?tokens"
     r"|string_above_max_length|tokens \+ .max_new_tokens|exceeds? the (?:model's |maximum )?token limit"
@@ -340,7 +341,7 @@ class Transport:
     def _status_fault(self, error: APIStatusError) -> Fault:
         status = error.status_code
         body = error.body if isinstance(error.body, dict) else {}
-        complaint = _dumped(error.body)[:4000]
+        complaint = _dumped(error.body)[:_MOST_COMPLAINT_CHARS]
         retry_after_s = _retry_after_s(error.response.headers)
         if status == 429 and "insufficient_quota" not in complaint:
             limited = JudgeRateLimited(f"{self.where} limits the rate (429)")

@@ -30,7 +30,7 @@ _FEW_TERMS: Final = 2
 _FEW_IN_A_SESSION: Final = 3
 # What asks nothing, such as a search phrase or talk, need share no word with what answers it.
 _ASKS: Final = re.compile(
-    r"\?|^\W*(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|could|will|would|should|may|"
+    r"\?|^\W*+(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|could|will|would|should|may|"
     r"must|has|have|had)\b",
     re.IGNORECASE,
 )

@@ -19,7 +19,6 @@ import pytest
 from msgspec.structs import replace
 
 import ragtrace.model
-from ragtrace.cli.io.jsonl_reader import parsed
 from ragtrace.errors import InputError
 from ragtrace.model import (
     AnswerPart,
@@ -40,6 +39,7 @@ from ragtrace.model import (
     record_from_json,
 )
 from ragtrace.model.codec import json_bytes, json_value, record_to_line
+from ragtrace.model.file_lines import json_of_line
 from ragtrace.testing.recording import Recording
 
 KEY = ScoreKey(trace_id="t", span_id="s", metric="mrr", version="v")
@@ -94,7 +94,7 @@ def again(**changes: Any) -> RagRecord:
 def read(raw: bytes) -> RagRecord:
     """Return the record of a line of a file."""
     assert json_value(raw) == json.loads(raw)
-    return record_from_json(parsed(raw), fallback_id="7")
+    return record_from_json(json_of_line(raw), fallback_id="7")
 
 
 def itself() -> dict[str, Any]:
@@ -165,9 +165,9 @@ READ = {
         lambda: read(b'{"labels": {"grades": {}, "strata": [{"size": 2, "labelled": 3, "counts": {}}]}}'),
         InputError("field 'labels.strata[0]': a stratum of 2 with 3 graded cannot have {}: counts <= labelled <= size"),
     ),
-    "NaN is refused in a file": (lambda: parsed(b'{"x": NaN}'), InputError("NaN is not JSON; write null")),
+    "NaN is refused in a file": (lambda: json_of_line(b'{"x": NaN}'), InputError("NaN is not JSON; write null")),
     "NaN of a payload is read": (lambda: math.isnan(json_value(b'{"x": NaN}')["x"]), True),
-    "what is no JSON has its column": (lambda: parsed(b'{"query": x}'), InputError("not JSON: Expecting value at column 11")),
+    "what is no JSON has its column": (lambda: json_of_line(b'{"query": x}'), InputError("not JSON: Expecting value at column 11")),
     "a context is a text or an object": (lambda: len(read(b'{"contexts": ["a", {"text": "b"}]}').contexts), 2),
     "names of ragas": (lambda: read(b'{"user_input": "Where?", "query": null}').query, "Where?"),
     "names of DeepEval": (lambda: read(b'{"input": "Where?", "retrieval_context": ["a"]}').contexts[0].text, "a"),

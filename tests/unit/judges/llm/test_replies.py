@@ -15,6 +15,7 @@ from pydantic import Field
 from ragtrace.errors import JudgeInvalidOutput
 from ragtrace.judges.llm.replies import (
     _ASIDE,
+    _DECLINES,
     _MARK,
     MAX_REPLY_CHARS,
     AuditRepair,
@@ -247,6 +248,7 @@ PLAIN = st.text(alphabet=st.characters(exclude_characters='{}"\\', exclude_categ
 def test_an_object_among_words_is_found(before: str, others: dict[str, Any], after: str) -> None:
     assume(not any(map(_MARK.search, (before, after))))  # an object behind "<thinking>" is a thought
     assume(not _ASIDE.search(before))  # and one behind "draft" may be no verdict
+    assume(_DECLINES.isdisjoint(name.casefold() for name in others))  # and one with an error is none
     assert (
         read(
             Small,

@@ -4,9 +4,9 @@ msgspec and orjson refuse lone surrogates, bytes and objects; the SDK drops a wh
 or an integer beyond 64 bits, and raises into the application for an object whose ``__str__`` raises.
 
 The order in which a text is made safe is that of `kept`: it is decoded and cleaned, redacted as a whole, and cut.
-A passage without an id gets one from its whole text before that, salted where texts are redacted. The budget of a
-span or a line comes last, and counts what is left. No cut comes before `redact`, which would not know the half
-of an address.
+A passage without an id gets one from its whole text before that, with a key where texts are redacted or do not
+leave. The budget of a span or a line comes last, and counts what is left. No cut comes before `redact`, which
+would not know the half of an address.
 """
 
 from __future__ import annotations
@@ -14,8 +14,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
+from itertools import islice
+from numbers import Number
 from operator import index
 from typing import Any, TypeVar
 from unicodedata import normalize
@@ -28,7 +32,9 @@ MAX_ROLE_CHARS = 32
 MAX_LABEL_CHARS = 128  # of a name in a series or a column
 MAX_METADATA_KEYS = 24
 MAX_METADATA_CHARS = 512
-MAX_METADATA_ITEMS = 32  # of a list; a longer list of numbers is a vector, and left out
+MAX_LITERAL_CHARS = 16_384  # of a text in Python's notation: reading it holds the interpreter's lock
+MAX_METADATA_ITEMS = 32  # of a list; a longer list of numbers is a vector, see `is_vector`
+MAX_FACTS = 500  # keys of a mapping of facts that are looked at
 MAX_REDACTED_CHARS = 1_048_576  # that `redact` is given at once
 HALF_CHARS = 65_536  # left out at the end of what `redact` returns of a longer text: half of a secret may be there
 MAX_GROWTH = 10  # times its text that `redact` may return; a mark or a hash in place of a word may be longer
@@ -39,6 +45,13 @@ _OF_CONTAINERS = ("__iter__", "__getitem__", "__next__", "__call__")
 _MOST_COUNT = 1 << 53
 _CUT_MARK = re.compile(r"…\[cut, (\d{1,12}) characters\]\Z")
 _MOST_MARK_CHARS = 32
+_NUMBERS = {int, float}
+_ARRAYS = {array, deque}
+_MOST_TRIES = 3
+_AT_ONCE = 8_192  # characters with halves of pairs among them
+_MOST_BYTES = 4 * MAX_REDACTED_CHARS  # that are read as a text: the bytes of as many characters
+_MOST_NESTED = 6  # lists in lists of a vector
+_WIDE_NESTED = 2  # of these all are looked at, of deeper ones the first
 T = TypeVar("T")
 
 
@@ -52,7 +65,7 @@ def shown(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bytes | bytearray):
-        return value.decode("utf-8", "replace")
+        return value[:_MOST_BYTES].decode("utf-8", "replace")
     try:
         return str.__str__(str(value))  # a subclass's own text may be one of a subclass
     except Exception:  # a __str__ that raises is the application's defect, and must not reach it through us
@@ -71,8 +84,20 @@ def valid(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        encoded = [piece.encode("utf-16-le", "surrogatepass") for piece in _pieces(text)]
+        return "".join([piece.decode("utf-16-le", "replace") for piece in encoded])
     return text
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield a text in pieces that split no pair; each half of one costs a call, under the interpreter's lock."""
+    start, length = 0, len(text)
+    while start < length:
+        end = start + _AT_ONCE
+        if end < length and "\ud800" <= text[end - 1] <= "\udbff" and "\udc00" <= text[end] <= "\udfff":
+            end -= 1
+        yield text[start:end]
+        start = end
 
 
 _INVISIBLE = "\u00ad\u034f\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff"  # soft hyphens, joiners, selectors of a form
@@ -203,6 +228,18 @@ def cut(value: object, most: int) -> tuple[str, int]:
     return valid(text), 0
 
 
+def ends(text: str, most: int) -> str:
+    r"""Return the beginning and the end of a text that a pattern looks for a sign in, `most` characters together.
+
+    A pattern holds the interpreter's lock for as long as it looks. A text that is not longer is itself.
+
+    Example:
+        >>> ends("Judge this: a long answer. Is it true?", 22), ends("In Oslo.", 20)
+        ('Judge this:\nIs it true?', 'In Oslo.')
+    """
+    return text if len(text) <= most else f"{text[: most // 2]}\n{text[-most // 2 :]}"
+
+
 def kept(value: object, most: int, redact: Callable[[str], str] | None = None) -> tuple[str, int]:
     """Return a text as it is kept, and its length before the cut where it was cut, else 0.
 
@@ -233,7 +270,10 @@ def clean_score(value: object) -> float | None:
     """
     if type(value) is float:
         return value if math.isfinite(value) else None
-    if value is None or isinstance(value, str | bytes):
+    kind = type(value)
+    if not (
+        hasattr(kind, "__float__") or hasattr(kind, "__index__")
+    ):  # `float` reads a text, and the bytes of an array
         return None
     try:
         number = float(value)  # type: ignore[arg-type]
@@ -281,7 +321,7 @@ def clean_metadata(
     found: dict[str, Any] = {}
     of_key = None if are_names_known else redact
     # A copy in one call: the application may write a score into a shared document meanwhile, in another thread.
-    for key, value in dict(metadata).items():
+    for key, value in first_items(metadata, MAX_FACTS).items():
         if len(found) >= MAX_METADATA_KEYS:
             break
         # Nearly every value is a short text or a number, of a pool's hundreds: 0.2 us each here, 0.5 us by calls.
@@ -291,7 +331,7 @@ def clean_metadata(
         ):
             scalar = value
         elif kind is list or kind is tuple:
-            scalar = None if _is_vector(value) and not are_names_known else _scalars(value, redact)
+            scalar = None if is_vector(value) and not are_names_known else _scalars(value, redact)
         else:
             scalar = _scalar(value, redact)
         if scalar is not None:
@@ -300,9 +340,56 @@ def clean_metadata(
     return found
 
 
-def _is_vector(value: Sequence[object]) -> bool:
-    """Tell whether a list is a long one of numbers, such as an embedding."""
-    return len(value) > MAX_METADATA_ITEMS and isinstance(plain(value[0]), int | float)
+def is_vector(parts: Sequence[object]) -> bool:
+    """Tell whether a list begins with more than 32 numbers, as an embedding does, or with as many such lists.
+
+    Example:
+        >>> is_vector([0.5] * 33), is_vector([0.5] * 32), is_vector([7, "Oslo"] * 40), is_vector([[0.5] * 33] * 33)
+        (True, False, False, True)
+    """
+    return _is_vector(parts, 0)
+
+
+def _is_vector(parts: Sequence[object], depth: int) -> bool:
+    if len(parts) <= MAX_METADATA_ITEMS or depth > _MOST_NESTED:
+        return False
+    head = parts[: MAX_METADATA_ITEMS + 1]
+    if set(map(type, head)) <= _NUMBERS:
+        return True
+    if isinstance(head[0], str | Mapping):
+        return False
+    return all(_is_numbers(part, depth + 1) for part in (head if depth < _WIDE_NESTED else head[:1]))
+
+
+def _is_numbers(part: object, depth: int) -> bool:
+    kind = type(part)
+    if kind is list or kind is tuple:
+        return _is_vector(part, depth)  # type: ignore[arg-type]
+    return isinstance(part, Number) or kind in _ARRAYS or (hasattr(kind, "__array__") and not isinstance(part, str))
+
+
+def first_items(mapping: Mapping[Any, T], most: int) -> dict[Any, T]:
+    """Return the first items of a mapping as they are now; another thread may be writing into it.
+
+    Raises:
+        RuntimeError: others wrote at every try.
+
+    Example:
+        >>> first_items({"page": 1, "by": "Ada"}, 1)
+        {'page': 1}
+    """
+    kind = type(mapping)
+    if kind is dict and len(mapping) <= most:
+        return dict(mapping)
+    for tries in range(1, _MOST_TRIES + 1):
+        try:
+            if isinstance(mapping, dict) and kind.__iter__ is dict.__iter__:  # in one call of the interpreter's
+                return dict(islice(dict.items(mapping), most))
+            return {key: mapping[key] for key in islice(iter(mapping), most)}
+        except RuntimeError:
+            if tries == _MOST_TRIES:
+                raise
+    return {}
 
 
 def _scalars(value: Sequence[object], redact: Callable[[str], str] | None) -> list[str | int | float | bool] | None:

@@ -76,7 +76,6 @@ from ragtrace.capture.types import (
     TraceRef,
 )
 from ragtrace.lazy_names import lazy_names
-from ragtrace.text import shown
 
 if TYPE_CHECKING:
     from ragtrace.capture.attribution import PassageFinder, found_in, place_of
@@ -171,7 +170,6 @@ __all__ = [
     "record_wrong_call",
     "rows_in",
     "score_in",
-    "shown",
     "spoken",
     "tags_of",
     "text_key",

@@ -29,7 +29,7 @@ from ragtrace.capture.types import Generation
 from ragtrace.text import composed, folded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ragtrace.capture.types import EndedRun, Step
     from ragtrace.model import Message, Passage
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 # -- texts by their letters --
 
 # Any number of backslashes: JSON inside JSON doubles them. The first condition keeps a long run of them linear.
-_ESCAPE = re.compile(r"(?<!\\)\\+(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|[abefnrtv0NLP])")
+_BLANK_ESCAPE = re.compile(r"(?<!\\)\\++[abefnrtv0NLP]")  # by itself, since a text of them has 131,072
+_ESCAPE = re.compile(r"(?<!\\)\\++(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2}))")
 _CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n[ \t]*")  # a long line of YAML, which ends with an odd backslash
 _ENTITY = re.compile(r"&(?:amp;)*(#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,30});")
 _LINE_TAG = re.compile(r"</?(?:br|p|li|div|span) ?/?>", re.IGNORECASE)
@@ -58,7 +59,8 @@ def unescaped(text: str) -> str:
         'Café Oslo & Bergen'
     """
     if "\\" in text:
-        text = _ESCAPE.sub(_escaped, _CONTINUED.sub(r"\1", text))
+        text = _CONTINUED.sub(r"\1", text) if "\\\n" in text else text
+        text = _ESCAPE.sub(_escaped, _BLANK_ESCAPE.sub(" ", text))
         if _SURROGATES.search(text):
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if "&" in text:
@@ -87,8 +89,7 @@ def letters(text: str) -> bytes:
 
 
 def _escaped(found: re.Match[str]) -> str:
-    code = found[1] or found[2] or found[3]
-    number = int(code, 16) if code else 32
+    number = int(found[1] or found[2] or found[3], 16)
     return chr(number) if number <= 0x10FFFF else " "
 
 
@@ -110,6 +111,7 @@ _MOST_PARTS = 64
 _FAR_BYTES = 256  # between the parts of a passage
 _SEARCHED_BYTES = 100_000_000  # of prompts reduced to letters, in one run: about 50 ms
 _WORD = re.compile(r"[^\W_]+")
+_BETWEEN_WORDS = re.compile(r"[\W_]{0,64}")
 # A formatter that removes line breaks makes an escape of this one: a backslash, "x1", a line break, "42".
 _SPLIT_ESCAPE = re.compile(r"\\(?:[xuU][0-9a-fA-F]*)?\r?\n")
 _VALUE_ENDS = re.compile(r"""[\n\r\t"'<>|\[\]{}]+|: """)
@@ -345,12 +347,27 @@ class _PromptText:
                 return -1
             if len(words) >= _FEWEST_CASELESS_WORDS:
                 shown, words = self.folded, _WORD.findall(folded(said))
-            pattern = r"(?<![^\W_])" + r"[\W_]{0,64}".join(words) + r"(?![^\W_])"
-            found = re.search(pattern, shown)
-            at = found.start() if found else -1
+            at = _place_of_words(words, shown)
         else:
             at = self.values.get(" ".join(said.split()), -1)
         return at if at < 0 else len(letters(shown[:at]))
+
+
+def _place_of_words(words: Sequence[str], text: str) -> int:
+    """Return where words stand in a text in their order, at most 64 marks between two; -1 where they do not."""
+    at = text.find(words[0])
+    while at >= 0:
+        end = at + len(words[0]) if not text[at - 1 : at].isalnum() else -1
+        for word in words[1:] if end >= 0 else ():
+            start = _BETWEEN_WORDS.match(text, end).end()  # type: ignore[union-attr]  # it matches nothing too
+            if not text.startswith(word, start):
+                end = -1
+                break
+            end = start + len(word)
+        if end >= 0 and not text[end : end + 1].isalnum():
+            return at
+        at = text.find(words[0], at + 1)
+    return -1
 
 
 def _in_letters(found: Sequence[_Found], prompt: str) -> Iterator[_Found]:
@@ -438,26 +455,25 @@ _TAIL_CHARS = 40  # a cut passage whose end stands in another prompt was shown w
 _BREAKS = re.compile(r'\\[nrt"]|["\n\r\t]|\[Search\(')
 _MARKS = re.compile(r"\[\^?\d+(?: *, *\^?\d+)*\]|\u3010\d[^\u3011]{0,20}\u3011")  # of sources
 _REASONED = re.compile(r"\s*Thought:.*^(?:Final )?Answer:\s*", re.DOTALL | re.MULTILINE)  # of ReAct
-_SENTENCE_ENDS = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*")
+_SENTENCE_ENDS = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*")  # of at most 2,048 characters
 # A list of names that a model made for a report, in its JSON.
-_OUTLINE = re.compile(
+_OUTLINE = re.compile(  # of at most 65,536 characters
     r'\\?"(?:\w+_)?(?:sections?|outline|head(?:ing|er)s|chapters|(?:sub_?)?topics|toc|table_of_contents'
     r'|gliederung|abschnitte|kapitel|themen|plan_du_texte|chapitres|secciones|capítulos)\\?"\s*:\s*\[',
     re.IGNORECASE,
 )
 _STATEMENT_END = re.compile(r"(?<=[^\W\d])[.!](?=\s|$)|[\u3002\uff01]")
 _LOOKED_AT_CHARS = 2_048  # of a reply, to know it again
+_MOST_BREAKS = 1_000  # of an answer that is looked for by its pieces
+_SIGN_CHARS = 65_536  # of a reply or a prompt, to look for a sign in
 _SEARCHED_CHARS = 8_000_000  # of all prompts together: about 2 ms
 _WORD_MARKS = ".,;:!?*`'\"()\u3001\u3002\uff01\uff0c\uff1f"
-_WHOLE_WORDS = r"(?<![^\W_]){}(?![^\W_])"
-# A line, a quoted or set off value, an item, or what stands behind a colon; a sentence may end behind it.
-_WHOLE_VALUE = (
-    r"""(?:^|(?<=[\n"'*`|\uff1a])|(?<=[:=>•*-] )|(?<=\| )){}"""
-    r"""(?=$|[\n"'*`<\u3001\u3002\uff01\uff0c\uff1f]|[.,;!?]+(?:\W|$)| *\|)"""
-)
+_VALUE_BEGINS = frozenset("\n\"'*`|\uff1a")
+_ITEM_BEGINS = frozenset((": ", "= ", "> ", "\N{BULLET} ", "* ", "- ", "| "))
+_VALUE_END = re.compile(r"""[\n"'*`<\u3001\u3002\uff01\uff0c\uff1f]|[.,;!?](?:\W|\Z)| *+\|""")
 TextKind = Literal["tool_output", "context_text"]
 _SHORTEST_CONTEXT_CHARS = 80  # behind a heading; less is mostly the question of a prompt without contexts
-_HEADING = re.compile(
+_HEADING = re.compile(  # of at most 65,536 characters
     r"(?:\b(?:contexts?|documents?|passages?|sources?|excerpts?|snippets?|search results|knowledge base"
     r"|kontext|dokumente?|quellen?|auszüge?|textstellen|contexte|extraits?|contexto|documentos?|fuentes?)\b"
     r"|コンテキスト|文脈|資料|文書|参考情報|検索結果|上下文|参考资料|文档)"
@@ -611,7 +627,7 @@ def _saying_the_rest(replies: Sequence[str], answer: str, known: Sequence[str]) 
 
 def _is_outline(reply: str) -> bool:
     """Tell whether a reply is a list of headings for a report, which carries nothing of what it was made from."""
-    return bool(_OUTLINE.search(reply)) and not _STATEMENT_END.search(_piece(reply))
+    return bool(_OUTLINE.search(reply[:_SIGN_CHARS])) and not _STATEMENT_END.search(_piece(reply))
 
 
 def _shown_behind(calls: Sequence[_Call], last: Sequence[int], finder: PassageFinder) -> tuple[Passage, ...]:
@@ -719,11 +735,7 @@ class _Said:
 
     def words_in(self, text: str) -> int:
         """Return how often a folded text says the piece, as whole words."""
-        return (
-            len(re.findall(rf"(?<!\w){re.escape(self._bare)}(?!\w)", text))
-            if self._bare and self._bare in text
-            else 0
-        )
+        return _count_whole(text, self._bare, _is_apart) if self._bare else 0
 
     def words_in_passages(self, prompt: _Prompt, delivered: Sequence[Passage]) -> int:
         """Return how often the passages that a prompt shows say the piece."""
@@ -755,8 +767,33 @@ class _Said:
         return places - sum(self._places_in(folded(passage.text), folded(piece)) for passage in shown)
 
     def _places_in(self, text: str, piece: str) -> int:
-        pattern = _WHOLE_VALUE if self.is_word else _WHOLE_WORDS
-        return len(re.findall(pattern.format(re.escape(piece)), text))
+        return _count_whole(text, piece, _is_value if self.is_word else _are_words) if piece else 1
+
+
+def _count_whole(text: str, piece: str, is_whole: Callable[[str, int, int], bool]) -> int:
+    """Return how often a piece stands in a text by itself, as is asked with its begin and its end."""
+    count, at = 0, text.find(piece)
+    while at >= 0:
+        end = at + len(piece)
+        is_counted = is_whole(text, at, end)
+        count += is_counted
+        at = text.find(piece, end if is_counted else at + 1)
+    return count
+
+
+def _is_apart(text: str, at: int, end: int) -> bool:
+    around = (text[at - 1 : at], text[end : end + 1])
+    return not any(one.isalnum() or one == "_" for one in around)
+
+
+def _are_words(text: str, at: int, end: int) -> bool:
+    return not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum())
+
+
+def _is_value(text: str, at: int, end: int) -> bool:
+    """Tell whether it is a line, a value that is quoted or set off, an item, or what stands behind a colon."""
+    is_begin = not at or text[at - 1] in _VALUE_BEGINS or text[max(at - 2, 0) : at] in _ITEM_BEGINS
+    return is_begin and (end == len(text) or _VALUE_END.match(text, end) is not None)
 
 
 def _piece(text: str) -> str:
@@ -766,7 +803,10 @@ def _piece(text: str) -> str:
 
 def _holds(reply: str, answer: str) -> bool:
     """Tell whether a reply holds an answer, as a field of structured output or behind a model's reasoning."""
-    return answer in reply or all(piece.strip() in reply for piece in _BREAKS.split(answer))
+    if answer in reply:
+        return True
+    pieces = {piece.strip() for piece in _BREAKS.split(answer)}
+    return len(pieces) <= _MOST_BREAKS and all(piece in reply for piece in pieces)
 
 
 def _is_cited_anew(reply: str, answer: str) -> bool:
@@ -843,6 +883,6 @@ def count_unread(run: EndedRun) -> int:
     if not answer:
         return 0
     prompt = answered_prompt(run.prompts, run.steps, answer) if run.prompts else ""
-    heading = _HEADING.search(prompt)
+    heading = _HEADING.search(prompt[:_SIGN_CHARS])
     is_announced = heading is not None and len(prompt) - heading.end() >= _SHORTEST_CONTEXT_CHARS
     return sum(text.metadata.get("kind") == "tool_output" for text in run.texts) + is_announced

@@ -24,25 +24,29 @@ from ragtrace.model import chunk_id
 from ragtrace.text import folded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from ragtrace.capture.types import EndedRun, Step
     from ragtrace.model import AnswerPart, Passage
+    from ragtrace.model.passage import IdKey
 
 _PIECE_BYTES = 16  # of letters, by which a text is known again in another one
 _FEWEST_PIECES = 5  # a shorter text is compared by its words
+_MOST_PIECES = 1_024  # each is looked for in all of the other text
 _LEAST_LIKENESS = 0.6  # of two forms of a passage; chunks that overlap are less like each other
 _WORDS = re.compile(r"[^\W_]{3,}")
 
 
 def told_apart(run: EndedRun) -> EndedRun:
     """Return a run in which different passages have different ids; the run itself where they have."""
-    if not _has_shared_ids(run):
-        return run
-    shared = {name: texts for name, texts in _chunks(run).items() if len(texts) > 1}
+    shared = {}
+    if _has_shared_ids(run):
+        shared = {name: texts for name, texts in _chunks(run).items() if len(texts) > 1}
+    if run.id_key is not None:
+        run = _labelled(run, run.id_key, shared)
     if not shared:
         return run
-    names = _Names(shared)
+    names = _Names(shared, run.id_key)
     steps = tuple(names.of_step(step) for step in run.steps)
     pool_order, selection, used = map(names.of, (run.pool_order, run.selection, run.used_passages))
     attributes = run.attributes
@@ -73,7 +77,8 @@ def _likeness(text: str, other: str) -> float:
     if len(part) < _FEWEST_PIECES * _PIECE_BYTES:
         words, others = set(folded(text).split()), set(folded(other).split())
         return len(words & others) / (min(len(words), len(others)) or 1)
-    pieces = [part[at : at + _PIECE_BYTES] for at in range(0, len(part) - _PIECE_BYTES + 1, _PIECE_BYTES)]
+    step = max(_PIECE_BYTES, len(part) // _MOST_PIECES)
+    pieces = [part[at : at + _PIECE_BYTES] for at in range(0, len(part) - _PIECE_BYTES + 1, step)]
     return sum(piece in whole for piece in pieces) / len(pieces)
 
 
@@ -125,6 +130,23 @@ def _has_shared_ids(run: EndedRun) -> bool:
     return False
 
 
+def _labelled(run: EndedRun, id_key: IdKey, shared: Container[str]) -> EndedRun:
+    """Return a run whose labels name a passage that stands alone under its id by that id.
+
+    Whoever reads labels has no key, and cannot tell that the id of a chunk is this passage's, see `label_id`.
+    """
+    labels = run.attributes.get("labels")
+    if labels is None or not any("#" in name for name in labels.grades):
+        return run
+    grades = dict(labels.grades)
+    for one in chain.from_iterable(_lists(run)):
+        if one.id not in grades and one.id not in shared:
+            name = chunk_id(one.id, one.text, id_key)
+            if name in grades:
+                grades[one.id] = grades.pop(name)
+    return replace(run, attributes={**run.attributes, "labels": replace(labels, grades=grades)})
+
+
 def _chunks(run: EndedRun) -> dict[str, list[str]]:
     """Return the texts of different passages by their id, as searches found them.
 
@@ -154,10 +176,12 @@ class _Names:
 
     Args:
         shared: texts of chunks by the id that they share.
+        id_key: of the hashes in their ids.
     """
 
-    def __init__(self, shared: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, shared: Mapping[str, Sequence[str]], id_key: IdKey | None) -> None:
         self._shared = shared
+        self._id_key = id_key
         self._last = {name: list(texts) for name, texts in shared.items()}  # as the list before had them
 
     def of(self, passages: tuple[Passage, ...] | None) -> tuple[Passage, ...] | None:
@@ -171,7 +195,7 @@ class _Names:
             found.update(((name, text), one) for text, one in zip(texts, known, strict=True) if one is not None)
             self._last[name] = list(dict.fromkeys(filter(None, known))) or self._last[name]
         return ReadPassages(
-            p if (one := found.get((p.id, p.text))) is None else replace(p, id=chunk_id(p.id, one))
+            p if (one := found.get((p.id, p.text))) is None else replace(p, id=chunk_id(p.id, one, self._id_key))
             for p in passages
         )
 
@@ -196,7 +220,9 @@ class _Names:
             return part
         said = set(_words(part.text))
         cites: Iterable[str] = (
-            chunk_id(name, max(self._shared[name], key=lambda text: len(said.intersection(_words(text)))))
+            chunk_id(
+                name, max(self._shared[name], key=lambda text: len(said.intersection(_words(text)))), self._id_key
+            )
             if name in self._shared
             else name
             for name in part.citations

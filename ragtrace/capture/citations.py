@@ -11,8 +11,9 @@ import ast
 import json
 import re
 from bisect import bisect_right
+from contextlib import suppress
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -20,7 +21,7 @@ from msgspec.structs import replace
 from ragtrace.capture.attribution import letters, unescaped
 from ragtrace.capture.guard import guarded
 from ragtrace.model import AnswerPart, shared_id
-from ragtrace.text import folded
+from ragtrace.text import MAX_LITERAL_CHARS, folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,6 +37,9 @@ _LABELS_CHARS = 300_000  # of the last prompts, searched for labels: about 12 ms
 _MOST_REPLIES = 4  # the last ones are read as structured output
 _MAX_QUOTE_CHARS = 64
 _MAX_ROW_CHARS = 300  # of a list of sources; a longer line is text
+_MOST_ROWS = 1_000  # of such a list, and labels that one statement cites
+_MOST_MARKERS = 4_096  # of a text; what is behind them stays text
+_MOST_LABEL_CHARS = 2_048  # of what one marker or row names: a longer text is cut
 _LISTS = re.compile(
     r"^[ \t]*(?:#{1,6}[ \t]*)?[*_]*(?:sources?|references?|citations?|footnotes|bibliography|quellen)[*_]*"
     r"(?:[ \t]*:[*_]*|[ \t]*$)",
@@ -44,7 +48,6 @@ _LISTS = re.compile(
 _DEFINITION = re.compile(r"^[ \t]*\[\^?([^\[\]\n]{1,64})\]:[ \t]*(.+)$", re.MULTILINE)
 _LISTED = re.compile(r"^[ \t*•-]*(?:[\[【(]\^?(\w[\w.\-]{0,63})[\]】)]|(\d{1,3})[.):])[ \t:*-]*(.*)$")
 _HEADING = re.compile(r"^[ \t]*#{1,6}[ \t].*$", re.MULTILINE)
-_BEFORE_MARK = re.compile(rf"[ \t]*{_MARK}")
 _FROM_ZERO = re.compile(r"[\[【]0[\],】]")
 
 
@@ -137,7 +140,7 @@ def _parts(answer: str, names: _PassageNames) -> list[AnswerPart]:
     body, listed = _without_lists(answer, names)
     text, cited = _marked(body, names)
     if cited:
-        return list(_sentences(text, cited, names))
+        return list(islice(_sentences(text, cited, names), _MAX_PARTS))
     plain = " ".join(body.split())
     if not listed or not any(map(str.isalnum, plain)):
         return []
@@ -148,13 +151,18 @@ def _without_lists(answer: str, names: _PassageNames) -> tuple[str, list[_Target
     """Return an answer without its list of sources, and what the list cites; its labels become names."""
     cited: list[_Target] = []
 
+    left = _MOST_ROWS
+
     def define(found: re.Match[str]) -> str:
-        cited.extend(_listed(found[1], found[2], names))
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            cited.extend(_listed(found[1], found[2], names))
         return ""
 
     body = _DEFINITION.sub(define, answer)
     head = next((head for head in reversed([*_LISTS.finditer(body)]) if head.start()), None)
-    rows = body[head.end() :].splitlines() if head else []
+    rows = body[head.end() :].splitlines()[:_MOST_ROWS] if head else []
     if head is None or any(len(row) > _MAX_ROW_CHARS for row in rows):
         return body, cited
     for row in rows:
@@ -185,7 +193,7 @@ def _named(text: str, names: _PassageNames) -> list[_Target]:
     """Return what a text in a list of sources cites: wholly a label, or a text with names in it."""
     if found := _labels_in(text, names):
         return found
-    words = [word.strip("()[]<>,;:\"'`*") for word in text.split()]
+    words = [word.strip("()[]<>,;:\"'`*") for word in text[:_MOST_LABEL_CHARS].split()]
     return [target for word in words if word and not word.isdecimal() and (target := names.by_name(word))]
 
 
@@ -197,11 +205,12 @@ def _sentences(text: str, cited: Sequence[Sequence[_Target]], names: _PassageNam
         n = sentence.count(_MARK)
         targets = [target for one in cited[at : at + n] for target in one]
         at += n
-        plain = _BEFORE_MARK.sub("", sentence).strip()
+        *marked, last = sentence.split(_MARK)
+        plain = "".join((*(part.rstrip(" \t") for part in marked), last)).strip()
         if not any(map(str.isalnum, plain)):  # markers alone, on a line of their own
             if held is None:
                 early.extend(targets)
-            else:
+            elif targets and len(held.citations) < _MOST_ROWS:
                 more = _chosen(targets, held.text, names)
                 held = replace(held, citations=tuple(dict.fromkeys((*held.citations, *more))))
             continue
@@ -218,20 +227,25 @@ def _if_marked(heading: re.Match[str]) -> str:
 
 
 def _chosen(targets: Iterable[_Target], sentence: str, names: _PassageNames) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names.closest(target, sentence) for target in targets))
+    each = dict.fromkeys(targets)
+    is_open = any(len(target) > 1 for target in each)
+    said = frozenset(_WORDS.findall(folded(sentence))) if is_open else frozenset()
+    return tuple(dict.fromkeys(names.closest(target, said) for target in each))
 
 
 def _from_structure(value: Any, names: _PassageNames, answer: str | None = None) -> list[AnswerPart]:
     """Return a part for each text with citations in structured output."""
     parts: list[AnswerPart] = []
     for text, items in _statements(value):
+        if len(parts) >= _MAX_PARTS:
+            break
         if answer is not None and text.strip() not in answer:
             continue
         body, cited = _marked(text, names)
         if cited:
-            parts.extend(_sentences(body, cited, names))
+            parts.extend(islice(_sentences(body, cited, names), _MAX_PARTS))
             continue
-        targets = [target for item in items for target in _of_item(item, names)]
+        targets = [target for item in items[:_MOST_ROWS] for target in _of_item(item, names)]
         parts.append(AnswerPart(text=text, citations=_chosen(targets, text, names)))
     return parts if any(part.citations for part in parts) else []
 
@@ -251,38 +265,45 @@ _WORD = (
     r"(?:sources?|documents?|docs?|passages?|contexts?|chunks?|excerpts?|snippets?|references?|refs?|citations?|"
     r"quellen?|dokumente?)"
 )
-_LIST = rf"\d{{1,4}}(?:\s*(?:,?\s*\band\b|,?\s*\bund\b|[,;/&+–—-]|\bto\b)\s*(?:{_WORD}\s*)?\#?\d{{1,4}})*"
+# Blanks are taken whole (`*+`): two runs of them that stand side by side could be divided in as many ways.
+_LIST = rf"\d{{1,4}}(?:\s*+(?:,?\s*+\b(?:and|und)\b|[,;/&+–—-]|\bto\b)\s*+(?:{_WORD}\s*+)?\#?\d{{1,4}})*"
+_NUMBERS = re.compile(_LIST, re.IGNORECASE)  # of at most 2,048 characters
 _MARKER = re.compile(
-    rf"""(?P<code>```.*?(?:```|\Z)|`[^`\n]+`)
-    |<sup>\s*\[?(?P<sup>{_LIST})\]?\s*</sup>
+    rf"""(?=[`【¹²³scdpeqr]|<[scrd]|\[\[?[^\[\]\n]|\([^()\n])(?:(?=`)(?P<code>```.*?(?:```|\Z)|`[^`\n]+`)
+    |<sup>\s*+\[?(?P<sup>{_LIST})\]?\s*+</sup>
     |<(?P<tag>cite|ref|source|citation|doc|document)\b(?P<facts>[^<>\n]{{0,160}})>(?:(?P<inner>[^<>]*)</(?P=tag)>)?
     |\[\[?\^?(?P<square>[^\[\]\n]{{1,200}})\]?\](?:\((?P<target>[^()\s]{{1,500}})\))?
     |【(?P<wide>[^【】\n]{{1,200}})】
     |\((?P<round>[^()\n]{{1,200}})\)
-    |(?<![^\W_])(?P<bare>{_WORD}\s{{1,2}}(?:no\.?\s?|number\s|\#)?(?P<numbers>{_LIST}))(?![^\W_]|[.:]\d)
-    |(?:(?<=[.,;:!?)\]"”’])|(?<=[^\W\d_]{{3}}))(?P<raised>[¹²³][¹²³⁰⁴-⁹]*)""",
+    |(?=[scdpeqr])(?<![^\W_])(?P<bare>{_WORD}\s{{1,2}}(?:no\.?\s?|number\s|\#)?(?P<numbers>{_LIST}))(?![^\W_]|[.:]\d)
+    |(?=[¹²³])(?:(?<=[.,;:!?)\]"”’])|(?<=[^\W\d_]{{3}}))(?P<raised>[¹²³][¹²³⁰⁴-⁹]*))""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
 _HINTS = (
     "[", "【", "(", "<", "¹", "²", "³", "ource", "OURCE", "ocument", "oc ", "ocs ", "assage", "ontext", "hunk",
     "xcerpt", "nippet", "eference", "ef ", "efs ", "itation", "uelle", "okument",
 )  # fmt: skip
-_KEYWORD = re.compile(
+_KEYWORD = re.compile(  # of at most 2,048 characters
     rf"^(?:(?:see|cf\.?|from|per|according to|siehe|vgl\.)\s+)?(?:{_WORD}|cite|id|number|no\.?|nr\.?)[\s:#_=-]+"
     r"|^[#@^]\s*",
     re.IGNORECASE,
 )
 _ATTRIBUTE = re.compile(r"""=\s*["']?([^"'<>\s/]+)|^\s+\[?(\d{1,3})\]?\s*/?$""")
-_RANGE = re.compile(r"(\d{1,4})(?:\s*(?:[–—-]|\bto\b)\s*#?(\d{1,4}))?")
-_PIECES = re.compile(r"\s*[,;|]\s*|\s+(?:and|und|&)\s+")
+_RANGE = re.compile(r"(\d{1,4})(?:\s*+(?:[–—-]|\bto\b)\s*+#?(\d{1,4}))?")  # of at most 2,048 characters
+_PIECES = re.compile(  # of at most 2,048 characters
+    r"(?:(?<!\s)\s++)?[,;|]\s*+|(?<!\s)\s++(?:and|und|&)\s++"
+)
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _MOST_OF_RANGE = 50
 _LIST_MARK = re.compile(r"^\s*(?:[-*•>]+|\d{1,3}[.)])\s+")
-_END = re.compile(
-    rf"(?<![\s(]e\.g)(?<![\s(]i\.e)(?<![\s(]z\.B)(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bNo)(?<!\bNr)(?<!\bvs)"
-    rf"(?<!\betc)(?<!\bca)(?<!\bapprox)"
+_BEHIND = (  # what ends a sentence
     rf"(?:[.!?…][\"')\]”’»*_]*(?:[ \t]*{_MARK}(?![ \t]+[a-z]))*(?=\s+[^\sa-z])"
     rf"|[.!?…][\"')\]”’»*_]*{_MARK}+(?=[^\s{_MARK}])|[。！？][」』”’）]*(?:[ \t]*{_MARK})*)"
+)
+# It is looked for first: the abbreviations before a full stop take the longer time.
+_END = re.compile(  # of at most 65,536 characters
+    rf"(?=[.!?…。！？])(?={_BEHIND})(?<![\s(](?:e\.g|i\.e|z\.B))(?<!\b(?:Dr|Mr|Ms|No|Nr|vs|ca))(?<!\b(?:Mrs|etc))"
+    rf"(?<!\bapprox){_BEHIND}"
 )
 
 
@@ -308,9 +329,12 @@ def _marked(text: str, names: _PassageNames) -> tuple[str, list[list[_Target]]]:
         ('In Oslo *.', [[('a',)]])
     """
     cited: list[list[_Target]] = []
+    left = _MOST_MARKERS
 
     def replaced(found: re.Match[str]) -> str:
-        targets = _targets(found, names)
+        nonlocal left
+        left -= 1
+        targets = _targets(found, names) if left >= 0 else ()
         if not targets:
             return found[0]
         cited.append(targets)
@@ -350,14 +374,14 @@ def _labels_in(text: str, names: _PassageNames, *, is_bare: bool = False) -> lis
         >>> _labels_in("1-2, 3", names), _labels_in("see below", names)
         ([('a',), ('b',), ('c',)], [])
     """
-    text = text.strip().strip("\"'*_")
+    text = text[:_MOST_LABEL_CHARS].strip().strip("\"'*_")
     place, dagger, source = text.partition("†")
     if dagger:
         return _of_file_search(place, source, names)
     if not text.isdecimal() and (named := names.by_name(text, is_bare=is_bare)):
         return [named]
     bare = _KEYWORD.sub("", text).strip().strip("\"'")
-    if re.fullmatch(_LIST, bare, re.IGNORECASE):
+    if _NUMBERS.fullmatch(bare):
         return _numbered(bare, names) if bare != text or not is_bare else []
     known = names.by_name(bare, is_bare=is_bare) if bare != text else ()
     if known:
@@ -387,7 +411,7 @@ def _one(piece: str, names: _PassageNames, *, is_bare: bool) -> _Target:
 
 def _numbered(text: str, names: _PassageNames) -> list[_Target]:
     found: list[_Target] = []
-    for first, last in _RANGE.findall(text):
+    for first, last in _RANGE.findall(text[:_MOST_LABEL_CHARS]):
         numbers = range(int(first), int(last or first) + 1)
         if not numbers or len(numbers) > _MOST_OF_RANGE:
             numbers = range(int(first), int(first) + 1)
@@ -403,10 +427,10 @@ def _split_sentences(text: str) -> Iterator[str]:
         >>> [one.replace(_MARK, "*") for one in _split_sentences(text)]
         ['It is in Oslo. *', 'Ask there, e.g. on Fridays.']
     """
-    for line in text.splitlines():
+    for line in filter(str.strip, text.splitlines()):
         rest = _LIST_MARK.sub("", line).strip()
         at = 0
-        for end in _END.finditer(rest):
+        for end in _END.finditer(rest, 0, _MOST_CHARS):
             yield rest[at : end.end()].strip()
             at = end.end()
         yield rest[at:].strip()
@@ -452,11 +476,10 @@ def _parsed(text: str) -> Any:
     if start < 0 or end <= start or len(text) > _MOST_CHARS:
         return None
     inside = text[start : end + 1]
-    for read in (json.loads, ast.literal_eval):
-        try:
-            return read(inside)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
+    with suppress(ValueError, RecursionError):
+        return json.loads(inside)
+    with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+        return ast.literal_eval(inside) if len(inside) <= MAX_LITERAL_CHARS else None
     return None
 
 
@@ -546,6 +569,11 @@ class _PassageNames:
                     ids.append(passage.id)
         self._shapes = {_DIGITS.sub("0", name) for name in self._names if _DIGITS.search(name)}
         self._prompts = prompts
+        self._words: dict[int, frozenset[str]] = {}  # of contexts, by their place
+
+    @cached_property
+    def _letters(self) -> list[bytes]:
+        return [letters(passage.text) for passage in self._contexts]
 
     @cached_property
     def _labels(self) -> dict[str, _Target]:
@@ -607,17 +635,21 @@ class _PassageNames:
     def by_quote(self, quote: str) -> _Target:
         """Return the passages that hold a quoted text."""
         said = letters(quote)
-        return tuple(passage.id for passage in self._contexts if said and said in letters(passage.text))
+        return tuple(
+            one.id for one, text in zip(self._contexts, self._letters, strict=True) if said and said in text
+        )
 
-    def closest(self, target: _Target, sentence: str) -> str:
-        """Return the one of several passages, such as the chunks of one file, that is closest to a sentence."""
+    def closest(self, target: _Target, said: frozenset[str]) -> str:
+        """Return the one of several passages, such as chunks of one file, that is closest to a sentence's words."""
         if len(target) == 1:
             return target[0]
-        said = set(_WORDS.findall(folded(sentence)))
-        near = [passage for passage in self._contexts if passage.id in target]
+        near = [place for place, passage in enumerate(self._contexts) if passage.id in target]
         if not near:
             return target[0]
-        return max(near, key=lambda passage: len(said & set(_WORDS.findall(folded(passage.text))))).id
+        for place in near:
+            if place not in self._words:
+                self._words[place] = frozenset(_WORDS.findall(folded(self._contexts[place].text)))
+        return self._contexts[max(near, key=lambda place: len(said & self._words[place]))].id
 
 
 def _names_of(passage: Passage) -> set[str]:
@@ -638,16 +670,17 @@ _LABEL_WORD = (
     "quelle|dokument)"
 )
 _NAME = r"[^\W_][\w.\-/:]{0,63}?"
-_BEGIN = r"^[ \t#*>({\-]*"
+_BEGIN = r"^[ \t#*>({\-]*+"
 # Each finds labels of one kind. A kind counts only where every passage of the prompt has a label of its own.
 _KINDS = (
-    re.compile(rf"{_BEGIN}[\[【]\^?(?:{_LABEL_WORD}[ :#_-]*)?({_NAME})[\]】]", re.MULTILINE | re.IGNORECASE),
+    re.compile(rf"{_BEGIN}[\[【]\^?(?:{_LABEL_WORD}[ :#_-]*+)?({_NAME})[\]】]", re.MULTILINE | re.IGNORECASE),
     re.compile(
-        rf"{_BEGIN}[\[<]?{_LABEL_WORD}[ \t_]*(?:id|index|number|no\.?)?[ \t]*[:=#]*[ \t]*[\"']?#?(\d{{1,4}})\b",
+        rf"{_BEGIN}(?=[\[<scdpeqrn])[\[<]?(?=[scdpeqrn]){_LABEL_WORD}"
+        rf"[ \t_]*+(?:id|index|number|no\.?)?[ \t]*+[:=#]*+[ \t]*+[\"']?#?(\d{{1,4}})\b",
         re.MULTILINE | re.IGNORECASE,
     ),
-    re.compile(rf"[=:] *[\"']?({_NAME})(?=[\"'\s,;>}}\])]|$)", re.MULTILINE),
-    re.compile(r"^[ \t]*\(?(\d{1,3})[.):][ \t]", re.MULTILINE),
+    re.compile(rf"[=:] *+[\"']?({_NAME})(?=[\"'\s,;>}}\])]|$)", re.MULTILINE),
+    re.compile(r"^[ \t]*+\(?(\d{1,3})[.):][ \t]", re.MULTILINE),
 )
 _FIELD = _KINDS[2]  # of XML or JSON; looked for behind its = or :, since names of fields begin at any letter
 _FIELD_NAMES = ("id", "index", "number", "ref", "citation")
@@ -672,7 +705,8 @@ def _prompt_labels(prompt: str, passages: Sequence[Passage]) -> dict[str, tuple[
 
 
 def _labelled(prompt: str, kind: re.Pattern[str], passages: Sequence[Passage]) -> dict[str, str]:
-    marks = [mark for mark in kind.finditer(prompt) if kind is not _FIELD or _is_id(prompt, mark)][:_MOST_LABELS]
+    found_marks = (mark for mark in kind.finditer(prompt) if kind is not _FIELD or _is_id(prompt, mark))
+    marks = list(islice(found_marks, _MOST_LABELS))
     if not marks or not passages:
         return {}
     ends = [*(mark.start() for mark in marks[1:]), len(prompt)]
@@ -683,8 +717,9 @@ def _labelled(prompt: str, kind: re.Pattern[str], passages: Sequence[Passage]) -
     found = {_label_key(marks[piece][1]): name for piece, name in owners.items()}
     if len(found) < len(owners):  # one label for several passages labels none
         return {}
+    texts = {passage.id: letters(passage.text) for passage in passages} if len(marks) > len(owners) else {}
     for mark, piece in zip(marks, pieces, strict=True):
-        part = _part_of(piece, passages) if _label_key(mark[1]) not in found else None
+        part = _part_of(piece, texts) if _label_key(mark[1]) not in found else None
         if part is not None:
             found[_label_key(mark[1])] = part
     return found
@@ -709,12 +744,12 @@ def _owners(pieces: Sequence[bytes], passages: Sequence[Passage]) -> dict[int, s
     return owners
 
 
-def _part_of(piece: bytes, passages: Sequence[Passage]) -> str | None:
-    """Return the passage of which a piece of a prompt shows a later part."""
+def _part_of(piece: bytes, texts: Mapping[str, bytes]) -> str | None:
+    """Return the passage, of some by their letters, of which a piece of a prompt shows a later part."""
     sample = piece[:_SAMPLE_BYTES]
     if len(sample) < _SAMPLE_BYTES:
         return None
-    return next((passage.id for passage in passages if sample in letters(passage.text)), None)
+    return next((name for name, text in texts.items() if sample in text), None)
 
 
 def _label_key(label: str) -> str:

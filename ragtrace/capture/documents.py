@@ -18,7 +18,7 @@ from ragtrace.capture.evidence import Rows, rows_in
 from ragtrace.capture.messages import ROLES
 from ragtrace.capture.passages import ID_KEYS, RERANK_SCORE_KEYS, number_of, read_mapping, text_key
 from ragtrace.capture.values import HOLDERS, LISTS, Doc, Fields, Turn, fields_of, identity_of, text_of
-from ragtrace.text import shown
+from ragtrace.text import MAX_LITERAL_CHARS, MAX_NAME_CHARS, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 _DEPTH = 3  # of lists in lists, for cyclic ones
 _LONGEST_READ_CHARS = 1_000_000  # of a tool's text, to find documents in it
 # Names of a state's field, or of a function, whose list holds passages.
-_HOLDS_PASSAGES = re.compile(
+_HOLDS_PASSAGES = re.compile(  # of at most 256 characters
     r"(?:^|[_\W])(?:docs?|documents?|contexts?|chunks?|passages?|sources?|results?|hits|matches|snippets?|excerpts?"
     r"|evidence|retriev\w*|search\w*|lookup\w*|fetch\w*)(?:$|[_\W])",
     re.IGNORECASE,
 )
 # Names of a field whose text is a context, its passages joined.
-_HOLDS_CONTEXT = re.compile(
+_HOLDS_CONTEXT = re.compile(  # of at most 256 characters
     r"^(?:\w+_)?(?:contexts?|docs|documents|passages|chunks|snippets|excerpts|evidence|knowledge)$"
     r"|^(?:search|web|retriev\w*|sql|cypher|query|db|database)_(?:results?|text|contents?)$"
     r"|^(?:\w+_)?(?:rows|records|dataframe)$",
@@ -43,12 +43,14 @@ _TABLE_HEAD_CHARS = 2_000
 _TABLE_HEAD_LINES = 5
 _SHORTEST_CONTEXT_CHARS = 40
 _SHORTEST_PART_CHARS = 16  # of a passage; a shorter text stands in many another
-_LINK = re.compile(r"[^.!?。]{0,160}\bhttps?://\S+[\W\d]*")  # a title and its address
+_LINK = re.compile(r"[^.!?。]{0,160}\bhttps?://\S++[\W\d]*")  # a title and its address
 _ADDRESS = re.compile(r"https?://\S+")
 # Names of a field whose text the program wrote for its model.
-_WRITTEN = re.compile("prompt|instruct|system|persona|role|style|tone|format|anweisung|vorgabe", re.IGNORECASE)
+_WRITTEN = re.compile(  # of at most 256 characters
+    "prompt|instruct|system|persona|role|style|tone|format|anweisung|vorgabe", re.IGNORECASE
+)
 # Names of a field whose list holds something else, though it may look alike: turns, plans, examples.
-_HOLDS_OTHERS = re.compile(
+_HOLDS_OTHERS = re.compile(  # of at most 256 characters
     r"messages?|histor|conversation|chat|todo|tasks?|plan|steps?|quer|question|example|section|feedback|comment"
     r"|tool_calls?|events?|terms?|keyword|topic|title|generat|expan|rewrit",
     re.IGNORECASE,
@@ -260,7 +262,7 @@ def results_in(parts: Sequence[object], name: str = "") -> list[Doc]:
     if isinstance(first, str):
         return _texts(parts) if holds_passages(name) else []
     fields = _fields(first)
-    if fields is None or _HOLDS_OTHERS.search(name):
+    if fields is None or _HOLDS_OTHERS.search(name[:MAX_NAME_CHARS]):
         return []
     is_named = holds_passages(name)
     made = (document_of(found, is_named=is_named) for part in parts if (found := _fields(part)) is not None)
@@ -285,6 +287,7 @@ def holds_passages(name: str) -> bool:
         >>> [holds_passages(name) for name in ("retrieved_docs", "web_results", "plan", "sub_queries")]
         [True, True, False, False]
     """
+    name = name[:MAX_NAME_CHARS]
     return _HOLDS_PASSAGES.search(name) is not None and _HOLDS_OTHERS.search(name) is None
 
 
@@ -301,7 +304,11 @@ def contexts_in(value: object, name: str, given: object) -> list[tuple[str, str]
         return []
     before = given if isinstance(given, dict) else {}
     texts = ((key, text) for key, text in value.items() if isinstance(text, str) and isinstance(key, str))
-    return [(k, t) for k, t in texts if _HOLDS_CONTEXT.search(k) and _is_long(t) and before.get(k) is not t]
+    return [
+        (key, text)
+        for key, text in texts
+        if _HOLDS_CONTEXT.search(key[:MAX_NAME_CHARS]) and _is_long(text) and before.get(key) is not text
+    ]
 
 
 def pages_in(value: object, name: str, given: object) -> list[tuple[str, str]]:
@@ -321,7 +328,8 @@ def pages_in(value: object, name: str, given: object) -> list[tuple[str, str]]:
     return [
         (str(key), text)
         for key, part in made.items()
-        if part is not before.get(key) and not (_HOLDS_OTHERS.search(str(key)) or _WRITTEN.search(str(key)))
+        if part is not before.get(key)
+        and not any(words.search(str(key)[:MAX_NAME_CHARS]) for words in (_HOLDS_OTHERS, _WRITTEN))
         for text in _texts_held(part)
         if _is_long(text) and not _is_link(text) and not any(one in text for one in known)
     ]
@@ -440,8 +448,10 @@ def value_of_text(text: str) -> object:
         return None
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
+    if len(text) > MAX_LITERAL_CHARS:
+        return None
     try:
         return _literal(ast.parse(text.strip(), mode="eval").body)
     except (ValueError, SyntaxError, MemoryError, RecursionError):

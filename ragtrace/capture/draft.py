@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from ragtrace.capture.assembly import candidate_pool
 from ragtrace.capture.passages import ReadPassages, ranked, renamed
 from ragtrace.capture.types import Agent, Generation, Rerank, Retrieval, ToolCall
+from ragtrace.capture.values import Doc
 from ragtrace.model import Feedback, Labels
-from ragtrace.model.passage import CONTENT_ID
+from ragtrace.model.passage import is_content_id
 from ragtrace.model.record import ANSWER_LOST, SEVERAL_ANSWERS
 
 if TYPE_CHECKING:
@@ -53,10 +54,12 @@ class Draft:
 
     Args:
         answering: names of the workflows that have had an answer.
+        is_redacted: texts may have become alike, so that none tells an id.
     """
 
-    def __init__(self, answering: RecentIds) -> None:
+    def __init__(self, answering: RecentIds, *, is_redacted: bool = False) -> None:
         self._answering = answering
+        self._is_redacted = is_redacted
         self.attributes: dict[str, Any] = {}
         self.steps: list[Step] = []
         self.prompts: list[str] = []
@@ -95,6 +98,11 @@ class Draft:
     def lose(self, kind: str, count: int = 1) -> None:
         """Count something that the run has no room for."""
         self.truncated[kind] = self.truncated.get(kind, 0) + count
+
+    def cut_prompt(self, length: int) -> None:
+        """Note that a prompt had so many characters: passages that stand behind its end are not found in it."""
+        if length:
+            self.truncated["prompt_chars"] = max(length, self.truncated.get("prompt_chars", 0))
 
     # -- the reports --
 
@@ -177,6 +185,34 @@ class Draft:
         new = (passage for passage in passages if (passage.id, passage.text) not in known)
         self.selected(ranked((*before, *new)), "explicit", is_final=True)
 
+    def mark(
+        self,
+        passages: tuple[Passage, ...],
+        has_own_id: tuple[bool, ...],
+        *,
+        is_choice: bool,
+        source: str | None = None,
+        started_ns: int,
+        ended_ns: int,
+    ) -> None:
+        from ragtrace.capture.known import KnownDocuments  # noqa: PLC0415 - the pipeline's thread imports it
+
+        pool, known = self.candidates(), KnownDocuments()
+        known.note([one.text for one in pool], [one.id for one in pool])
+        documents = [
+            Doc(one.text, one.id if is_own else None, {} if is_content_id(one.id) else {"id": one.id})
+            for one, is_own in zip(passages, has_own_id, strict=True)
+        ]
+        names = [name for name, _ in known.names(documents)]
+        named = [replace(one, id=name or one.id) for one, name in zip(passages, names, strict=True)]
+        if is_choice:
+            self.add_selected(ReadPassages(named))
+            return
+        met = {(one.id, one.text) for one in pool}
+        new = [one for one in named if (one.id, one.text) not in met]
+        if new or not named:
+            self.retrieved(ranked(new), source=source, started_ns=started_ns, ended_ns=ended_ns)
+
     def set_candidates(self, passages: tuple[Passage, ...]) -> None:
         self.pool_order = passages
 
@@ -190,23 +226,18 @@ class Draft:
     ) -> None:
         self.used_text = prompt
         self.used_passages = self._known_again(passages) if passages and is_by_hand else passages
-        self._cut_prompt(prompt_chars)
+        self.cut_prompt(prompt_chars)
 
     def label_passages(self, labels: Mapping[str, str]) -> None:
         self.passage_labels.update(labels)
 
     def add_prompt(self, prompt: str, prompt_chars: int = 0) -> None:
         self.prompts.append(prompt)
-        self._cut_prompt(prompt_chars)
+        self.cut_prompt(prompt_chars)
         if len(self.prompts) > MAX_STEPS:  # the last one may be the one that was answered
             self.lost_prompts += len(self.prompts[:-MAX_STEPS])
             del self.prompts[:-MAX_STEPS]
             self.lose("prompts")
-
-    def _cut_prompt(self, length: int) -> None:
-        """Note that a prompt had so many characters: passages that stand behind its end are not found in it."""
-        if length:
-            self.truncated["prompt_chars"] = max(length, self.truncated.get("prompt_chars", 0))
 
     def add_text(self, passage: Passage) -> None:
         if len(self.texts) < MAX_STEPS:
@@ -263,11 +294,11 @@ class Draft:
 
     def _known_again(self, passages: tuple[Passage, ...]) -> tuple[Passage, ...]:
         """Return passages; those that a person names without an id have that of the same text in the pool."""
-        if not any(passage.id.startswith(CONTENT_ID) for passage in passages):
+        if self._is_redacted or not any(is_content_id(passage.id) for passage in passages):
             return passages
         known = {one.text: one.id for one in reversed(self.candidates())}
         return ReadPassages(
-            replace(one, id=known[one.text]) if one.id.startswith(CONTENT_ID) and one.text in known else one
+            replace(one, id=known[one.text]) if is_content_id(one.id) and one.text in known else one
             for one in passages
         )
 
@@ -283,7 +314,7 @@ class Draft:
             self.lose("step_passages", len(lost.passages))
 
 
-_NO_REPORTS = frozenset({"take", "candidates", "rename", "lose"})
+_NO_REPORTS = frozenset({"take", "candidates", "rename", "lose", "cut_prompt"})
 # What takes a report; a file of events may hold no other name.
 REPORTS = frozenset(name for name in vars(Draft) if not name.startswith("_")) - _NO_REPORTS
 

@@ -14,11 +14,12 @@ from msgspec.structs import replace
 
 from ragtrace.capture.content_blocks import BLOCK_TYPES, MEDIA_TYPES, content_text
 from ragtrace.capture.messages import ROLES
-from ragtrace.capture.passages import ID_KEYS, salted_id
+from ragtrace.capture.passages import ID_KEYS, PROCESS_KEY
 from ragtrace.capture.pictures import PICTURE
 from ragtrace.capture.types import Failure, Operation
 from ragtrace.capture.values import LISTS, Doc, Fields, Opaque, Redacted, Turn, identity_of
 from ragtrace.model import Outcome, Usage, content_id
+from ragtrace.model.passage import IdKey
 from ragtrace.text import MAX_RECORD_CHARS, folded, kept
 
 Kind = Literal[
@@ -260,6 +261,7 @@ class Redactor:
 
     Args:
         redact: applied to every text.
+        id_key: of the hashes.
 
     Attributes:
         longest_cut: characters of the longest text of which `redact` was given only a beginning; 0 for none.
@@ -270,8 +272,9 @@ class Redactor:
         [Doc(text='[name] lives in Oslo.', id='d1', metadata={'by': '[name]'})]
     """
 
-    def __init__(self, redact: Callable[[str], str]) -> None:
+    def __init__(self, redact: Callable[[str], str], id_key: IdKey = PROCESS_KEY) -> None:
         self._redact = redact
+        self._id_key = id_key
         self._known: dict[int, tuple[object, Any]] = {}
         self._marks: dict[str, str] = {}  # of texts, by that of their folded form
         self._replies: list[str] = []  # of models, while the run is open
@@ -318,7 +321,8 @@ class Redactor:
             self.longest_cut = max(length, self.longest_cut)
             if made == value:
                 return made
-            mark = self._marks.setdefault(salted_id(folded(value)), salted_id(value))
+            key = self._id_key
+            mark = self._marks.setdefault(content_id(folded(value), key), content_id(value, key))
             return Redacted(made, mark)
         if isinstance(value, dict):
             return type(value)(
@@ -382,12 +386,12 @@ class Shed(NamedTuple):
     passages: int
 
 
-def shed(events: Sequence[Event], most: int) -> Shed:
+def shed(events: Sequence[Event], most: int, id_key: IdKey | None = None) -> Shed:
     """Take texts out of events until they have at most `most` characters, each longer text counted once.
 
     Passages are cut as they would be when they are read. Then the oldest prompts lose theirs, less what the last
-    prompt shows too. Then passages lose theirs, from the lowest rank of a search up; they keep their ids. The
-    answer, and whatever else steps were given and gave out, stays. Reports keep
+    prompt shows too. Then passages lose theirs, from the lowest rank of a search up; they keep their ids, which
+    `id_key` makes of texts. The answer, and whatever else steps were given and gave out, stays. Reports keep
     theirs.
     """
     texts: dict[int, int] = {}
@@ -401,7 +405,7 @@ def shed(events: Sequence[Event], most: int) -> Shed:
     chars, n_prompts, n_passages = sum(texts.values()), 0, 0
     for _, doc in ranks.values():
         if chars > most and len(doc.text) > MAX_RECORD_CHARS:
-            chars -= _cut_text(doc, MAX_RECORD_CHARS)
+            chars -= _cut_text(doc, MAX_RECORD_CHARS, id_key)
     shown = {id(turn) for turn in prompts[-1]} if prompts else set()
     for turns in prompts[:-1]:
         old = [turn for turn in turns if id(turn) not in shown and turn.content]
@@ -418,13 +422,13 @@ def shed(events: Sequence[Event], most: int) -> Shed:
             break
         if doc.text:
             n_passages += 1
-            chars -= _cut_text(doc, 0)
+            chars -= _cut_text(doc, 0, id_key)
     return Shed(chars, n_prompts, n_passages)
 
 
-def _cut_text(doc: Doc, most: int) -> int:
+def _cut_text(doc: Doc, most: int, id_key: IdKey | None) -> int:
     """Cut a passage's text, and return how many characters went; it keeps its id."""
-    doc.id = doc.id or (content_id(doc.text) if type(doc.text) is str else identity_of(doc.text))
+    doc.id = doc.id or (content_id(doc.text, id_key) if type(doc.text) is str else identity_of(doc.text))
     left = len(doc.text) - most
     doc.lost, doc.text = max(doc.lost, len(doc.text)), doc.text[:most]
     return left

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.capture.messages import ROLES
 from ragtrace.capture.passages import RERANK_SCORE_KEYS
-from ragtrace.capture.values import Opaque
-from ragtrace.text import plain
+from ragtrace.capture.values import VECTOR, Opaque
+from ragtrace.text import MAX_LITERAL_CHARS, MAX_NAME_CHARS, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,12 +30,15 @@ if TYPE_CHECKING:
 
 # Scripts without blanks between words: Chinese characters by two, and the runs of each Japanese syllabary.
 _UNSPACED = ("\u4e00-\u9fff\u3400-\u4dbf\u3005", "\u3041-\u309f", "\u30a1-\u30ff")
-_WORD = re.compile(rf"[{_UNSPACED[0]}]{{1,2}}|[{_UNSPACED[1]}]+|[{_UNSPACED[2]}]+|[^\W_{''.join(_UNSPACED)}]+")
+_WORD = re.compile(  # of at most 100,000 characters
+    rf"[{_UNSPACED[0]}]{{1,2}}|[{_UNSPACED[1]}]+|[{_UNSPACED[2]}]+|[^\W_{''.join(_UNSPACED)}]+"
+)
+_NAME_PART = re.compile(r"[A-Z]?[^A-Z]+|[A-Z]+")  # of a name in camel case
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrtbf]|([\"'/\\]))")
 _UUID = re.compile(r"\b\w{8}-\w{4}-\w{4}-\w{4}-\w{12}\b")
 _NUMBERING = re.compile(r"^[ \t]*\d{1,3}[.)](?=\s)", re.MULTILINE)
 _LINK = re.compile(r"[^\W\d]\S*[./]\S+")
-_UNIT_ENDS = re.compile(r"[\n\r]+|(?<=[.!?;:])\s+|[\"“”«»]+")
+_UNIT_ENDS = re.compile(r"[\n\r]+|(?<=[.!?;:])\s+|[\"“”«»]+")  # of at most 100,000 characters
 _EDGES = " \t\r\n,;:|{}[]()<>\"'`*#=-\N{EN DASH}\N{EM DASH}"
 _HEAD_CHARS = 80
 _LONGEST_CHARS = 100_000  # of a text that is looked at; a longer one is evidence
@@ -195,14 +198,14 @@ def _meant(escape: re.Match[str]) -> str:
 
 
 def _words_of(text: str) -> _Words:
-    found = list(_WORD.finditer(text))
+    found = list(_WORD.finditer(text, 0, _LONGEST_CHARS))
     words = [one.group().casefold() for one in found]
     return _Words(f" {' '.join(words)} ", words, [one.span() for one in found])
 
 
 def _normal(text: str) -> str:
     """Return a text's words with one blank around each; a blank where there are none."""
-    words = [word.casefold() for word in _WORD.findall(_unescaped(text))]
+    words = [word.casefold() for word in _WORD.findall(_unescaped(text[:_LONGEST_CHARS]))]
     return f" {' '.join(words)} " if words else " "
 
 
@@ -233,7 +236,7 @@ def _leaves(value: object, depth: int = 0) -> Iterator[tuple[str, object]]:
 def _names_in(value: object, depth: int = 0) -> Iterator[str]:
     if isinstance(value, Mapping) and depth <= _DEPTH:
         for name, part in value.items():
-            yield from _WORD.findall(str(name).casefold())
+            yield from _WORD.findall(str(name)[:MAX_NAME_CHARS].casefold())
             yield from _names_in(part, depth + 1)
     elif isinstance(value, list | tuple) and depth <= _DEPTH:
         for part in value:
@@ -247,7 +250,7 @@ def _parsed(text: str) -> object:
     with suppress(ValueError, RecursionError):
         return json.loads(text)
     try:
-        return literal_eval(text.strip()) if len(text) <= _LONGEST_CHARS else None
+        return literal_eval(text.strip()) if len(text) <= MAX_LITERAL_CHARS else None
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
 
@@ -492,9 +495,9 @@ class _Result:
         ]
         self.inner = [_own(one) for one in inner if one.strip()]
         self.said = [*self.inner, *said]
-        self.named = [
-            word.casefold() for part in _WORD.findall(name) for word in re.findall(r"[A-Z]?[^A-Z]+|[A-Z]+", part)
-        ]
+        parts = _WORD.findall(name[:MAX_NAME_CHARS])
+        self.named = [word.casefold() for part in parts for word in _NAME_PART.findall(part)]
+        self.stems = tuple({one.removesuffix("e") for one in self.named})
         self.echoes = {*_names_in(given), *_STATUS, *_HEADS, *_VERDICTS, *_SAID}
         self.frame = {*map(_known, (*self.named, *_names_in(given), *_names_in(self.value)))}
 
@@ -610,7 +613,8 @@ class _Result:
 
     def _is_done(self, word: str) -> bool:
         """Tell whether a word says that the tool did what its name says: "reviewed" of `review_report`."""
-        return any(re.fullmatch(rf"{re.escape(name.removesuffix('e'))}\w?ed", word) for name in self.named)
+        stems = (word[:-2], word[:-3]) if word.endswith("ed") else ()
+        return any(stem in self.stems for stem in stems)
 
     def _is_status_value(self, coverage: _Coverage) -> bool:
         """Tell whether JSON says nothing but that something was done, or the model's own words."""
@@ -847,24 +851,26 @@ def _agreeing(part: Sequence[str], shown: Sequence[str]) -> int:
 
 
 _SCALARS = (str, int, float, bool, Decimal, date, time, bytes, type(None))
-_BYTES = frozenset(("bytes", "bytearray", "memoryview"))
+_UNREAD = frozenset(("bytes", "bytearray", "memoryview", VECTOR))  # what a column may hold beside scalars
 _MOST_ROWS = 10_000
 _MOST_ROW_TEXTS = 64
 _LEAST_VALUES_CHARS = 8
 _MOST_NUMBERS = 16  # of a row: more are a vector
 _BETWEEN = " | "  # values of a row
-_NO_ROWS = re.compile(
+_NO_ROWS = re.compile(  # of at most 256 characters: a name
     r"messages?|histor|conversation|chat|todo|tasks?|plan|steps?|question|example|section|feedback|comment|tool|event"
     r"|terms?$|keyword|topic|title|generat|expan|rewrit|schema|column|config|setting|option|metadata|queries|prompt"
     r"|citation|callback|embed|vector",
     re.IGNORECASE,
 )
-_OF_DATABASE = re.compile(
+_OF_DATABASE = re.compile(  # of at most 256 characters: a name
     r"(?:^|_)(?:rows?|records?|database|db|sql|cypher|sparql|neo4j|graph|table|tables|dataframe|df|triples?|facts?"
     r"|results?|data|context)(?:$|_)",
     re.IGNORECASE,
 )
-_OF_MODELS_TOO = re.compile(r"(?:^|_)(?:graph|triples?|facts?|results?|data|context)(?:$|_)", re.IGNORECASE)
+_OF_MODELS_TOO = re.compile(  # of at most 256 characters: a name
+    r"(?:^|_)(?:graph|triples?|facts?|results?|data|context)(?:$|_)", re.IGNORECASE
+)
 
 
 class Rows(NamedTuple):
@@ -879,7 +885,7 @@ class Rows(NamedTuple):
     @property
     def may_be_of_a_model(self) -> bool:
         """Whether what a model noted may have the same name."""
-        return not self.is_named or _OF_MODELS_TOO.search(self.source) is not None
+        return not self.is_named or _OF_MODELS_TOO.search(self.source[:MAX_NAME_CHARS]) is not None
 
     def values(self) -> Iterator[str]:
         """Yield the values of the first rows as text."""
@@ -896,6 +902,7 @@ def rows_in(value: object, name: str = "", depth: int = 0) -> list[Rows]:
         >>> rows_in([{"role": "user", "content": "Where?"}]), rows_in("In Oslo.")
         ([], [])
     """
+    name = name[:MAX_NAME_CHARS]
     if depth > 2 or _NO_ROWS.search(name):
         return []
     if isinstance(value, str):
@@ -934,10 +941,10 @@ def _is_row(part: object) -> bool:
 
 
 def _is_scalar(value: object) -> bool:
-    """Tell whether a value may stand in a column: a text, a number, a UUID, a path; bytes too, which are unread."""
+    """Tell whether a value may be in a column: a text, a number, a UUID; bytes and vectors too, unread."""
     if isinstance(value, _SCALARS):
         return True
-    return value.kind in _BYTES if type(value) is Opaque else plain(value) is not None
+    return value.kind in _UNREAD if type(value) is Opaque else plain(value) is not None
 
 
 def _is_scalar_like(value: object) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.capture.content_blocks import content_text, documents_in_blocks
 from ragtrace.capture.documents import contexts_in, document_of, documents_in, pages_in, rows_held, value_of_text
 from ragtrace.capture.scopes import Scope
-from ragtrace.capture.values import LISTS, Steer, Turn, fields_of, identity_of, mapping_of
+from ragtrace.capture.values import LISTS, Steer, Turn, fields_of, identity_of, mapping_of, told
 from ragtrace.model import Passage
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _HANDS_ON = re.compile(
     r"To[A-Z]|(?i:(?:transfer|assign|route|delegate|hand_?off|forward|switch)_to|\w*(?:escalate|hand_?off))"
 )
 _SHORTEST_REPEAT_CHARS = 16
+_MOST_TEXTS = 1_000  # of one result of a tool; a run keeps 256
 _SENTENCE_WORDS = 4
 _BLANK_VALUES = frozenset(("", "None"))
 _TELLING_CHARS = 4
@@ -139,6 +140,8 @@ class EvidenceTexts:
         if blocks:
             return self._kept(blocks, arguments)
         texts = _texts_of(value, tool.shown)
+        if len(texts) > _MOST_TEXTS:  # each is compared with those before it
+            texts = [*texts[:_MOST_TEXTS], "\n".join(texts[_MOST_TEXTS:])]
         written = [_written_in(text, tool.name) for text in texts]
         if written and all(written):
             return self._kept([document for documents in written for document in documents], arguments)
@@ -285,4 +288,4 @@ def _texts_of(value: Any, shown: str | None) -> list[str]:
         return [value]
     if isinstance(value, LISTS):
         return [text for part in value if (text := content_text([part], is_prompt=True))]
-    return [] if value is None else [shown or str(value)]
+    return [] if value is None else [shown or told(value)]

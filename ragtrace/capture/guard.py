@@ -8,6 +8,7 @@ import inspect
 import logging
 import threading
 from collections import Counter
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from ragtrace.capture.values import Redacted
@@ -20,6 +21,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _log = logging.getLogger("ragtrace")
+_LIBRARY = logging.__file__.replace("\\", "/").rpartition("/logging/")[0] + "/"  # of Python itself
 _lock = threading.RLock()  # reentrant: a finaliser may fail while this thread counts
 _losses: Counter[str] = Counter()
 
@@ -71,15 +73,23 @@ def kind_of(error: BaseException) -> str:
     return f"{type(error).__name__} at {place}" if place else type(error).__name__
 
 
+def log_failure(what: str, error: BaseException) -> None:
+    """Log a failure and the kind of its error; message and traceback, which may quote texts, at level DEBUG."""
+    _log.error("%s: %s; its message is in the log at level DEBUG", what, kind_of(error))
+    _log.debug("details of a failure: %s", what, exc_info=error)
+
+
 def _place_of(error: BaseException) -> str:
-    """Return file and line where an error was raised; "" of one that was not."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
+    """Return file and line where an error was raised; "" of one that was not.
+
+    The line of an application that called into a package is more to the point than that inside the package.
+    """
+    places = [(frame.f_code.co_filename.replace("\\", "/"), line) for frame, line in walk_tb(error.__traceback__)]
+    own = [place for place in places if not (place[0].startswith(("<", _LIBRARY)) or "-packages/" in place[0])]
+    if not places:
         return ""
-    file = "/".join(trace.tb_frame.f_code.co_filename.replace("\\", "/").split("/")[-2:])
-    return f"{file}:{trace.tb_lineno}"
+    file, line = (own or places)[-1]
+    return f"{'/'.join(file.split('/')[-2:])}:{line}"
 
 
 def internal_errors() -> dict[str, int]:

@@ -14,41 +14,48 @@ from ragtrace.capture.attribution import found_in
 from ragtrace.capture.draft import Draft
 from ragtrace.capture.events import Event, Redactor, shed
 from ragtrace.capture.guard import guarded, record_wrong_call
+from ragtrace.capture.passages import PROCESS_KEY
 from ragtrace.capture.run import Run, chars_of, entered_run
 from ragtrace.capture.types import EndedRun, Failure, Generation, Retrieval
+from ragtrace.capture.values import named, told
 from ragtrace.model import LabelScale, LabelScope
-from ragtrace.text import MAX_NAME_CHARS, cut, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 
     from ragtrace.capture.attribution import TextKind
     from ragtrace.capture.interpret import Interpreter
-    from ragtrace.capture.passages import PassageReader
+    from ragtrace.capture.passages import PassageReader, ReadPassages
     from ragtrace.capture.recent_ids import RecentIds
     from ragtrace.capture.types import Limits, RunConfig, RunProcessor, Step
     from ragtrace.model import Outcome, Passage, Usage
 
-MAX_CHARS = 4_194_304  # of the texts of the events that wait, each counted once
+MAX_CHARS = 4_194_304  # of the texts of the events that are kept unread, each counted once
 MAX_RECORDED = 10_000  # events of one run, for a bug report
 # Reports of facts by their names.
 _OF_FACTS = frozenset({"set_query", "set_attributes", "set_k", "reference", "labels"})
 _UNWRITTEN = frozenset({"add_metadata", "feedback"})  # reports that are in no file of events
 _PERSONS = frozenset({"session", "session_chars", "user", "user_chars"})  # facts that are in none
 _ROOM = MAX_CHARS // 4
-MAX_WAITING = 1_024  # events that wait for the pipeline's thread; then the application's thread reads them
+MAX_WAITING = 1_024  # events of a run that are kept unread; then they are read before its end
+_PART_EVENTS = 256  # events of a part: one hand-over takes 3 us, and 25 turns of an agent are 250 events
+_PART_CHARS = MAX_CHARS // 16
+_EVENT_CHARS = 256  # that an event behind the first 1,024 counts: shorter texts are not counted
 _LABELS = "grades are a mapping of passage ids to whole numbers, with a known universe and scale"
 
 
 class IntegrationRun(Run):
     """A `Run` with the methods that integrations need.
 
-    They add events, which are read in the pipeline's thread, and ask the state of a run. What reads the events
-    reports inferred selections and texts in place of passages. `Recorder.start` and `current_run` return it.
+    They add events, which are read in the pipeline's thread. What reads the events reports inferred selections and
+    texts in place of passages, and asks the state of the run. `Recorder.start` and `current_run` return it.
+
+    A long run is handed over in parts: the pipeline's thread takes what waits with each 256 events or 256 Ki
+    characters. It decides event by event, so that a record is the same however many parts there were.
 
     Attributes:
         last_activity: monotonic seconds; an integration sets it while a stream flows.
-        said: facts by their names in a `RagRecord` that were reported so far, also those that wait to be read.
+        said: facts by their names in a `RagRecord` that the application and its integrations reported so far.
 
     Example:
         >>> from ragtrace.capture import Recorder
@@ -69,18 +76,26 @@ class IntegrationRun(Run):
         answering: RecentIds | None = None,
     ) -> None:
         super().__init__(config, limits, started_ns, open_runs, answering)
-        self._lock = threading.RLock()  # one thread reads
         self._processor: RunProcessor | None = None
-        self._waiting: deque[Event] = deque()
-        self._waiting_chars = 0
+        self._on_part: Callable[[Any, IntegrationRun], bool] | None = None
+        # What the application's threads add: events, with the characters of the texts that each shows first.
+        self._waiting: deque[tuple[Event, int]] = deque()
+        self._added_chars = 0
+        self._part_events = self._part_chars = 0  # since the last part
+        # What the thread that reads has: of several, as after a shutdown, one at a time.
+        self._lock = threading.RLock()
+        self._unread: deque[Event] = deque()
+        self._unread_chars = 0
         self._reported_chars = 0  # of them, in reports: `shed` takes no text out of those
         self._most_chars = MAX_CHARS  # behind which texts are taken out
+        self._taken_chars = 0  # of those added
+        self._read_chars = 0  # of prompts and passages
         # By who tells; None once the last event was read.
         self._interpreters: Mapping[str, Interpreter | None] = {}
         self._redactor: Redactor | None = None
         self._recorded: list[Event] = []  # that were read, for a bug report
         self._reading: int | None = None  # the thread that reads an event
-        self._draft = Draft(self._answering)
+        self._draft = Draft(self._answering, is_redacted=config.redact is not None)
         self.said: dict[str, Any] = {}
 
     @property
@@ -277,7 +292,7 @@ class IntegrationRun(Run):
             "agent_called",
             started_ns=started_ns or now,
             ended_ns=ended_ns or now,
-            name=cut(name, MAX_NAME_CHARS)[0],
+            name=named(name),
             description=None if description is None else self._text(description),
             key=key,
             parent_key=parent_key,
@@ -294,6 +309,32 @@ class IntegrationRun(Run):
         """Keep what the run waits for: the payload of an interrupt, shown as text; outcome is set by `finish`."""
         self._tell("interrupted", **self._kept("interrupt", payload, self._limits.text_chars))
 
+    @guarded
+    def mark(
+        self, passages: ReadPassages, *, has_own_id: Sequence[bool], source: str | None, is_choice: bool
+    ) -> None:
+        """Report documents that the application names outside of all steps: as found, or as chosen.
+
+        One without an id of its own gets that of the same text in the pool; that is looked up when it is read.
+
+        Args:
+            passages: the documents as passages.
+            has_own_id: for each of them whether its id is its own, and not one of the metadata or of its text.
+            source: name of the index or data source.
+            is_choice: they are a selection, and several calls add up.
+        """
+        now = time.time_ns()
+        self._tell(
+            "mark",
+            passages=passages,
+            has_own_id=tuple(has_own_id),
+            source=self._reader.source(source),
+            is_choice=is_choice,
+            started_ns=now,
+            ended_ns=now,
+            chars=chars_of(passages),
+        )
+
     def before_finish(self, report: Callable[[], None] | None, owner: str = "") -> None:
         """Have `report` called once, just before the run ends, however it ends.
 
@@ -308,77 +349,95 @@ class IntegrationRun(Run):
         else:
             self._before_finish[owner] = report
 
-    def add(self, event: Event, *, chars: int = 0) -> None:
-        """Add what happened next; it is read in the pipeline's thread once the run has ended, see `Interpreter`.
+    def add(self, event: Event, *, chars: int = 0, cut: int = 0) -> None:
+        """Add what happened next; it is read in the pipeline's thread, see `Interpreter`.
 
         Args:
             event: what happened; the application must not be able to change it. Its texts are redacted here.
             chars: characters of the texts that it shows first.
+            cut: lists, mappings and objects in it that are not whole.
         """
+        if cut:
+            self._draft.lose("values", cut)
         if self._config.redact is not None:
             event = self._redacted(event, self._config.redact)
         self._append(event, chars)
 
     def _tell(self, report: str, /, *, chars: int = 0, **given: object) -> None:
-        if report in _OF_FACTS:
-            self.said.update({"labels": given} if report == "labels" else given)
         if self._reading == threading.get_ident():  # what an event says of the run
             self._draft.take(report, given)
-        else:
-            self._reported_chars += chars
-            self._append(Event("report", name=report, data=given), chars)
+            return
+        if report in _OF_FACTS:
+            self.said.update({"labels": given} if report == "labels" else given)
+        self._append(Event("report", name=report, data=given), chars)
 
     def _append(self, event: Event, chars: int) -> None:
         self.last_activity = time.monotonic()
         if self._processor is None:
             return
-        self._waiting.append(event)
-        self._waiting_chars += chars
-        is_full = len(self._waiting) >= MAX_WAITING or self._waiting_chars > self._most_chars
-        # Nothing waits for a lock here: a run that has ended is read soon, and another thread may be reading.
-        if is_full and not self.is_finished and self._lock.acquire(blocking=False):
-            try:
-                self._make_room()
-            finally:
-                self._lock.release()
+        is_open = bool(self._ends)
+        self._waiting.append((event, chars if is_open else 0))  # what is told at a run's end takes no text from it
+        self._added_chars += chars
+        self._part_events += 1
+        self._part_chars += chars
+        if (self._part_events >= _PART_EVENTS or self._part_chars > _PART_CHARS) and is_open:
+            self._hand_part()
+
+    def _hand_part(self) -> None:
+        """Have the pipeline's thread take what waits. Nothing is read here, and no lock is taken."""
+        self._part_events = self._part_chars = 0
+        if self._on_part is not None and not self._on_part(self._root_span, self):
+            self._processor = None  # lost, and counted by the pipeline; of a parent in a forked child
+            self._waiting.clear()
 
     def _redacted(self, event: Event, redact: Callable[[str], str]) -> Event:
         if self._redactor is None:
-            self._redactor = Redactor(redact)
-        made = self._redactor.event(event)
-        if length := self._redactor.longest_cut:  # what stands behind its beginning is in no prompt
-            self._draft.truncated["prompt_chars"] = length
-        return made
+            self._redactor = Redactor(redact, self._config.id_key or PROCESS_KEY)
+        return self._redactor.event(event)
+
+    def take_part(self) -> None:
+        """Take the events that wait, and read them where they are many; the pipeline's thread calls it."""
+        with self.reading():
+            for _ in range(len(self._waiting)):
+                try:
+                    event, chars = self._waiting.popleft()
+                except IndexError:  # the run was lost meanwhile
+                    break
+                self._unread.append(event)
+                self._taken_chars += chars
+                self._unread_chars += chars
+                self._reported_chars += chars if event.kind == "report" else 0
+                if len(self._unread) >= MAX_WAITING or self._unread_chars > self._most_chars:
+                    self._make_room()
 
     @guarded
     def _make_room(self) -> None:
-        """Take texts out of the events that wait; read them where they are many, or reports hold much of it."""
-        if len(self._waiting) >= MAX_WAITING or self._reported_chars > _ROOM:
-            self.catch_up()
+        """Take texts out of unread events; read them where they are many, or reports hold much of it."""
+        if len(self._unread) >= MAX_WAITING or self._reported_chars > _ROOM:
+            self._read_all()
             return
-        left = shed(list(self._waiting), MAX_CHARS - _ROOM)  # and not again at the next
-        self._waiting_chars = left.chars
+        left = shed(list(self._unread), MAX_CHARS - _ROOM, self._config.id_key)  # and not again at the next
+        self._unread_chars = left.chars
         self._most_chars = max(MAX_CHARS, left.chars + _ROOM)  # what is left may be no text of these
         if left.prompts:
             self._draft.lose("prompts", left.prompts)
         if left.passages:
             self._draft.lose("passage_texts", left.passages)
 
-    def catch_up(self) -> None:
-        """Read all events that were added so far, so that the run is known as far as they tell."""
-        if self._reading == threading.get_ident():
+    def _read_all(self) -> None:
+        if self._redactor is not None and (length := self._redactor.longest_cut):
+            self._draft.cut_prompt(length)  # what stands behind its beginning is in no prompt
+        while self._unread:
+            self._read_event(self._unread.popleft())
+        self._unread_chars = self._reported_chars = 0
+        if self.is_finished:  # its size was asked for
             return
-        with self.reading():
-            while self._waiting:
-                self._read_event(self._waiting.popleft())
-            self._waiting_chars = self._reported_chars = 0
+        found = sum(len(passage.text) for search in self.retrievals() for passage in search.passages)
+        self._read_chars = sum(map(len, self._draft.prompts)) + found
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Take the reports of this thread at once: it reads what happened, and reports what that means.
-
-        They go before events that wait, see `catch_up`.
-        """
+        """Take the reports of this thread at once: it reads what happened, and reports what that means."""
         with self._lock, self._reporting():
             before, self._reading = self._reading, threading.get_ident()
             try:
@@ -412,8 +471,9 @@ class IntegrationRun(Run):
         return Interpreter(self)
 
     def _read_rest(self) -> None:
-        self.catch_up()
+        self.take_part()
         with self.reading():
+            self._read_all()
             for teller, interpreter in self._interpreters.items():
                 if interpreter is not None:  # the integration added events and no end
                     self._read_event(Event("end", data=self._ended_with, error=self._draft.failure, teller=teller))
@@ -455,9 +515,13 @@ class IntegrationRun(Run):
 
     @property
     def size_chars(self) -> int:
-        """Characters of its largest texts: of the events that wait, prompts and passages."""
-        found = sum(len(passage.text) for search in self.retrievals() for passage in search.passages)
-        return self._waiting_chars + sum(map(len, self._draft.prompts)) + found
+        """Characters of its largest texts: of the events that wait, prompts and passages.
+
+        Events behind the first 1,024 that wait count 256 each.
+        """
+        waiting = max(self._added_chars - self._taken_chars, 0)
+        behind = max(len(self._waiting) - MAX_WAITING, 0)
+        return waiting + self._unread_chars + self._read_chars + behind * _EVENT_CHARS
 
     def ended(self) -> EndedRun | None:
         """Read the events that wait, and return all that was reported; None for a run that was no question.
@@ -497,6 +561,7 @@ class IntegrationRun(Run):
             failure=self._draft.failure,
             limits=self._limits,
             answering=self._answering,
+            id_key=self._config.id_key,
         )
 
     def _outcome(self) -> Outcome:
@@ -561,7 +626,7 @@ class IntegrationRun(Run):
             workflow: default that of the configuration.
             is_kept: whether the processor takes the run.
         """
-        name = cut(shown(workflow) or self._config.workflow, MAX_NAME_CHARS)[0]
+        name = named(told(workflow) or self._config.workflow)
         self._draft.attributes["workflow"] = name
         self._draft.attributes["environment"] = self._config.environment
         if self._config.corpus is not None:
@@ -570,6 +635,7 @@ class IntegrationRun(Run):
             self._draft.set_attributes(**given)
         if is_kept and self._config.processor is not None:
             self._processor = self._config.processor
+            self._on_part = getattr(self._processor, "on_part", None)  # others take a run as a whole
             self._root_span = self._processor.on_start(name, self._started_ns)
 
 

@@ -21,7 +21,7 @@ from ragtrace.capture.attribution import unescaped
 from ragtrace.capture.evidence import MARKS
 from ragtrace.capture.messages import ROLES
 from ragtrace.capture.verdicts import is_verdict, is_verdict_on
-from ragtrace.text import folded, valid
+from ragtrace.text import MAX_NAME_CHARS, folded, valid
 
 # Modules whose patterns and lists tell what a name stands for.
 _RULES = (
@@ -45,26 +45,28 @@ _RAISED = "\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2079\u2080-\u2089"
 _LETTER = rf"[^\W\d_{_HAN}{_HIRAGANA}{_KATAKANA}{_RAISED}]"
 # A letter in a notation of JSON, Python or HTML, behind any number of backslashes; it may be another sign as well.
 _ESCAPED = (
-    r"(?:\\+(?:u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|x[0-9a-fA-F]{2})|&(?:amp;)*(?:[a-zA-Z]{1,2}"
+    r"(?:(?<!\\)\\++(?:u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|x[0-9a-fA-F]{2})|&(?:amp;)*(?:[a-zA-Z]{1,2}"
     r"(?:acute|grave|uml|circ|tilde|cedil|ring|slash|lig|caron)|\#\d{2,7}|\#[xX][0-9a-fA-F]{2,6});)"
 )
 _LITERALS = "true|false|null|None|True|False"
 _TOKEN = re.compile(
-    rf"""(?P<mark></?(?:think(?:ing)?|thoughts?|reasoning|answer|response|solution|br|p|li|div|span|sup|cite|ref)\b
-      |<\|[a-z_]{{1,24}}\|>|\[/?THINK(?:ING)?\]|\\+[abefnrtv0NLP]|&(?:amp;)*(?:amp|lt|gt|quot|apos|nbsp|[lr][sd]quo|[nm]dash|hellip);
+    rf"""(?=[^\W_]|[<\[{_RAISED}]|&[a-zA-Z\#]|(?<!\\)\\|(?<=["'(,\s])_)(?:(?=[\\&<\[{_RAISED}])(?P<mark></?(?:think(?:ing)?|thoughts?|reasoning|answer|response|solution|br|p|li|div|span|sup|cite|ref)\b
+      |<\|[a-z_]{{1,24}}\|>|\[/?THINK(?:ING)?\]|(?<!\\)\\++[abefnrtv0NLP]|&(?:amp;)*(?:amp|lt|gt|quot|apos|nbsp|[lr][sd]quo|[nm]dash|hellip);
       |[{_RAISED}]+)
-    |(?P<scheme>\b(?:https?|s3|gs|file)(?=://))
-    |(?P<literal>(?<=[:,\[({{\s])(?:{_LITERALS})(?=\s*[,}}\])]))
+    |(?=[\w\\&])(?:(?=[hsgf])(?P<scheme>\b(?:https?|s3|gs|file)(?=://))
+    |(?=[tfnNTF])(?P<literal>(?<=[:,\[({{\s])(?:{_LITERALS})(?=\s*[,}}\])]))
     |(?P<name>(?<=["'])[^\W\d][\w.@$ -]{{0,62}}(?=\\?["']\s*:)|(?<=[(,\s])[^\W\d]\w{{0,62}}(?==["'\[{{(\d])
-      |\bDocument(?=\())
-    |(?P<word>(?:{_LETTER}|{_ESCAPED})(?:{_LETTER}|[{_UNSEEN}]|{_ESCAPED})*)
+      |(?=D)\bDocument(?=\())
+    |(?P<word>(?:{_LETTER}|{_ESCAPED})(?:(?:{_LETTER}|[{_UNSEEN}])++|{_ESCAPED})*+)
     |(?P<han>[{_HAN}]+)|(?P<hiragana>[{_HIRAGANA}]+)|(?P<katakana>[{_KATAKANA}]+)
-    |(?P<digits>\d+)""",
+    |(?P<digits>\d+)))""",
     re.VERBOSE,
 )
-_PARTS = re.compile(  # of a name, also of one in camel case
+_PARTS = re.compile(  # of a name, also of one in camel case; of at most 256 characters
     rf"[A-Z]?(?:(?![A-Z]){_LETTER})+|[A-Z]+(?![a-z])|[A-Z]|[{_HAN}{_HIRAGANA}{_KATAKANA}]+|\d{{3,}}"
 )
+_NAME_WORDS = re.compile(r"[A-Z]?[^A-Z\W_]+|[A-Z]+")
+_MOST_DRAWN = 64  # letters of a mask; a longer one repeats them
 _FIRST, _LATER = "jqvwxz", "bcdfghjklmnpqrstvwxz"  # no vowel: no word of a language
 _ALPHABETS = {
     "han": "".join(map(chr, range(0x3400, 0x3500))),
@@ -152,7 +154,7 @@ class Masker:
             return number
 
     def _masked_name(self, name: str) -> str:
-        if len(name) > _MOST_JUDGED_CHARS:
+        if len(name) > MAX_NAME_CHARS:
             return self.text(name)
         if name == "Document":  # as LangChain writes one out
             return name
@@ -218,12 +220,14 @@ class Masker:
         if mask is not None:
             return mask
         end = "" if kind else _end_of(word)
-        alphabets = _alphabets(kind, len(word) - len(end))
+        size = len(word) - len(end)
+        alphabets = _alphabets(kind, min(size, _MOST_DRAWN))
         space = prod(map(len, alphabets))
         digest = blake2b(f"{own[0]}\0{word}".encode("utf-8", "surrogatepass"), key=self._key).digest()
         drawn = int.from_bytes(digest * (1 + space.bit_length() // 512))
         for again in range(min(space, _MOST_TRIES)):  # two words share no mask, as long as there are others
-            mask = _spelled((drawn + again) % space, alphabets) + end
+            mask = _spelled((drawn + again) % space, alphabets)
+            mask = (mask * (size // _MOST_DRAWN + 1))[:size] + end
             if self._owners.setdefault(mask, own) == own:
                 break
         self._masks[own] = mask = mask or word
@@ -279,7 +283,7 @@ def _short_words() -> frozenset[str]:
 def _read_by_rules(name: str) -> tuple[object, ...]:
     """Return what all rules read in a name."""
     patterns, lists = _rules()
-    words = [word.casefold() for word in re.findall(r"[A-Z]?[^A-Z\W_]+|[A-Z]+", name)]
+    words = [word.casefold() for word in _NAME_WORDS.findall(name)]
     return (
         tuple((bool(one.search(name)), bool(one.match(name)), bool(one.fullmatch(name))) for one in patterns),
         tuple((name in one, name.casefold() in one, tuple(word in one for word in words)) for one in lists),

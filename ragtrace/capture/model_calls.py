@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Mapping
-from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
 from ragtrace.model import Usage
-from ragtrace.text import clean_count, shown
+from ragtrace.text import clean_count, is_vector, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,6 +79,8 @@ _MORE_PARAMETERS = (
 )  # fmt: skip
 _PLAIN = (str, bytes, bool, int, float, type(None))
 _LISTS = (list, tuple)
+_MOST_LISTED = 10_000  # messages or blocks of a reply that are read, the last ones
+_MOST_LOOKED_AT = 300  # parts of a reply, for a refusal
 _TEXT_BLOCKS = frozenset({"text", "output_text", "input_text"})
 _ASKING = frozenset({"user", "human"})  # who speaks, and asks
 _OTHERS = _ASKING | {"system", "developer", "tool", "function"}  # who speaks, and is no model
@@ -104,6 +107,25 @@ THOUGHTS_BEGIN = (
 THOUGHTS_END = (
     r"\[/THINK(?:ING)?\]|◁/think▷|<unused95>|<channel\|>|<\|(?:end_of_thought|end_thinking|inner_suffix)\|>"
 )
+_THOUGHT_MARKS = re.compile(
+    rf"(?=^[ `~]|</?[a-z]|<\||\[[/t]|◁)(?:(?P<fence>^ {{0,3}}(?:```|~~~))"
+    rf"|<(?P<tag>{THOUGHT_TAGS})(?:\s[^<>/]{{0,100}})?>"
+    rf"|</(?P<end_tag>{THOUGHT_TAGS})\s*>|(?P<begin>{THOUGHTS_BEGIN})|(?P<end>{THOUGHTS_END}))",
+    re.IGNORECASE | re.MULTILINE,
+)
+# Of gpt-oss: a channel's name and what is said in it, a piece of a tag at the end, and text without the tags.
+_CHANNEL = re.compile(
+    r"<\|channel\|>\s*(\w++)[^<]*+(?:<\|constrain\|>[^<]*+)?<\|message\|>(.*?)(?=<\|(?:end|return|call|start|channel)\|>|\Z)",
+    re.DOTALL,
+)
+_TAG_AT_END = re.compile(r"<\|?\w*+\|?\Z")
+_BARE_CHANNEL = re.compile(r"analysis\S")
+_WRAPPED = re.compile(
+    r"<(?:(answer|response|solution)>|\|(?:start_response|begin_of_solution)\|>)(.*?)"
+    r"(?:</\1>|<\|(?:end_response|end_of_solution)\|>)?",
+    re.DOTALL | re.IGNORECASE,
+)
+_NOT_BLANK = re.compile(r"\S")
 _CUT_BEGINS = (  # what a stream may have begun with when it was cut
     "<thinking>", "<think>", "<thoughts>", "<thought>", "<reasoning>", "<seed:think>", "<mm:think>", "[think]",
     "◁think▷", "<|begin_of_thought|>", "<|start_thinking|>", "<|inner_prefix|>", "<|channel>thought", "<unused94>",
@@ -285,7 +307,7 @@ def without_thoughts(text: str) -> str:
     place = quoted = 0  # `quoted`: opening tags that are part of what is said
     opened: str | None = None  # the tag of the thoughts that are open, "" for a mark of another kind
     is_code = False
-    for mark in _thought_marks().finditer(text):
+    for mark in _THOUGHT_MARKS.finditer(text):
         if mark["fence"]:
             is_code = opened is None and not is_code
             continue
@@ -300,7 +322,7 @@ def without_thoughts(text: str) -> str:
             if not is_begin and tag == opened:
                 opened, place = None, end
         elif is_begin:
-            if _begin_thoughts(before, after, is_first=not text[place:start].strip()):
+            if _begin_thoughts(before, after, is_first=not _NOT_BLANK.search(text, place, start)):
                 said.append(text[place:start])
                 opened, place = tag, end
             else:
@@ -316,15 +338,6 @@ def without_thoughts(text: str) -> str:
         return text
     said.append(text[place:end])
     return _unwrapped("\n".join(stripped for part in said if (stripped := part.strip())))
-
-
-@cache
-def _thought_marks() -> re.Pattern[str]:
-    return re.compile(
-        rf"(?P<fence>^ {{0,3}}(?:```|~~~))|<(?P<tag>{THOUGHT_TAGS})(?:\s[^<>/]{{0,100}})?>"
-        rf"|</(?P<end_tag>{THOUGHT_TAGS})\s*>|(?P<begin>{THOUGHTS_BEGIN})|(?P<end>{THOUGHTS_END})",
-        re.IGNORECASE | re.MULTILINE,
-    )
 
 
 def _is_quoted(before: str, after: str) -> bool:
@@ -370,7 +383,7 @@ def _end_before_cut(text: str, place: int) -> int:
 def _final_channel(text: str) -> str | None:
     """Return what gpt-oss says in its final channel, "" for thoughts alone; None for a text without channels."""
     head = text.lstrip()
-    if re.match(r"analysis\S", head):  # served without its special tokens
+    if _BARE_CHANNEL.match(head):  # served without its special tokens
         _, found, final = head.partition("assistantfinal")
         if found or head[8].isupper():
             return final.strip()
@@ -378,25 +391,15 @@ def _final_channel(text: str) -> str | None:
     is_shown = at > 0 and head[:at].count("`") % 2 == 0
     if not (head.startswith(("<|channel|>", "<|start|>")) or is_shown):
         return None
-    messages = re.findall(
-        r"<\|channel\|>\s*(\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>(.*?)(?=<\|(?:end|return|call|start|channel)\|>|\Z)",
-        head,
-        re.DOTALL,
-    )
-    final = "\n".join(said.strip() for channel, said in messages if channel == "final")
-    return re.sub(r"<\|?\w*\|?\Z", "", final).rstrip()
+    final = "\n".join(said.strip() for channel, said in _CHANNEL.findall(head) if channel == "final")
+    return _TAG_AT_END.sub("", final).rstrip()
 
 
 def _unwrapped(said: str) -> str:
     """Return an answer without the tags that some models put around it behind their thoughts."""
     if not said.startswith("<"):
         return said
-    found = re.fullmatch(
-        r"<(?:(answer|response|solution)>|\|(?:start_response|begin_of_solution)\|>)(.*?)"
-        r"(?:</\1>|<\|(?:end_response|end_of_solution)\|>)?",
-        said,
-        re.DOTALL | re.IGNORECASE,
-    )
+    found = _WRAPPED.fullmatch(said)
     return found[2].strip() if found else said
 
 
@@ -472,20 +475,34 @@ def _asks_for_json(form: object) -> bool:
     return form is True or isinstance(form, type)  # of pydantic
 
 
-def is_refused(value: object, depth: int = 0) -> bool:
+def is_refused(value: object) -> bool:
     """Tell whether a reply, its message or the provider's raw response says that the provider declined.
+
+    Of its parts at most 300 are looked at.
 
     Example:
         >>> is_refused({"stop_reason": "refusal"}), is_refused({"stop_reason": "end_turn"})
         (True, False)
     """
-    if depth > _DEPTH or isinstance(value, _PLAIN):
+    waiting = deque([value])
+    for _ in range(_MOST_LOOKED_AT):
+        if not waiting:
+            return False
+        if _is_refusal(waiting.popleft(), waiting):
+            return True
+    return False
+
+
+def _is_refusal(value: object, parts: deque[object]) -> bool:
+    """Tell whether a part of a reply says so by itself; add its own parts, which may say it, to the others."""
+    if isinstance(value, _PLAIN):
         return False
     if isinstance(value, _LISTS):  # of choices the first counts
-        return bool(value) and is_refused(value[0], depth + 1)
+        parts.extend(value[:1])
+        return False
     if hasattr(type(value), "__pydantic_fields__"):  # a look for a field that it lacks costs 2 us, and most lack
         value = {**vars(value), **(getattr(value, "__pydantic_extra__", None) or {})}
-    names = _TOLD.intersection(value) if isinstance(value, dict) else _TOLD
+    names = _TOLD.intersection(value) if type(value) is dict else _TOLD
     told = {name: part for name in names if (part := _field(value, name)) is not None}
     if not told:
         return False
@@ -498,12 +515,11 @@ def is_refused(value: object, depth: int = 0) -> bool:
         return True
     if any(map(_is_blocked, map(told.get, _FEEDBACK))):
         return True
-    blocks = [block for name in _BLOCKS for block in _listed(told.get(name))]
-    if any(
-        _kind(block) in {"refusal", "non_standard", "message"} and is_refused(block, depth + 1) for block in blocks
-    ):
-        return True
-    return any(is_refused(told[name], depth + 1) for name in _NOTES if name in told)
+    for name in _BLOCKS:
+        blocks = _listed(told.get(name))[-_MOST_LOOKED_AT:]
+        parts.extend(block for block in blocks if _kind(block) in {"refusal", "non_standard", "message"})
+    parts.extend(told[name] for name in _NOTES if name in told)
+    return False
 
 
 def is_refusal_reason(reason: object) -> bool:
@@ -570,8 +586,13 @@ def _of_list(value: Sequence[object], depth: int) -> str | None:
 
     The pieces of a stream are joined. Else it is the last message of a model, or content blocks with a text.
     """
+    if type(value) not in _LISTS:
+        value = list(islice(value, _MOST_LISTED))
+    if is_vector(value):
+        return None
     if value and all(_field(item, "type") == "AIMessageChunk" for item in value):
         return "".join(_text_in(item, depth + 1) or "" for item in value)
+    value = value[-_MOST_LISTED:]
     if any(_role(item) is not None for item in value):
         return _last_said(value, depth)
     return "".join(map(_said_by_block, value)) if any(map(_is_reply_block, value)) else None
@@ -630,7 +651,9 @@ def _kind(value: object) -> str | None:
 
 
 def _listed(value: object) -> Sequence[object]:
-    return value if isinstance(value, _LISTS) else ()
+    if type(value) in _LISTS:
+        return value  # type: ignore[return-value]
+    return list(islice(value, _MOST_LISTED)) if isinstance(value, _LISTS) else ()
 
 
 def _field(value: object, name: str, default: object = None) -> object:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sized
-from hashlib import blake2b
 from itertools import islice
 from math import isfinite
 from secrets import token_bytes
@@ -14,9 +13,20 @@ from msgspec.structs import replace
 from ragtrace.capture.guard import record_internal_error
 from ragtrace.capture.model_calls import said_in
 from ragtrace.capture.pictures import PICTURE, picture_in_facts
-from ragtrace.capture.values import Redacted
+from ragtrace.capture.values import Redacted, named, told
 from ragtrace.model import Passage, content_id
-from ragtrace.text import MAX_NAME_CHARS, clean_metadata, clean_score, cut, folded, kept, shown
+from ragtrace.model.passage import IdKey
+from ragtrace.text import (
+    MAX_FACTS,
+    MAX_NAME_CHARS,
+    clean_metadata,
+    clean_score,
+    first_items,
+    folded,
+    is_vector,
+    kept,
+    shown,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -84,7 +94,7 @@ _ITEMS = (str, bytes, Mapping, Passage)
 _POOLS = (
     "documents", "source_nodes", "source_documents", "context", "nodes", "matches", "points", "hits", "results",
 )  # fmt: skip
-_SALT = token_bytes(32)
+PROCESS_KEY = IdKey(token_bytes(32))  # of ids made of texts, where no other is set; forked processes share it
 _LISTS = (list, tuple)
 _MOST_POOLS = 3  # one inside the other, as Elasticsearch's hits
 _UNREAD = (
@@ -124,8 +134,12 @@ def read_mapping(mapping: Mapping[Any, Any]) -> tuple[str | None, dict[Any, Any]
         spread = {name for name, (found, _) in nested if found is not None or name == "metadata"}
         text = next((found for _, (found, _) in nested if found is not None), None)
         inner = [(name, rest) for name, (_, rest) in nested]
-    facts = {fact: value for name, part in inner if name in spread for fact, value in part.items()}
-    facts.update((fact, value) for fact, value in mapping.items() if fact != key and fact not in spread)
+    facts: dict[Any, Any] = {}
+    for name, part in inner:
+        if name in spread:
+            facts |= first_items(part, MAX_FACTS)
+    own = first_items(mapping, MAX_FACTS)
+    facts.update((fact, value) for fact, value in own.items() if fact != key and fact not in spread)
     return text, facts
 
 
@@ -136,7 +150,7 @@ def id_in(facts: Mapping[Any, object]) -> str | None:
         >>> id_in({"chunk_id": 7, "page": 1}), id_in({"page": 1})
         ('7', None)
     """
-    return next((name for key in ID_KEYS if (name := shown(facts.get(key)))), None)
+    return next((name for key in ID_KEYS if (name := told(facts.get(key)))), None)
 
 
 def score_in(facts: Mapping[Any, object], keys: Iterable[str] = SCORE_KEYS) -> float | None:
@@ -174,19 +188,6 @@ def number_of(value: object) -> float | None:
         return float(value)  # type: ignore[arg-type]
     except Exception:  # an application's object may raise anything here; it is then no score
         return None
-
-
-def salted_id(text: str) -> str:
-    """Return the id of a passage that came without one, where texts are redacted.
-
-    Whoever reads a plain hash can confirm a guess of what was redacted. The salt is random, and the same in this
-    process and those that it forks: the same text has another id in another process.
-
-    Example:
-        >>> salted_id("Ada lives in Oslo.") == salted_id("Ada lives in Oslo."), len(salted_id(""))
-        (True, 23)
-    """
-    return f"salted:{blake2b(text.encode('utf-8', 'surrogatepass'), key=_SALT, digest_size=8).hexdigest()}"
 
 
 def first_passages(items: Iterable[T]) -> tuple[Sequence[T], int]:
@@ -308,7 +309,7 @@ def _text_of(value: object) -> str | None:
         return said.text
     is_text = type(value).__str__ is not object.__str__ and not isinstance(value, (*_LISTS, Mapping))
     is_data = any(hasattr(type(value), name) for name in ("model_fields", "__dataclass_fields__", "__array__"))
-    return shown(value) if is_text and not is_data else None
+    return told(value) if is_text and not is_data else None
 
 
 class PassageReader:
@@ -319,17 +320,19 @@ class PassageReader:
     Args:
         redact: applied to every text before it is kept; None keeps texts as they are.
         limit: characters kept of each text.
+        id_key: key of the ids that are made of texts; None makes plain hashes.
 
     Attributes:
         left_out: passages that were not looked at, of lists that are too long.
         unread: values that hold no passage.
     """
 
-    __slots__ = ("_cleaned", "_ids", "_limit", "_redact", "_sources", "left_out", "unread")
+    __slots__ = ("_cleaned", "_id_key", "_ids", "_limit", "_redact", "_sources", "left_out", "unread")
 
-    def __init__(self, redact: Callable[[str], str] | None, limit: int) -> None:
+    def __init__(self, redact: Callable[[str], str] | None, limit: int, id_key: IdKey | None = None) -> None:
         self._redact = redact
         self._limit = limit
+        self._id_key = id_key
         self._cleaned: dict[str, tuple[str, int]] = {}
         self._ids: dict[str, str] = {}
         self._sources: dict[str, str] = {}
@@ -369,6 +372,8 @@ class PassageReader:
         if isinstance(items, _ITEMS) or (type(items) not in _LISTS and _object_fields(items)):
             items = (items,)
         found = self._listed(items)
+        if is_vector(found):
+            found = (items,)
         read = [self._one(item, rank, source) for rank, item in enumerate(found, start=1)]
         kept = [passage for passage in read if passage is not None]
         if len(kept) == len(read):
@@ -433,7 +438,7 @@ class PassageReader:
         """
         if given is None:
             return None
-        raw = given if type(given) is str else shown(given)
+        raw = given if type(given) is str else told(given)
         clean = self._sources.get(raw)
         if clean is None:
             clean = self._sources[raw] = kept(raw, MAX_NAME_CHARS, self._redact)[0]
@@ -460,7 +465,7 @@ class PassageReader:
             text = _text_of(item.get("text", item.get("content")))
             if text is None or not (text or "text" in item or "content" in item or id_in(facts)):
                 return None
-        id_key = next((key for key in ID_KEYS if shown(facts.get(key))), None)
+        id_key = next((key for key in ID_KEYS if told(facts.get(key))), None)
         score_key = next((key for key in SCORE_KEYS if number_of(facts.get(key)) is not None), None)
         rest = {key: value for key, value in facts.items() if key not in {id_key, score_key}}
         return self.make(text, rank, id_in(facts), score_in(facts), source, rest)
@@ -475,7 +480,7 @@ class PassageReader:
         metadata: Mapping[Any, object] | None = None,
     ) -> Passage:
         """Return one passage; `given_id` None or "" gives it an id made of its original text."""
-        raw = text if type(text) is str else shown(text)
+        raw = text if type(text) is str else told(text)
         cleaned = self._cleaned.get(raw)
         if cleaned is None:
             cleaned = self._cleaned[raw] = kept(raw, self._limit, self._redact)
@@ -485,12 +490,12 @@ class PassageReader:
             else:
                 form = folded(raw)
                 if form not in self._ids:
-                    self._ids[form] = content_id(raw) if self._redact is None else salted_id(raw)
+                    self._ids[form] = content_id(raw, self._id_key)
                 name = self._ids[form]  # a step may show the same text in another form of Unicode
         elif type(given_id) is str and len(given_id) <= MAX_NAME_CHARS and given_id.isascii():
             name = given_id
         else:
-            name = cut(given_id, MAX_NAME_CHARS)[0]
+            name = named(given_id)
         # Metadata that only repeats the score (LangChain's one place for it) is not kept a second time.
         facts = self._metadata(metadata) if metadata and not _repeats(metadata, score) else {}
         number = None if score is None else clean_score(score)
@@ -500,6 +505,8 @@ class PassageReader:
         )  # fmt: skip
 
     def _metadata(self, metadata: Mapping[Any, object]) -> dict[str, object]:
+        if len(metadata) > MAX_FACTS:
+            metadata = first_items(metadata, MAX_FACTS)
         facts = clean_metadata(metadata, self._redact)
         picture = picture_in_facts(metadata)
         return facts if picture is None else {**facts, PICTURE: picture}

@@ -23,7 +23,7 @@ PICTURE_KEYS = frozenset(
 _DATA_KEYS = ("url", "data", "base64", "bytes", "file_uri", "image_url", "uri")
 _HEAD_CHARS = 16_384  # of base64, beside its length: a passage may be cut, and pictures are megabytes
 # The first bytes of PNG, JPEG, GIF, WebP, TIFF, AVIF or HEIC and SVG in base64.
-_BASE64_PICTURE = re.compile(
+_BASE64_PICTURE = re.compile(  # of at most 256 characters
     r"\s*(?:iVBORw0KGgo|/9j/|R0lGOD|UklGR|SUkqA|TU0AK|AAAA[A-Za-z0-9+/]{4}Z0eX|PHN2Zy|PD94bWw)[\w+/\-]{8,}[\w+/=\-\s]*"
 )
 _LINK = re.compile(r"\s*(?:https?|gs|s3|file)://\S+\s*", re.IGNORECASE)

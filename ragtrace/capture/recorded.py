@@ -11,14 +11,16 @@ import json
 from base64 import b64decode, b64encode
 from datetime import date, datetime, time
 from decimal import Decimal
+from inspect import signature
 from math import isfinite
-from typing import TYPE_CHECKING, Any, cast
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from msgspec import Struct
-from msgspec.structs import fields
+from msgspec import Struct, convert
+from msgspec.structs import fields, replace
 
 from ragtrace.capture.assembly import finished_run
-from ragtrace.capture.draft import REPORTS
+from ragtrace.capture.draft import REPORTS, Draft
 from ragtrace.capture.events import Asked, Asking, Began, Chosen, Ended, Event, Gave, Marked, Node, Said, Sought
 from ragtrace.capture.integration_run import IntegrationRun
 from ragtrace.capture.messages import ROLES
@@ -28,7 +30,8 @@ from ragtrace.capture.types import Failure, Limits, RunConfig
 from ragtrace.capture.values import Doc, Fields, Opaque, Prompt, Redacted, Steer, Turn
 from ragtrace.errors import InputError
 from ragtrace.model import AnswerPart, Call, Message, Outcome, Passage, Usage
-from ragtrace.text import plain, shown
+from ragtrace.model.printable import printable
+from ragtrace.text import cut, plain, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from ragtrace.capture.types import FinishedRun, RunProcessor
 
 FORMAT = 1
+T = TypeVar("T")
 
 
 class RecordedRun(Struct, frozen=True):
@@ -50,6 +54,7 @@ class RecordedRun(Struct, frozen=True):
         outcome: how its opener ended it; None where the events tell.
         ended_ns: Unix ns.
         is_whole: all of its lines were there.
+        line: number of its last line, from 1.
     """
 
     workflow: str
@@ -58,6 +63,7 @@ class RecordedRun(Struct, frozen=True):
     outcome: Outcome | None = None
     ended_ns: int = 0
     is_whole: bool = True
+    line: int = 0
 
 
 _STRUCTS: dict[str, type[Struct]] = {
@@ -87,8 +93,24 @@ _NAMING_KEYS = frozenset({"type", "name", "role"})  # of blocks and calls
 _GIVEN_OURS = frozenset({"operation", "label_scope", "scale", "selection_source", "outcome"})
 _GIVEN_NAMES = frozenset({"name", "finish_reasons"})
 _GIVEN_PLAINLY = _GIVEN_OURS | _GIVEN_NAMES | {"grades", "labels"}
+# What the events of a kind hold.
+_HELD: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("chain", "tool"), (Began, Gave, NoneType)),
+    "search": (Sought, list, Gave, NoneType),  # a LlamaIndex step that failed ends with `Gave`, of whatever kind
+    "model": (Asked, Said, Gave, NoneType),
+    "choice": (Chosen, Gave, NoneType),
+    "mark": (Marked,),
+    "told": (NoneType,),
+    "ask": (Asking,),
+    "offer": (dict,),
+    "answer": (str,),
+    "report": (dict,),
+    "end": (str, Ended, NoneType),
+}
 _SCORES = frozenset(RERANK_SCORE_KEYS)
+_TIMES = frozenset({"started_ns", "ended_ns", "first_chunk_ns"})
 _INT64 = 1 << 63
+_MOST_SHOWN = 32  # characters of what a file says of itself
 _SCALARS: dict[str, Callable[[str], object]] = {
     "date": date.fromisoformat,
     "datetime": datetime.fromisoformat,
@@ -227,8 +249,9 @@ class _Writer:
         return self.value(value)
 
     def _request(self, parameters: Mapping[str, Any]) -> object:
-        """Return the parameters of a model call, whose numbers are no facts of the application's."""
-        return {"dict": [[name, self.value(one, is_scored=True)] for name, one in parameters.items()]}
+        """Return the parameters of a model call, whose numbers but the seed are no facts of the application's."""
+        told = parameters if self._masker is None or "seed" not in parameters else {**parameters, "seed": 0}
+        return {"dict": [[name, self.value(one, is_scored=True)] for name, one in told.items()]}
 
     def _numbered(self, name: str) -> str:
         """Return the number of a step by its id, which may be made of the names of an application's classes."""
@@ -292,7 +315,8 @@ def read_runs(lines: Iterable[bytes]) -> Iterator[RecordedRun]:
     Raises:
         InputError: a line is none of such a file; it begins with the line's number.
     """
-    open_runs: dict[int, tuple[dict[str, Any], list[Event], _Reader]] = {}
+    open_runs: dict[int, tuple[RecordedRun, _Reader]] = {}
+    number = 0
     for number, line in enumerate(lines, start=1):
         if not line.endswith(b"\n"):
             break
@@ -303,42 +327,62 @@ def read_runs(lines: Iterable[bytes]) -> Iterator[RecordedRun]:
                 continue
             name = told["run"]
             if "begin" in told:
-                yield from _unended(open_runs.pop(name, None))
-                open_runs[name] = (told["begin"], [], _Reader())
+                begun = RecordedRun(**told["begin"], events=[])
+                _check(begun)
+                if name in open_runs:
+                    yield _unended(open_runs.pop(name)[0], number - 1)
+                open_runs[name] = (begun, _Reader())
             elif "event" in told:
-                begun, events, reader = open_runs[name]
-                events.append(_event(reader.value(told["event"])))
+                begun, reader = open_runs[name]
+                begun.events.append(_event(reader.value(told["event"])))
             else:
-                begun, events, reader = open_runs.pop(name)
-                yield RecordedRun(**begun, events=events, **told["end"])
+                begun, reader = open_runs.pop(name)
+                ended = replace(begun, **told["end"], line=number)
+                _check(ended)
+                yield ended
         except InputError:
             raise
         except Exception as error:  # a file may hold anything
             raise InputError(f"{number}: is no line of recorded events") from error
-    for left in open_runs.values():
-        yield from _unended(left)
+    for begun, _ in open_runs.values():
+        yield _unended(begun, number)
 
 
 def _check_format(given: object, number: int) -> None:
     if given != FORMAT:
-        raise InputError(f"{number}: written in format {given}, of another version of ragtrace")
+        raise InputError(
+            f"{number}: written in format {printable(cut(given, _MOST_SHOWN)[0])}, of another version of ragtrace"
+        )
 
 
 def _event(value: object) -> Event:
-    if type(value) is not Event or (value.kind == "report" and value.name not in REPORTS):
+    if type(value) is not Event:
         raise TypeError
+    data: Any = value.data
+    if not isinstance(data, _HELD[value.kind]) or (type(data) is list and set(map(type, data)) - {Doc}):
+        raise TypeError
+    if value.kind == "report":
+        if value.name not in REPORTS:
+            raise TypeError
+        signature(getattr(Draft, value.name)).bind(None, **cast("dict[str, Any]", data))
     return value
+
+
+def _check(value: Struct) -> None:
+    """Refuse a value with a field of another type."""
+    convert({name: getattr(value, name) for name in value.__struct_fields__}, type(value))
+    for name in _TIMES.intersection(value.__struct_fields__):
+        if not 0 <= (getattr(value, name) or 0) < _INT64:
+            raise ValueError(name)
 
 
 def _plainly(told: Any) -> Any:
     return tuple(told) if isinstance(told, list) else told
 
 
-def _unended(left: tuple[dict[str, Any], list[Event], _Reader] | None) -> Iterator[RecordedRun]:
-    if left is not None:
-        begun, events, _ = left
-        ended_ns = max((event.ended_ns or event.started_ns for event in events), default=begun["started_ns"])
-        yield RecordedRun(**begun, events=events, ended_ns=ended_ns, is_whole=False)
+def _unended(begun: RecordedRun, line: int) -> RecordedRun:
+    ended_ns = max((event.ended_ns or event.started_ns for event in begun.events), default=begun.started_ns)
+    return replace(begun, ended_ns=ended_ns, is_whole=False, line=line)
 
 
 class _Reader:
@@ -346,6 +390,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self._met: list[Any] = []
+        self._open: set[int] = set()  # places of what is being read: none of it is in itself
 
     def value(self, told: Any) -> Any:
         """Return a value."""
@@ -353,43 +398,53 @@ class _Reader:
             self._met.append(told)
             return told
         if isinstance(told, list):
-            return self._filled([], told)
+            made: list[Any] = []
+            place = self._begin(made)
+            made.extend(self.value(part) for part in told)
+            return self._end(place, made)
         if not isinstance(told, dict):
             return told
         ((kind, inner),) = told.items()
         if kind == "again":
+            if type(inner) is not int or inner < 0 or inner in self._open:
+                raise ValueError
             return self._met[inner]
         if kind in {"dict", "fields"}:
-            made = Fields() if kind == "fields" else {}
-            self._met.append(made)
+            held: dict[Any, Any] = Fields() if kind == "fields" else {}
+            place = self._begin(held)
             for name, part in inner:
                 key = name if isinstance(name, str) else self.value(name)
-                made[key] = self.value(part)
-            return made
+                held[key] = self.value(part)
+            return self._end(place, held)
         if kind in _SCALARS:
             return _SCALARS[kind](inner)
         if kind == "redacted":
             text, mark, is_begin, is_end = inner
-            known = Redacted(text, mark)
-            known.is_begin, known.is_end = is_begin, is_end
+            known = Redacted(text, convert(mark, str))
+            known.is_begin, known.is_end = bool(is_begin), bool(is_end)
             self._met.append(known)
             return known
-        place = len(self._met)
-        self._met.append(None)
+        place = self._begin(None)
         if kind == "tuple":
-            self._met[place] = tuple([self.value(part) for part in inner])
-        else:
-            self._met[place] = self._struct(_STRUCTS[kind], inner)
-        return self._met[place]
+            return self._end(place, tuple([self.value(part) for part in inner]))
+        return self._end(place, self._struct(_STRUCTS[kind], inner))
 
-    def _filled(self, made: list[Any], parts: list[Any]) -> list[Any]:
+    def _begin(self, made: object) -> int:
+        place = len(self._met)
         self._met.append(made)
-        made.extend(self.value(part) for part in parts)
+        self._open.add(place)
+        return place
+
+    def _end(self, place: int, made: T) -> T:
+        self._met[place] = made
+        self._open.discard(place)
         return made
 
     def _struct(self, kind: type[Struct], told: dict[str, Any]) -> Struct:
         of = told.get("kind") if kind is Event else None
-        return kind(**{name: self._field(kind.__name__, name, part, of) for name, part in told.items()})
+        made = kind(**{name: self._field(kind.__name__, name, part, of) for name, part in told.items()})
+        _check(made)
+        return made
 
     def _field(self, kind: str, name: str, part: Any, of: str | None) -> Any:
         place = (kind, name)

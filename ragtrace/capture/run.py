@@ -16,10 +16,11 @@ from ragtrace.capture.draft import MAX_STEPS
 from ragtrace.capture.guard import Redaction, guarded, guarded_call, record_internal_error, record_wrong_call
 from ragtrace.capture.model_calls import clean_usage, read_usage, said_in
 from ragtrace.capture.model_requests import clean_request, server_of
-from ragtrace.capture.passages import PassageReader, ReadPassages
+from ragtrace.capture.passages import PROCESS_KEY, PassageReader, ReadPassages
 from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.capture.run_context import tags_of
 from ragtrace.capture.types import Failure
+from ragtrace.capture.values import named, told
 from ragtrace.model import AnswerPart, Call, Message, Usage
 from ragtrace.text import (
     MAX_MESSAGE_CHARS,
@@ -30,7 +31,6 @@ from ragtrace.text import (
     clean_score,
     cut,
     kept,
-    shown,
 )
 
 if TYPE_CHECKING:
@@ -87,14 +87,14 @@ class Run:
         answering: RecentIds | None = None,
     ) -> None:
         if config.redact is not None:
-            config = replace(config, redact=Redaction(config.redact))
+            config = replace(config, redact=Redaction(config.redact), id_key=config.id_key or PROCESS_KEY)
         self._config = config  # the one it began with: settings may change while it is open
         self._limits = limits
         self._started_ns = started_ns
         self._open_runs = open_runs
         self._answering = RecentIds(1) if answering is None else answering
         self.last_activity = time.monotonic()
-        self._reader = PassageReader(config.redact, limits.passage_chars)
+        self._reader = PassageReader(config.redact, limits.passage_chars, config.id_key)
         self._root_span: TraceRef | None = None
         self._has_failed = False
         self._before_finish: dict[str, Callable[[], None]] = {}
@@ -302,10 +302,7 @@ class Run:
     @_report("run.label_passages")
     def label_passages(self, labels: Mapping[str, str]) -> None:
         """Say which passage each label means that the answer may cite: ids of passages by label, such as ``3``."""
-        given = {
-            cut(label, MAX_NAME_CHARS)[0]: cut(name, MAX_NAME_CHARS)[0]
-            for label, name in islice(labels.items(), MAX_ITEMS)
-        }
+        given = {named(label): named(name) for label, name in islice(labels.items(), MAX_ITEMS)}
         self._tell("label_passages", labels=given)
 
     @_report("run.add_prompt")
@@ -452,7 +449,7 @@ class Run:
             "tool_called",
             started_ns=started_ns or now,
             ended_ns=ended_ns or now,
-            name=cut(name, MAX_NAME_CHARS)[0],
+            name=named(name),
             arguments=given,
             result=returned,
             call_id=_name(call_id),
@@ -489,7 +486,7 @@ class Run:
                 why = "a grade is a whole number of 0 or more, and one is none"
                 record_wrong_call("run.labels()", why, site="ragtrace.capture.run.labels")
                 return
-            cleaned[cut(name, MAX_NAME_CHARS)[0]] = grade
+            cleaned[named(name)] = grade
         self._tell("labels", grades=cleaned, label_scope=label_scope, scale=scale, version=version)
 
     @_report("run.set_k")
@@ -617,7 +614,7 @@ class Run:
 
     def _kept(self, name: str, value: object, limit: int) -> dict[str, Any]:
         """Return a text as it is kept, under its name, and with its length as it was where it was cut."""
-        text, original = kept(value, limit, self._config.redact)
+        text, original = kept(told(value), limit, self._config.redact)
         return {name: text, f"{name}_chars": original} if original else {name: text}
 
     def _facts(self, given: Mapping[str, object]) -> dict[str, Any]:
@@ -635,12 +632,12 @@ class Run:
         return None if not found and self._reader.unread > unread else found
 
     def _text(self, value: object, limit: int | None = None) -> str:
-        return kept(value, self._limits.text_chars if limit is None else limit, self._config.redact)[0]
+        return kept(told(value), self._limits.text_chars if limit is None else limit, self._config.redact)[0]
 
     def _message(self, said: Message) -> Message:
         """Return a message as it is kept; an application's own object needs no more than a role and a content."""
         return Message(
-            role=cut(said.role, MAX_ROLE_CHARS)[0],
+            role=cut(told(said.role), MAX_ROLE_CHARS)[0],
             content=self._text(said.content),
             calls=tuple(map(self._call, islice(getattr(said, "calls", ()), MAX_STEPS))),
             call_id=_name(getattr(said, "call_id", None)),
@@ -651,7 +648,7 @@ class Run:
 
     def _part(self, part: object) -> AnswerPart:
         text, cites = (part.text, part.citations) if isinstance(part, AnswerPart) else _mapped(part)
-        cited = tuple(cut(name, MAX_NAME_CHARS)[0] for name in islice(cites, MAX_ITEMS))
+        cited = tuple(map(named, islice(cites, MAX_ITEMS)))
         return AnswerPart(text=self._text(text), citations=cited)
 
     def _failure_of(self, error: BaseException | Failure | None) -> Failure | None:
@@ -660,7 +657,7 @@ class Run:
         return self._failure_named(type(error).__name__, error)
 
     def _failure_named(self, kind: str, message: object) -> Failure:
-        return Failure(kind=cut(kind, MAX_NAME_CHARS)[0], message=self._text(message, MAX_MESSAGE_CHARS))
+        return Failure(kind=named(kind), message=self._text(message, MAX_MESSAGE_CHARS))
 
 
 _TOO_LATE = (
@@ -685,8 +682,9 @@ def named_prompt(prompt: object) -> tuple[str, str | None]:
         >>> named_prompt("team/support:3"), named_prompt("support")
         (('team/support', '3'), ('support', None))
     """
-    name, colon, version = shown(prompt).rpartition(":")
-    return (name, version) if colon and name and version else (shown(prompt), None)
+    whole = told(prompt)
+    name, colon, version = whole.rpartition(":")
+    return (name, version) if colon and name and version else (whole, None)
 
 
 def _told(tell: Callable[[], None]) -> None:
@@ -713,7 +711,7 @@ def outcome_of(error: BaseException) -> Outcome:
 
 
 def _name(value: object) -> str | None:
-    return None if value is None else cut(value, MAX_NAME_CHARS)[0]
+    return None if value is None else named(value)
 
 
 def _mapped(part: object) -> tuple[object, Iterable[object]]:

@@ -8,7 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from ragtrace.capture.guard import guarded, kind_of, record_wrong_call
-from ragtrace.text import plain, shown
+from ragtrace.capture.values import told
+from ragtrace.text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -69,7 +70,7 @@ def tags_of(given: object) -> tuple[str, ...]:
 
 def _tag(given: object) -> str:
     scalar = None if isinstance(given, str) and not isinstance(given, Enum) else plain(given)
-    return shown(given if scalar is None else scalar)
+    return told(given if scalar is None else scalar)
 
 
 def unsaid(run: IntegrationRun, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,7 +92,7 @@ def describe(run: IntegrationRun, defaults: Defaults, said: Mapping[str, Any]) -
         defaults: what holds where the request says nothing.
         said: session, user, corpus, corpus_version, prompt, k, tags, metadata, reference and labels, as they came.
     """
-    facts = {name: fact for name in _FACTS if (fact := shown(said.get(name)) or getattr(defaults, name))}
+    facts = {name: fact for name in _FACTS if (fact := told(said.get(name)) or getattr(defaults, name))}
     if facts:
         run.set_attributes(**facts)
     if prompt := said.get("prompt"):

@@ -20,7 +20,7 @@ from ragtrace.capture.model_calls import ANSWER_FIELDS, ANSWER_WORDS, answer_fie
 from ragtrace.capture.values import Doc, Opaque, Prompt, Turn, fields_of, mapping_of
 from ragtrace.capture.verdicts import is_steering_name, is_verdict, is_verdict_on
 from ragtrace.model import Call, Message
-from ragtrace.text import shown
+from ragtrace.text import MAX_NAME_CHARS, shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -344,28 +344,28 @@ class Beginning:
 
 # Names of fields with a question, the surest first; a text that the program wrote itself is none of a person's.
 _ASKING = tuple(
-    re.compile(words, re.IGNORECASE)
+    re.compile(words, re.IGNORECASE)  # of at most 256 characters: a name
     for words in (
         "question|^(?:\\w*_)?(?:\\w*frage|pregunta|domanda|pergunta|vraag|質問|問題|问题)$",
         "message|utterance|inquir|enquir|nachricht|anliegen|demande|consulta|mensaje|メッセージ|お問い合わせ",
         "query|request|ask|prompt|input|eingabe|入力",
     )
 )
-_NOT_ASKED = re.compile(
+_NOT_ASKED = re.compile(  # of at most 256 characters: a name
     "(?:^|_)(?:ids?|type|kind|count|number|lang\\w*|system|search|sub|follow|next|new|standalone|condensed|generated"
     "|sprache|langue|idioma|suchanfrage|rewritten|rephrased|reformulated|refined|improved|better|transformed|expanded|hypothetical|previous|last|old)"
     "(?:_|$)",
     re.IGNORECASE,
 )
-_TOLD = re.compile(
+_TOLD = re.compile(  # of at most 256 characters: a name
     "answer|response|reply|draft|summar|title|plan|context|prompt|instruct|tone|style|antwort", re.IGNORECASE
 )
 # Names of what stands around the text of a letter, and of that text.
-_HEAD = re.compile(
+_HEAD = re.compile(  # of at most 256 characters: a name
     "(?:^|_)(?:subject|sender|recipient|betreff|absender|objet|sujet|expéditeur|asunto|remitente|件名|差出人)(?:_|$)",
     re.IGNORECASE,
 )
-_BODY = re.compile(
+_BODY = re.compile(  # of at most 256 characters: a name
     "(?:^|_)(?:body|thread|content|text|message|inhalt|nachricht|corps|contenu|cuerpo|mensaje|本文)$", re.IGNORECASE
 )
 _MARKS = ("?", "\uff1f", "\u061f", "か。", "か")  # of questions; Japanese writes a particle
@@ -423,7 +423,11 @@ def question_among(inputs: object, queries: Sequence[str]) -> str:
             return asked[0][1]
     if queries:
         return ""
-    own = [(str(name), text) for name, text in (fields_of(inputs) or {}).items() if isinstance(text, str)]
+    own = [
+        (str(name)[:MAX_NAME_CHARS], text)
+        for name, text in (fields_of(inputs) or {}).items()
+        if isinstance(text, str)
+    ]
     for some in (texts, own):  # what stands deeper may be a form to fill in, or settings
         told = [
             text
@@ -483,7 +487,7 @@ def _texts_in(inputs: object, depth: int = 0) -> list[tuple[str, str]]:
     for name, value in (fields_of(inputs) or {}).items():
         if isinstance(value, str):
             if value.strip():
-                found.append((str(name), value))
+                found.append((str(name)[:MAX_NAME_CHARS], value))
         elif depth < _DEPTH:
             found += _texts_in(value, depth + 1)
     return found
@@ -594,14 +598,16 @@ def _is_copy(text: object, before: Mapping[int, str], said: Collection[str]) -> 
 # -- answers of branches --
 
 # Names of texts that a program makes beside an answer.
-_BESIDE = re.compile(
+_BESIDE = re.compile(  # of at most 256 characters: a name
     "title|topic|follow|suggest|tags?$|keyword|summary|critique|review|feedback|quer|question|language|intent|categor"
     "|sentiment|priorit|subject|headline|score|rating|evaluat|notes?$|label|mood|urgen|confiden|betreff"
     "|sql|plan$|titel|thema|kritik|frage|zusammenfassung|stichw|titre|sujet|résumé|título|resumen",
     re.IGNORECASE,
 )
 
-_NO_REPORT = re.compile("title|topic|quer|question|frage|plan$|sql|review|feedback|critique|kritik", re.IGNORECASE)
+_NO_REPORT = re.compile(  # of at most 256 characters: a name
+    "title|topic|quer|question|frage|plan$|sql|review|feedback|critique|kritik", re.IGNORECASE
+)
 
 
 def last_spoken(fields: Mapping[object, object], spoken_at: Mapping[str, int]) -> dict[object, object]:
@@ -617,7 +623,7 @@ def last_spoken(fields: Mapping[object, object], spoken_at: Mapping[str, int]) -
         {'reply': 'In Oslo.'}
     """
     steps = {key: spoken_at[text] for key, text in fields.items() if isinstance(text, str) and text in spoken_at}
-    told = {key: number for key, number in steps.items() if not _BESIDE.search(str(key))} or steps
+    told = {key: number for key, number in steps.items() if not _BESIDE.search(str(key)[:MAX_NAME_CHARS])} or steps
     last = max(told.values(), default=0)
     return {key: value for key, value in fields.items() if key not in steps or told.get(key) == last}
 
@@ -669,7 +675,11 @@ def composed_texts(outputs: object, began: Mapping[object, object]) -> list[str]
     """
     fields = fields_of(outputs) or {}
     named = {str(key): one for key, one in fields.items() if isinstance(one, str) and one != began.get(key)}
-    return [one for key, one in named.items() if len(one.split(None, 3)) > 2 and not _NO_REPORT.search(key)]
+    return [
+        one
+        for key, one in named.items()
+        if len(one.split(None, 3)) > 2 and not _NO_REPORT.search(key[:MAX_NAME_CHARS])
+    ]
 
 
 def _is_part(text: str, whole: str) -> bool:
@@ -692,12 +702,12 @@ def _leaves(value: object, depth: int = 0) -> Iterable[str]:
 
 # -- checks of an answer --
 
-_GRADED = re.compile(
+_GRADED = re.compile(  # of at most 256 characters: a name
     r"(?:^|_)(?:answer|response|generation|prediction|reply|completion|submission|claim|statement|draft"
     "|antwort|behauptung|entwurf|réponse|reponse|respuesta|risposta|resposta|回答|答え)s?$",
     re.IGNORECASE,
 )
-_GROUNDS = re.compile(
+_GROUNDS = re.compile(  # of at most 256 characters: a name
     "context|document|passage|source|evidence|fact|docs|kontext|dokument|quelle|文脈|文書", re.IGNORECASE
 )
 _ANSWERS = ("answer", "final_answer", "generation", "response", *ANSWER_WORDS)
@@ -714,7 +724,11 @@ def is_check(inputs: object, outputs: object, text: str) -> bool:
         (True, False)
     """
     given = fields_of(inputs) or {}
-    names = [key for key in given if _GRADED.search(str(key)) or (key == "output" and "reference" in given)]
+    names = [
+        key
+        for key in given
+        if _GRADED.search(str(key)[:MAX_NAME_CHARS]) or (key == "output" and "reference" in given)
+    ]
     graded = [said for key in names if (said := _said(given[key])).strip()]
     if isinstance(outputs, bool):
         return True
@@ -728,7 +742,7 @@ def is_check(inputs: object, outputs: object, text: str) -> bool:
     texts = {str(key): value for key, value in fields.items() if isinstance(value, str) and not is_verdict(value)}
     if any(key in given for key in QUESTION_KEYS):
         return not any(key in texts for key in _ANSWERS)
-    if any(_GROUNDS.search(str(key)) for key in given):
+    if any(_GROUNDS.search(str(key)[:MAX_NAME_CHARS]) for key in given):
         return True
     shortest = min(map(len, graded)) / 2
     return all(is_steering_name(key) or len(value) < shortest for key, value in texts.items())

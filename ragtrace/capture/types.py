@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.model import Feedback, Message, Outcome, Passage, RagRecord, Usage
+from ragtrace.model.passage import IdKey
 from ragtrace.text import MAX_RECORD_CHARS, MAX_TEXT_CHARS
 
 if TYPE_CHECKING:
@@ -160,6 +161,7 @@ class EndedRun(Struct, frozen=True, kw_only=True):
     failure: Failure | None
     limits: Limits
     answering: RecentIds
+    id_key: IdKey | None = None
 
 
 class FinishedRun(Struct, frozen=True, kw_only=True):
@@ -181,7 +183,12 @@ class TraceRef(Protocol):
 
 
 class RunProcessor(Protocol):
-    """Takes the runs of a recorder. Called in the application's thread: it must neither wait nor do I/O."""
+    """Takes the runs of a recorder. Called in the application's thread: it must neither wait nor do I/O.
+
+    One that has ``on_part(ref, run) -> bool`` too is called with a long run that is open, again and again: it has a
+    thread of its own call ``run.take_part()``, or returns False where it has no room, and the run is lost. The
+    garbage collector may call it too. To one that has it not a run is handed over once.
+    """
 
     def on_start(self, workflow: str, started_ns: int) -> TraceRef:
         """Begin the trace of a run."""
@@ -206,6 +213,8 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     Attributes:
         processor: takes finished runs; None keeps nothing (recording is then cheap and harmless).
         redact: applied to every text before it is kept.
+        id_key: key of the ids that are made of texts; None makes plain hashes, and where texts are redacted hashes
+            with the key of the process.
         workflow: name of runs that give none.
         environment: deployment name written on every record.
         corpus: name of the index, of runs that give none.
@@ -215,6 +224,7 @@ class RunConfig(Struct, frozen=True, kw_only=True):
 
     processor: RunProcessor | None = None
     redact: Callable[[str], str] | None = None
+    id_key: IdKey | None = None
     workflow: str = "rag"
     environment: str | None = None
     corpus: str | None = None

@@ -6,6 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from ragtrace.text import MAX_NAME_CHARS, ends
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -25,22 +27,31 @@ _ABROAD = (
     r"(?:(?:nicht|teilweise|voll|vollständig|sehr|non|pas|peu|très|no|muy)[ -]+){0,2}"
     r"(?:(?:ir)?relevant|belegt|gestützt|nützlich|(?:im)?pertinente?|(?:ir)?relevante|関連あり|関連なし)"
 )
-_PHRASE = re.compile(rf"(?:(?:{_DEGREES})[ -]+){{0,2}}(?:un|ir|in)?(?:{_JUDGED})|{_ABROAD}")
+_LONGEST_GRADE_CHARS = 256
+_LONGEST_LAST_CHARS = 512  # of a line, and what is before it, in which a judge that reasons first says its grade
+_LOOKED_AT_CHARS = 65_536
+_PHRASE = re.compile(  # of at most 256 characters
+    rf"(?:(?:{_DEGREES})[ -]+){{0,2}}(?:un|ir|in)?(?:{_JUDGED})|{_ABROAD}"
+)
 _LABEL = (
     r"(?:final |overall |binary )?(?:score|rating|grade|verdict|judg(?:e)?ment|decision|relevance|label"
     r"|bewertung|urteil|relevanz|entscheidung|évaluation|pertinence|evaluación|評価|判定)"
 )
 _LABELLED = re.compile(rf"{_LABEL}\s*(?:is|[:=-])\s*")
-_NUMBER = re.compile(r"\d+(?:[./]\d+)?%?|\d+(?:\.\d+)?\s*(?:/|out of|of)\s*\d+|\d+(?:\.\d+)?\s*(?:points?|stars?)")
-_UNSAFE = re.compile(r"unsafe\ns\d+(?:, ?s\d+)*")  # Llama Guard, with the hazards' numbers
+_NUMBER = re.compile(  # of at most 256 characters
+    r"\d+(?:[./]\d+)?%?|\d+(?:\.\d+)?\s*(?:/|out of|of)\s*\d+|\d+(?:\.\d+)?\s*(?:points?|stars?)"
+)
+_UNSAFE = re.compile(r"unsafe\ns\d+(?:, ?s\d+)*")  # Llama Guard's hazards; of at most 256 characters
 # A judge that reasons first: its last line is the verdict.
-_AT_END = re.compile(r"(?:\[result\]\W*\d|\n\s*[yn]|\[\[[abc]\]\])\W*$")
-_LABELLED_AT_END = re.compile(r"\n\W*(?:final |overall )?(?:verdict|judge?ment|urteil)\W*[:=-]\W*([^\n]+)$")
+_AT_END = re.compile(r"(?:\[result\]\W*\d|\n\s*[yn]|\[\[[abc]\]\])\W*$")  # of at most 512 characters
+_LABELLED_AT_END = re.compile(  # of at most 512 characters
+    r"\n\W*(?:final |overall )?(?:verdict|judge?ment|urteil)\W*[:=-]\W*([^\n]+)$"
+)
 _REASON = re.compile(
     r"(?:reason|explanation|because|justification|rationale|feedback|comment|begründung|raison|razón|motivo|理由)\b"
 )
 # Fields of structured output that say what to do next, or why, and are no answer.
-_STEERING = re.compile(
+_STEERING = re.compile(  # of at most 256 characters: a name
     "score|grade|verdict|decision|rout|source|destination|intent|label|categor|relevan|ground|support|quer|search"
     "|keyword|question|reason|explanation|rationale|justif|thought|feedback|critique|faithful|halluc|helpful|useful"
     "|rating|assess|evaluat|judg|confiden|bewert|begr(?:ü|ue)nd|urteil|entscheid|punkte|kategor|pertinen|évalu|jugement"
@@ -59,7 +70,7 @@ _PASSED = frozenset(
         "incomplete", "neutral", "entailment", "contradiction", "retry", "revise", "end", "finish", "continue",
     }
 )  # fmt: skip
-_JUDGING = re.compile(
+_JUDGING = re.compile(  # of at most 65,536 characters
     r"\b(?:answer|response|claim|statement|generation|grounded|supported|consistent|hallucinat\w+"
     r"|antwort|aussage|gestützt|belegt|behauptung|réponse|respuesta|affirmation|fondée?|étayée?)\b|回答|文脈|裏付け",
     re.IGNORECASE,
@@ -70,7 +81,7 @@ _SENTENCE = re.compile(
     rf"(?:is|are|was|were|seems?|appears?) (?:\w+[ -]+){{0,3}}(?:un|ir|in)?(?:{_JUDGED})\b"
 )
 _FIRST = re.compile(r"[\s\"'*]*([\w-]+)")
-_GRADING = re.compile(
+_GRADING = re.compile(  # of at most 65,536 characters
     r"\b(?:grad(?:e|er|ing)|judge|assess\w*|evaluat\w*|verif(?:y|ies)|determine|decide|fact-check\w*|rate|score"
     r"|classif\w*|unsafe (?:content|categor\w*)|moderation|supported by|grounded in|hallucinat\w*|faithful|relevant"
     r"|consistent with"
@@ -94,7 +105,8 @@ def is_verdict(text: str) -> bool:
 
 
 def _is_word(bare: str) -> bool:
-    return bare in _WORDS or any(form.fullmatch(bare) for form in (_PHRASE, _NUMBER, _UNSAFE))
+    is_short = len(bare) <= _LONGEST_GRADE_CHARS
+    return is_short and (bare in _WORDS or any(form.fullmatch(bare) for form in (_PHRASE, _NUMBER, _UNSAFE)))
 
 
 def _is_labelled(bare: str) -> bool:
@@ -120,11 +132,11 @@ def is_steering(text: str) -> bool:
         return False
     try:
         value = json.loads(bare)
-    except ValueError:
+        if isinstance(value, list):
+            return bool(value) and all(map(_is_judged, value))
+        left = [name for name, part in value.items() if not _steers(name, part)]
+    except (ValueError, RecursionError):
         return False
-    if isinstance(value, list):
-        return bool(value) and all(map(_is_judged, value))
-    left = [name for name, part in value.items() if not _steers(name, part)]
     return all(map(_REMARK.search, left)) and len(left) < max(len(value), 1)
 
 
@@ -152,7 +164,7 @@ def is_steering_name(name: str) -> bool:
         >>> is_steering_name("binary_score"), is_steering_name("answer")
         (True, False)
     """
-    return bool(_STEERING.search(name))
+    return bool(_STEERING.search(name[:MAX_NAME_CHARS]))
 
 
 def is_verdict_on(text: str, answers: Collection[str] = ()) -> bool:
@@ -169,9 +181,10 @@ def is_verdict_on(text: str, answers: Collection[str] = ()) -> bool:
         True
     """
     bare = text.strip().strip(".!\"'*").lower()
-    if is_verdict(text) or bare in _PASSED or _AT_END.search(bare):
+    end = bare[-_LONGEST_LAST_CHARS:]
+    if is_verdict(text) or bare in _PASSED or _AT_END.search(end):
         return True
-    last = _LABELLED_AT_END.search(bare)
+    last = _LABELLED_AT_END.search(end)
     if last is not None and _is_word(last[1].strip(" .*")):
         return True
     first = _FIRST.match(bare)
@@ -180,7 +193,7 @@ def is_verdict_on(text: str, answers: Collection[str] = ()) -> bool:
     if _SENTENCE.match(bare):
         return True
     begins = first[1] in _PASSED or _is_word(first[1]) or bool(_LABELLED.match(bare))
-    return begins and bool(_JUDGING.search(bare))
+    return begins and bool(_JUDGING.search(ends(bare, _LOOKED_AT_CHARS)))
 
 
 def is_judgement(asked: str, text: str) -> bool:
@@ -192,6 +205,6 @@ def is_judgement(asked: str, text: str) -> bool:
         >>> is_judgement("Where is the lab?", "Yes, the answer is Oslo."), is_judgement("How many days?", "28")
         (False, False)
     """
-    if _GRADING.search(asked) and _FIRST.match(text.strip().strip(".!\"'*")):
+    if _GRADING.search(ends(asked, _LOOKED_AT_CHARS)) and _FIRST.match(text.strip().strip(".!\"'*")):
         return is_verdict_on(text)
     return is_steering(text)

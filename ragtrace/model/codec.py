@@ -60,6 +60,7 @@ _TEXTS = (
     "prompt_version",
 )  # fmt: skip
 _WORDS = {"outcome": get_args(Outcome), "universe": get_args(LabelScope), "scale": get_args(LabelScale)}
+_STEP = re.compile(r"\w+|\.\.\.")  # of at most 1,024 characters: a place in a value
 _PLAIN = frozenset({str, int, bool, type(None)})
 _TEXT = frozenset({str})
 
@@ -167,7 +168,7 @@ def record_from_json(value: object, *, fallback_id: str) -> RagRecord:
         'It is in Oslo.'
     """
     if not isinstance(value, dict):
-        raise InputError(f"a line must be a JSON object, got {_kind(value)}")
+        raise InputError(f"a line must be a JSON object, got {kind_of(value)}")
     schema = value.get("schema", SCHEMA_ID)
     if schema != SCHEMA_ID:
         raise InputError(f"schema {schema!r} is not {SCHEMA_ID!r}; `ragtrace schema` prints the one that is read")
@@ -404,7 +405,7 @@ def _refusal(said: str, given: Any, value: Mapping[str, Any]) -> str:
         "field 'labels.b': expected `int`, got `str`"
     """
     reason, _, place = said.rpartition(" - at ")
-    steps = re.findall(r"\w+|\.\.\.", place.rpartition("$")[2])
+    steps = _STEP.findall(place.rpartition("$")[2])
     shown = _given_name(value, steps[0])
     found = given.get(steps[0])
     for step in steps[1:]:
@@ -426,7 +427,7 @@ def _is_of(item: object, reason: str) -> bool:
     return type(item) is int or (item is None and "null" in reason.partition(",")[0])
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
     names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
     return names.get(type(value), "a number")
 
@@ -435,7 +436,7 @@ def _identity(value: object, fallback: str) -> str:
     if value is None or value == "":
         return fallback
     if isinstance(value, dict | list | bool) or (isinstance(value, float) and not math.isfinite(value)):
-        raise InputError(f"field 'id' must be a text or a finite number, got {_kind(value)}")
+        raise InputError(f"field 'id' must be a text or a finite number, got {kind_of(value)}")
     return str(value)
 
 

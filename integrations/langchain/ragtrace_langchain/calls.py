@@ -18,13 +18,12 @@ from ragtrace.capture import (
     read_request,
     read_server,
     read_usage,
-    shown,
     tags_of,
     unsaid,
 )
 from ragtrace.capture.content_blocks import block_text, is_text_block
 from ragtrace.capture.events import Asked, Node, Said
-from ragtrace.capture.values import Turn
+from ragtrace.capture.values import Turn, told, within
 from ragtrace.model import Usage
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def workflow_of(defaults: Defaults, metadata: Mapping[str, object], name: str) -
         True
     """
     given = None if name in _OWN_NAMES or name.startswith("Runnable") else name
-    return shown(metadata.get(f"{PREFIX}workflow")) or defaults.workflow or given
+    return told(metadata.get(f"{PREFIX}workflow")) or defaults.workflow or given
 
 
 def said_in(defaults: Defaults, metadata: Mapping[str, object]) -> dict[str, object]:
@@ -77,8 +76,8 @@ def said_in(defaults: Defaults, metadata: Mapping[str, object]) -> dict[str, obj
     """
     said = {name: metadata[key] for name, key in _OWN.items() if key in metadata}
     for name, keys in _COMMON.items():
-        if not shown(said.get(name)) and not getattr(defaults, name):
-            said.update((name, metadata[key]) for key in reversed(keys) if shown(metadata.get(key)))
+        if not told(said.get(name)) and not getattr(defaults, name):
+            said.update((name, metadata[key]) for key in reversed(keys) if told(metadata.get(key)))
     return said
 
 
@@ -91,7 +90,7 @@ def describe_configured(run: IntegrationRun, configurable: Mapping[str, object])
     for name, keys in _COMMON.items():
         if name not in run.said:
             run.set_attributes(
-                **{name: next((shown(configurable[key]) for key in keys if shown(configurable.get(key))), None)}
+                **{name: next((told(configurable[key]) for key in keys if told(configurable.get(key))), None)}
             )
 
 
@@ -118,8 +117,8 @@ def describe_request(
 @guarded
 def describe_prompt(run: IntegrationRun, metadata: Mapping[str, object]) -> None:
     """Write owner, name and commit of a prompt of LangChain's hub onto a run."""
-    parts = (shown(metadata.get("lc_hub_owner")), shown(metadata.get("lc_hub_repo")))
-    run.prompted("/".join(filter(None, parts)), shown(metadata.get("lc_hub_commit_hash")) or None)
+    parts = (told(metadata.get("lc_hub_owner")), told(metadata.get("lc_hub_repo")))
+    run.prompted("/".join(filter(None, parts)), told(metadata.get("lc_hub_commit_hash")) or None)
 
 
 def node_of(tags: list[str] | None, metadata: Mapping[str, object] | None) -> Node | None:
@@ -157,7 +156,8 @@ def asks_of(error: BaseException) -> str:
     interrupts = error.args[0] if error.args and isinstance(error.args[0], list | tuple) else ()
     values = (getattr(interrupt, "value", interrupt) for interrupt in interrupts)
     return "\n".join(
-        value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False) for value in values
+        value if isinstance(value, str) else json.dumps(within(value), default=told, ensure_ascii=False)
+        for value in values
     )
 
 

@@ -12,8 +12,9 @@ from langchain_core.callbacks import BaseCallbackHandler
 from msgspec.structs import replace
 
 import ragtrace
-from ragtrace.capture import Defaults, current_run, entered_run, guarded, guarded_constructor, outcome_of, shown
+from ragtrace.capture import Defaults, current_run, entered_run, guarded, guarded_constructor, outcome_of
 from ragtrace.capture.events import Began, Event, Gave, Said, Sought
+from ragtrace.capture.values import told
 from ragtrace_langchain.calls import (
     PREFIX,
     asked_of,
@@ -238,7 +239,7 @@ class RagtraceHandler(BaseCallbackHandler):
             Began(
                 values.of(inputs if inputs is not None else input_str),
                 call_id=call_id if isinstance(call_id, str) else None,
-                description=shown(serialized.get("description")) or None if serialized else None,
+                description=told(serialized.get("description")) or None if serialized else None,
                 is_direct=getattr(tool, "return_direct", False) is True,  # no event says it
             )
         )
@@ -265,8 +266,8 @@ class RagtraceHandler(BaseCallbackHandler):
             source, top_k = noted.get(f"{PREFIX}source"), noted.get(f"{PREFIX}top_k")
             step.begins(
                 Sought(
-                    str(query),
-                    str(source) if source else None,
+                    told(query),
+                    told(source) or None,
                     top_k if isinstance(top_k, int) else None,
                 )
             )
@@ -609,14 +610,14 @@ def agent_of(frame: FrameType | None) -> str | None:
         functions = [_held(node.bound).get("func") for node in _held(graph).get("nodes", {}).values()]
         is_made = any(getattr(function, "__module__", None) in _AGENT_MAKERS for function in functions)
         own = getattr(graph, "name", None)
-        named = shown(metadata.get("lc_agent_name"))
-        return named or (shown(own if own != _UNNAMED else None) if is_made else None)
+        named = told(metadata.get("lc_agent_name"))
+        return named or (told(own if own != _UNNAMED else None) if is_made else None)
     if frame.f_globals.get("__name__") not in _EXECUTORS:
         return None
     told_by = frame.f_locals.get("self")
     executor = getattr(told_by, "agent_executor", told_by)  # an iterator of its steps has it
     kind = getattr(sys.modules.get("langchain_classic.agents.agent"), "AgentExecutor", None)
-    return shown(getattr(executor, "name", None)) if isinstance(kind, type) and isinstance(executor, kind) else None
+    return told(getattr(executor, "name", None)) if isinstance(kind, type) and isinstance(executor, kind) else None
 
 
 def _held(value: object) -> dict[str, Any]:

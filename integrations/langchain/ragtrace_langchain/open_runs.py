@@ -50,7 +50,8 @@ class OpenRun:
 
     def add(self, event: Event) -> None:
         """Add an event to the run."""
-        self.run.add(event, chars=self.values.taken_chars())
+        values = self.values
+        self.run.add(event, chars=values.taken_chars(), cut=values.taken_cut())
 
 
 @dataclass(slots=True, eq=False)

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from langchain_core.callbacks import Callbacks
 
-    from ragtrace.capture import Failure, IntegrationRun
-    from ragtrace.capture.known import Hits
+    from ragtrace.capture import Failure
     from ragtrace.capture.values import Doc
     from ragtrace_langchain.open_runs import OpenStep
 
@@ -85,13 +84,8 @@ def _mark_retrieved(documents: Iterable[object], source: str | None) -> None:
     some, steps = list(islice(documents, MOST_PASSAGES + 1)), _open_steps()
     for step in steps:
         _mark(step, Marked(as_documents(step.of.values.items(some)), is_choice=False, source=source))
-    run = None if steps else current_run()
-    if run is not None:
-        read = _read_for(run, some, source).passages
-        known = {(passage.id, passage.text) for passage in run.candidates()}
-        new = [passage for passage in read if (passage.id, passage.text) not in known]
-        if new or not read:
-            run.retrieved(ranked(new), source=source)
+    if not steps:
+        _mark_in_block(some, source, is_choice=False)
 
 
 @guarded_call("mark_selected")
@@ -99,12 +93,8 @@ def _mark_selected(documents: Iterable[object]) -> None:
     some, steps = list(islice(documents, MOST_PASSAGES + 1)), _open_steps()
     for step in steps:
         _mark(step, Marked(as_documents(step.of.values.items(some)), is_choice=True))
-    run = None if steps else current_run()
-    if run is not None:
-        hits = _read_for(run, some, None)
-        scores = [score_in(facts, RERANK_SCORE_KEYS) for facts in hits.facts]
-        places = enumerate(zip(hits.passages, scores, strict=True), start=1)
-        run.add_selected(ranked([replace(passage, rank=rank, score=score) for rank, (passage, score) in places]))
+    if not steps:
+        _mark_in_block(some, None, is_choice=True)
 
 
 def _open_steps() -> list[OpenStep]:
@@ -123,14 +113,18 @@ def _mark(step: OpenStep, marked: Marked) -> None:
     step.of.add(Event("mark", parent=step.id, started_ns=now_ns, ended_ns=now_ns, data=marked))
 
 
-def _read_for(run: IntegrationRun, items: list[object], source: str | None) -> Hits:
-    """Read documents for a run without events; one without an id takes that of the same text in the pool."""
-    run.catch_up()
-    known = KnownDocuments()
-    pool = run.candidates()
-    known.note([passage.text for passage in pool], [passage.id for passage in pool])
-    documents: list[Doc] = as_documents(Values().items(items))
-    return read_documents(run.reader.first(documents), known, run.reader, source)
+def _mark_in_block(items: list[object], source: str | None, *, is_choice: bool) -> None:
+    """Report documents in the block of a run by hand, where no step runs."""
+    run = current_run()
+    if run is None:
+        return
+    documents: Sequence[Doc] = run.reader.first(as_documents(Values().items(items)))
+    hits = read_documents(documents, KnownDocuments(), run.reader, source)
+    passages = hits.passages
+    if is_choice:
+        scores = [score_in(facts, RERANK_SCORE_KEYS) for facts in hits.facts]
+        passages = ranked([replace(one, score=score) for one, score in zip(passages, scores, strict=True)])
+    run.mark(passages, has_own_id=[bool(one.id) for one in documents], source=source, is_choice=is_choice)
 
 
 class TracedCompressor(BaseDocumentCompressor):

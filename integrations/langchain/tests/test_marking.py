@@ -16,9 +16,9 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tools import tool
 
 from integrations.langchain.tests.parts import PROMPT, Compressor, Faq, chat, lcel, rescored, shown
-from ragtrace.capture import Rerank, Retrieval
+from ragtrace.capture import Recorder, Rerank, Retrieval
 from ragtrace_langchain import TracedCompressor, mark_retrieved, mark_selected
-from tests.kept import ids, kinds, scores, step
+from tests.kept import Waiting, ids, kinds, scores, step
 
 
 def answered_from(context):
@@ -210,6 +210,19 @@ class TestMarkRetrieved:
         done = keeper.only
         assert (ids(done, "retrieved"), ids(done, "reranked")) == (["d0", "d1", "d2"], ["d1"])
         assert (scores(done, "reranked"), done.record.pool("retrieved")[0].source) == ([0.7], "faq")
+
+    def test_in_a_run_by_hand_nothing_is_read_before_its_end(self):
+        keeper = Waiting()
+        with Recorder(keeper).start(query="Where?") as run:
+            run.retrieved([{"id": f"d{n}", "text": one.page_content} for n, one in enumerate(found()[:3])])
+            mark_retrieved([Document(page_content=one.page_content) for one in found()[1:5]])
+            mark_selected([Document(page_content=found()[2].page_content, metadata={"id": "7"})])
+            assert run.steps == []
+            run.answered("In Oslo.")
+        keeper.process()
+        done = keeper.only
+        assert (ids(done, "retrieved")[:3], ids(done, "reranked")) == (["d0", "d1", "d2"], ["d2"])
+        assert len(ids(done, "retrieved")) == 5
 
     def test_in_a_chain_inside_a_run_by_hand(self, keeper, recorder, config):
         with recorder.start(query="Where?"):

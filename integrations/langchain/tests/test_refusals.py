@@ -14,6 +14,9 @@ from ragtrace.metrics import answer_lacking
 REFUSALS = {
     "refusal": AIMessage("", additional_kwargs={"refusal": "I cannot help with that."}),
     "refusal block": AIMessage([{"type": "refusal", "refusal": "I cannot help with that."}]),
+    "refusal behind many blocks": AIMessage(
+        [{"type": "text", "text": ""}] * 1_000 + [{"type": "refusal", "refusal": "I cannot help with that."}]
+    ),
     "content_filter": AIMessage("", response_metadata={"finish_reason": "content_filter"}),
     "content_filter in the middle": AIMessage("The lab", response_metadata={"finish_reason": "content_filter"}),
     "anthropic": AIMessage("", response_metadata={"stop_reason": "refusal"}),

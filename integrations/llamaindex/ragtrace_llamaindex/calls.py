@@ -21,11 +21,11 @@ from ragtrace.capture import (
     read_request,
     read_server,
     record_internal_error,
-    shown,
     spoken,
 )
 from ragtrace.capture.events import Asked, Asking, Began, Chosen, Event, Said, Sought
 from ragtrace.capture.turns import question_among
+from ragtrace.capture.values import Walker, told
 from ragtrace.model import Message
 from ragtrace_llamaindex.messages import (
     answer_in,
@@ -39,6 +39,7 @@ from ragtrace_llamaindex.messages import (
     is_in_process,
     messages_of,
     model_of,
+    object_text,
     provider_of,
     query_text,
     question_in,
@@ -152,8 +153,8 @@ def _begin_model(span: OpenSpan, bound: BoundArguments, instance: object) -> Non
 
 def _begin_tool(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
     metadata = getattr(instance, "metadata", None)
-    span.name = shown(getattr(metadata, "name", None)) or span.name
-    description = shown(getattr(metadata, "description", None)) or None
+    span.name = told(getattr(metadata, "name", None)) or span.name
+    description = told(getattr(metadata, "description", None)) or None
     span.begins(Began(arguments_of(bound.arguments), description=description))
 
 
@@ -210,7 +211,7 @@ def answer_of(result: object, *, is_inner: bool = False, is_synthesis: bool = Fa
     """
     try:
         if is_inner and isinstance(result, PydanticResponse):
-            return shown(result)
+            return object_text(result)
         answer = answer_in(result)
         return structured_answer(result) if answer is None and is_synthesis else answer
     except Exception as error:  # an application's own result may raise anything when it is looked at
@@ -277,8 +278,8 @@ def tell_input(state: OpenRun, arguments: Mapping[str, object]) -> None:
     A workflow that goes on from a saved context has no input; what the context holds then is it.
     """
     saved = state.saved
-    if saved is not None and (told := tuple(answers_told(saved.state))):
-        _tell(state, Asking(told=told))
+    if saved is not None and (answers := tuple(answers_told(saved.state))):
+        _tell(state, Asking(told=answers))
     if not state.is_resumed or saved is None:
         tell_question(state, arguments)
         state.texts = tuple(texts_in(arguments.get("start_event", arguments)))
@@ -289,7 +290,7 @@ def tell_input(state: OpenRun, arguments: Mapping[str, object]) -> None:
     for event in saved.events:
         tell_question(state, event)
     if not state.has_query:
-        _tell_question(state, question_among(saved.state, ()), is_final=False)
+        _tell_question(state, question_among(Walker().of(saved.state), ()), is_final=False)
     state.texts = tuple(texts_in([saved.started, saved.state]))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import count, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, MessageRole
 from llama_index.core.base.response.schema import PydanticResponse, Response
@@ -21,10 +22,11 @@ from ragtrace.capture import (
     provider_in,
     provider_named,
     read_usage,
-    shown,
     spoken,
 )
+from ragtrace.capture.values import told, within
 from ragtrace.model import Call, Message
+from ragtrace.text import first_items, is_vector
 from ragtrace_llamaindex.values import argument, first_of, picture_in
 
 if TYPE_CHECKING:
@@ -47,16 +49,23 @@ _REQUEST_KEYS = (
     "messages",
 )  # in an application's own object
 _SPEAKERS = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant", "chatbot": "assistant"}
-_UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")  # of scripts that set no blanks between words
+# Of scripts that set no blanks between words.
+_UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")  # of at most 4,096 characters
+_LOOKED_AT_CHARS = 4_096
 _FEWEST_UNSPACED = 5
 _DEPTH = 4
-_MOST_PARTS = 64  # of an input, to look for texts in
+_MOST_PARTS = 64  # of a list or mapping of an input, to look for texts in
+_MOST_LOOKED = 4_096  # of the whole input
+_MOST_TURNS = 10_000  # of a list of messages
+_MOST_CHOICES = 128  # of a reply: as many as OpenAI gives
 _ANSWER_NAMES = frozenset({"answer", "final_answer", "response", "reply", "result", "output"})
 _CALL = re.compile(r"^Action: *\S[^\n]*\n+Action Input:|<execute>", re.MULTILINE)
 _OBSERVATIONS = ("Observation:", "The code execution results are:", "Result of executing the code given:")
 _ASKED = re.compile(
-    r"^[ \t]*(?:(?:user )?(?:question|query|q|user|human)|(?:(?:nutzer|kunden|benutzer)?frage|anfrage)(?: des \w+)?"
-    r"|demande|requête|pregunta|consulta|domanda|pergunta|vraag|質問|問い|問題|问题)[ \t]*[:：][ \t]*(\S.*)$",  # noqa: RUF001
+    r"^[ \t]*+(?:(?:user )?(?:question|query|q|user|human)"
+    r"|(?:(?:nutzer|kunden|benutzer)?frage|anfrage)(?: des \w+)?"
+    r"|demande|requête|pregunta|consulta|domanda|pergunta|vraag|質問|問い|問題|问题)"
+    r"[ \t]*+[:：][ \t]*+(\S.*)$",  # noqa: RUF001
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -112,7 +121,8 @@ def _question(value: object, depth: int = 0) -> str:
 
 def _own_parts(arguments: Mapping[str, object]) -> Iterator[object]:
     """Yield the arguments in which an application may hold a request of its own."""
-    return (value for name, value in list(arguments.items())[:_MOST_PARTS] if name not in {"self", "kwargs", "ctx"})
+    some = first_items(arguments, _MOST_PARTS)
+    return (value for name, value in some.items() if name not in {"self", "kwargs", "ctx"})
 
 
 def _question_of_own(value: object, depth: int) -> str:
@@ -170,7 +180,13 @@ def _kept_turns(value: object) -> list[object]:
     store = getattr(getattr(value, "chat_store", None), "store", None)
     if isinstance(store, dict):
         value = store.get(getattr(value, "chat_store_key", None))
-    return list(value) if isinstance(value, list | tuple) else []
+    return _first(value, _MOST_TURNS) if isinstance(value, list | tuple) else []
+
+
+def _first(parts: Iterable[object], most: int) -> list[object]:
+    """Return the first parts of a list; none of a vector."""
+    some = list(islice(parts, most))
+    return [] if is_vector(some) else some
 
 
 def answers_told(state: Mapping[str, object]) -> Iterator[str]:
@@ -205,13 +221,17 @@ def question_shown(turns: Sequence[Message], *, is_agent: bool = False) -> str:
     return last if len(turns) > 1 and "\n" not in last else ""
 
 
-def texts_in(value: object, depth: int = 0) -> Iterator[str]:
+def texts_in(value: object) -> Iterator[str]:
     """Yield the texts of an input, also of the mappings, lists and objects of the application's own in it.
 
     Example:
         >>> list(texts_in({"customer": {"says": "Where?"}, "limit": 3}))
         ['Where?']
     """
+    return _texts_in(value, 0, count())
+
+
+def _texts_in(value: object, depth: int, looked: Iterator[int]) -> Iterator[str]:
     if isinstance(value, str):
         if value.strip():
             yield value.strip()
@@ -219,9 +239,9 @@ def texts_in(value: object, depth: int = 0) -> Iterator[str]:
     if depth > _DEPTH:
         return
     if isinstance(value, list | tuple):
-        parts: Iterable[object] = value[:_MOST_PARTS]
+        parts: Iterable[object] = _first(value, _MOST_PARTS)
     elif isinstance(value, dict):
-        parts = list(value.values())[:_MOST_PARTS]
+        parts = first_items(value, _MOST_PARTS).values()
     elif isinstance(value, StartEvent) or (isinstance(value, BaseModel) and not _is_framework_s(value)):
         parts = list(fields_of(value).values())
     elif is_dataclass(value) and not isinstance(value, type) and not _is_framework_s(value):
@@ -229,7 +249,9 @@ def texts_in(value: object, depth: int = 0) -> Iterator[str]:
     else:
         return
     for part in parts:
-        yield from texts_in(part, depth + 1)
+        if next(looked) > _MOST_LOOKED:
+            return
+        yield from _texts_in(part, depth + 1, looked)
 
 
 def asked_with(asked: str, texts: Sequence[str]) -> str:
@@ -250,7 +272,7 @@ def asked_with(asked: str, texts: Sequence[str]) -> str:
 
 
 def _has_several_words(text: str) -> bool:
-    return len(text.split()) > 1 or len(_UNSPACED.findall(text)) >= _FEWEST_UNSPACED
+    return len(text.split(None, 1)) > 1 or len(_UNSPACED.findall(text[:_LOOKED_AT_CHARS])) >= _FEWEST_UNSPACED
 
 
 def history_in(arguments: Mapping[str, object]) -> tuple[Message, ...]:
@@ -308,7 +330,7 @@ def turns_in(value: object) -> tuple[Message, ...]:
         return (turn_of(value),)
     if not isinstance(value, list | tuple):
         return ()
-    return tuple(turn for part in value if (turn := _turn_in(part)) is not None)
+    return tuple(turn for part in _first(value, _MOST_TURNS) if (turn := _turn_in(part)) is not None)
 
 
 def _turn_in(part: object) -> Message | None:
@@ -367,15 +389,15 @@ def _call(call: object) -> Call:
     name = _field(call, "tool_name")
     if name is not None:
         identity = _field(call, "tool_call_id") or _field(call, "tool_id")
-        return Call(name=shown(name), arguments=_arguments(_given_to(call)), id=_text(identity))
+        return Call(name=told(name), arguments=_arguments(_given_to(call)), id=_text(identity))
     function = _field(call, "function") or call
     return Call(
-        name=shown(_field(function, "name")), arguments=_arguments(_given_to(call)), id=_text(_field(call, "id"))
+        name=told(_field(function, "name")), arguments=_arguments(_given_to(call)), id=_text(_field(call, "id"))
     )
 
 
 def _arguments(given: object) -> str:
-    return json.dumps(given, ensure_ascii=False, default=shown) if isinstance(given, dict) else shown(given)
+    return json.dumps(within(given), ensure_ascii=False, default=told) if isinstance(given, dict) else told(given)
 
 
 def answer_in(result: object, depth: int = 0) -> str | None:
@@ -397,7 +419,7 @@ def answer_in(result: object, depth: int = 0) -> str | None:
         return result.response if isinstance(result.response, str) else None
     if isinstance(result, PydanticResponse):
         answer = answer_field(result.response)
-        return shown(result) if answer is None else answer
+        return object_text(result) if answer is None else answer
     if isinstance(result, ChatMessage):
         return result.content or ""
     if isinstance(result, ChatResponse):
@@ -421,6 +443,11 @@ def _answer_within(result: object, depth: int) -> str | None:
     return next((text for part in objects if (text := structured_answer(part))), said)
 
 
+def object_text(result: PydanticResponse) -> str:
+    """Return the JSON of a response that is an object of the application's own, without the vectors in it."""
+    return told(result if within(result.response) is result.response else result.response)
+
+
 def structured_answer(value: object) -> str | None:
     """Return the answer of an application's own object, else its fields as JSON; None for anything else.
 
@@ -433,12 +460,16 @@ def structured_answer(value: object) -> str | None:
     if (isinstance(value, dict) or _is_object(value)) and (answer := answer_field(value)) is not None:
         return answer
     if isinstance(value, BaseModel):
-        return value.model_dump_json()
-    if is_dataclass(value):
-        value = {field.name: getattr(value, field.name) for field in fields(value)}
-    if not isinstance(value, dict) or not value:
+        held: object = fields_of(value)
+        if (bounded := within(held)) is held:
+            return value.model_dump_json()
+    elif is_dataclass(value):
+        bounded = within({field.name: getattr(value, field.name) for field in fields(value)})
+    else:
+        bounded = within(value)
+    if not isinstance(bounded, dict) or not bounded:
         return None
-    return json.dumps(value, ensure_ascii=False, default=str, skipkeys=True)
+    return json.dumps(bounded, ensure_ascii=False, default=str, skipkeys=True)
 
 
 def _is_object(value: object) -> bool:
@@ -513,7 +544,8 @@ def messages_of(asked: object) -> tuple[Message, ...]:
     """
     if isinstance(asked, str):
         return (Message(role="user", content=asked),)
-    messages = asked if isinstance(asked, list | tuple) else _listed(asked)
+    is_listed = hasattr(asked, "__len__") and hasattr(asked, "__iter__")
+    messages: Iterable[Any] = islice(asked, _MOST_TURNS) if is_listed else ()  # type: ignore[call-overload]
     return tuple(_with_pictures(one) for one in messages if isinstance(one, ChatMessage))
 
 
@@ -527,10 +559,6 @@ def _with_pictures(message: ChatMessage) -> Message:
         return turn
     parts = [*lines, turn.content] if blocks[0] is pictures[0] else [turn.content, *lines]
     return replace(turn, content="\n".join(filter(None, parts)))
-
-
-def _listed(asked: object) -> Sequence[object]:
-    return list(asked) if hasattr(asked, "__len__") and hasattr(asked, "__iter__") else ()
 
 
 def reply_in(response: object) -> Message | None:
@@ -616,7 +644,7 @@ def facts_in(response: object) -> tuple[str | None, str | None, tuple[str, ...]]
         return None, None, ()
     lists = (_field(raw, name) for name in ("choices", "candidates"))
     choices = next((one for one in lists if isinstance(one, list) and one), [])
-    reasons = [_field(choice, "finish_reason") for choice in choices]
+    reasons = [_field(choice, "finish_reason") for choice in choices[:_MOST_CHOICES]]
     reasons = reasons or [_field(raw, name) for name in _REASON_KEYS]
     return (
         _text(_field(raw, "model")),

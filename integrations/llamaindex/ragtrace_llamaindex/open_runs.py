@@ -88,7 +88,8 @@ class OpenRun:
         run = self.run
         if run is None:
             return
-        run.add(structs.replace(event, teller=OWNER), chars=self.values.taken_chars())
+        values = self.values
+        run.add(structs.replace(event, teller=OWNER), chars=values.taken_chars(), cut=values.taken_cut())
 
     def agent_at(self, run_id: str | None, name: str | None, above: str) -> AgentWork | None:
         """Return the work of the agent that has its turn in a workflow's run.

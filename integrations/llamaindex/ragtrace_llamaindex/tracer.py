@@ -13,9 +13,10 @@ from llama_index.core.schema import NodeWithScore
 from llama_index.core.workflow import Event, InputRequiredEvent, Workflow
 
 import ragtrace
-from ragtrace.capture import RecentIds, describe, entered_run, guarded, outcome_of, shown
+from ragtrace.capture import RecentIds, describe, entered_run, guarded, outcome_of
 from ragtrace.capture.events import Began, Ended, Gave
 from ragtrace.capture.events import Event as RunEvent
+from ragtrace.capture.values import told
 from ragtrace_llamaindex.calls import (
     BEGINNINGS,
     answer_of,
@@ -247,8 +248,7 @@ class Tracer:
         """Take the name and the version that an application gave its prompt template."""
         span = self.spans.get(id_)
         if span is not None and span.state.run is not None and not span.is_inner:
-            told = None if version is None else shown(version)
-            span.state.run.prompted(shown(name), told)
+            span.state.run.prompted(told(name), None if version is None else told(version))
 
     def condensed(self, id_: str | None, history: object) -> None:
         """Take the turns that a chat engine wrote into a prompt that condenses them and the question to one."""
@@ -349,7 +349,7 @@ class Tracer:
         self._unstarted.pop(id(state), None)
         request = said()
         run = (defaults.recorder or ragtrace.recorder()).start(
-            workflow=shown(request.get("workflow")) or defaults.workflow or root.name, started_ns=root.started_ns
+            workflow=told(request.get("workflow")) or defaults.workflow or root.name, started_ns=root.started_ns
         )
         run.before_finish(lambda: self._cut_short(state), OWNER)
         describe(run, defaults, request)
@@ -503,7 +503,7 @@ def _tell_end(
     try:
         _end_open(state, error)
     finally:
-        asks = shown(_asked_of_person(state)) if outcome == "interrupted" else None
+        asks = told(_asked_of_person(state)) if outcome == "interrupted" else None
         state.add(RunEvent("end", ended_ns=time.time_ns(), data=Ended(outcome, answer, texts, asks), error=failure))
 
 
@@ -596,7 +596,7 @@ def _note_agent(parent: OpenSpan, id_: str, bound: BoundArguments, run_id: str |
         if not is_agent_event(kind):
             return
         name = getattr(event, "current_agent_name", None)  # of those by which an agent takes its turn
-        work = state.agent_at(run_id, None if name is None else shown(name), parent.id)
+        work = state.agent_at(run_id, None if name is None else told(name), parent.id)
     if work is not None:
         state.agents[id_] = work
 
@@ -637,7 +637,7 @@ def _asked_of_person(state: OpenRun) -> object:
     awaited = _awaited(state)
     if is_waiting(awaited) and (add := getattr(awaited, "add", None)) is not None:
         awaited = getattr(add, "waiter_event", None) or getattr(add, "event_type", None)
-    return fields_of(awaited) if isinstance(awaited, Event) else shown(awaited)
+    return fields_of(awaited) if isinstance(awaited, Event) else told(awaited)
 
 
 def _new_span(state: OpenRun, parent: OpenSpan | None, kind: Kind, id_: str, instance: object) -> OpenSpan:

@@ -24,12 +24,11 @@ from ragtrace.capture import (
     number_of,
     read_mapping,
     score_in,
-    shown,
 )
 from ragtrace.capture.events import Gave
 from ragtrace.capture.pictures import PICTURE, picture_key
-from ragtrace.capture.values import Doc, Turn, copied, facts_of
-from ragtrace.model.passage import CONTENT_ID
+from ragtrace.capture.values import Doc, Turn, Walker, copied, told
+from ragtrace.model.passage import is_content_id
 from ragtrace.text import MAX_RECORD_CHARS
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"Source (\d{1,4}):\n")  # before each piece that a citation engine makes of a passage
 _HANDOFF = "handoff"  # the tool by which one agent passes a question to another
-_SHORT_CHARS = 256  # a shorter text is not counted
 _MOST_ROWS = 500  # written out while the application waits
 _MOST_OFFERED = 2_000
 _LONGEST_READ_CHARS = 1_000_000  # of a text that may be JSON
@@ -50,18 +48,13 @@ _PICTURES = ("image", "image_url", "image_path", "data", "url", "path")
 _PLAIN = (str, int, float, bool, list, dict, type(None))
 
 
-class Values:
+class Values(Walker):
     """Translates the values of one run; a node that was met before, and is as it was, gives the same object."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[object, Doc]] = {}  # what was made, behind what it was made of, by id
-        self._counted: dict[int, str] = {}
-        self._chars = 0
-
-    def taken_chars(self) -> int:
-        """Return the characters of the texts that were met since the last call; each text counts once."""
-        chars, self._chars = self._chars, 0
-        return chars
+        super().__init__()
+        # What was made and what the metadata equal, behind what it was made of, by id.
+        self._known: dict[int, tuple[object, Doc, dict[Any, Any]]] = {}
 
     def documents(self, nodes: object) -> list[Doc]:
         """Return nodes, with scores or without, as they are now; anything but a list is an empty one.
@@ -70,6 +63,7 @@ class Values:
             >>> Values().documents([NodeWithScore(node=TextNode(id_="d1", text="a"), score=0.5)])
             [Doc(text='a', id='d1', score=0.5)]
         """
+        self._begin()
         some = nodes if isinstance(nodes, list | tuple) else ()
         return [self._document(one) for one in islice(some, MOST_PASSAGES + 1)]
 
@@ -89,11 +83,12 @@ class Values:
         """
         if isinstance(value, str):
             value = value_in_json(value)
-        parts = list(value) if isinstance(value, list | tuple) else [value]
+        parts = list(islice(value, MOST_PASSAGES + 1)) if isinstance(value, list | tuple) else [value]
         return self.marked(parts) if parts and all(map(_is_passage, parts)) else []
 
     def marked(self, items: object) -> list[Doc]:
         """Return what an application names as its passages: nodes, scored pairs, mappings, objects or texts."""
+        self._begin()
         found = (self._named(item) for item in islice(_listed(items), MOST_PASSAGES + 1))
         return [document for document in found if document is not None]
 
@@ -101,20 +96,23 @@ class Values:
         """Return a value that a step gave out and that may come from a search of its own; None for any other."""
         if isinstance(part, str):
             return part if part.startswith("[") and len(part) <= _LONGEST_READ_CHARS else None
-        if not isinstance(part, list | tuple | dict) or not 0 < len(part) <= _MOST_OFFERED:
+        if not isinstance(part, list | tuple | dict):
             return None
-        return self.found(part) or (copied(part) if len(part) <= _MOST_ROWS else None)
+        number = len(list(islice(part, _MOST_OFFERED + 1)))
+        if not 0 < number <= _MOST_OFFERED:
+            return None
+        return self.found(part) or (copied(part) if number <= _MOST_ROWS else None)
 
     def given_by_tool(self, name: str, result: object) -> Gave:
         """Return what a tool gave out: passages, texts, or None for what is no result of a search."""
-        text = result.content if isinstance(result, ToolOutput) else shown(result)
+        text = result.content if isinstance(result, ToolOutput) else told(result)
         value = result.raw_output if isinstance(result, ToolOutput) else result
         self._count(text)
         if name == _HANDOFF or getattr(result, "is_error", False):
             return Gave(text=text)
         if found := self.found(value):
             return Gave(found, text=text)
-        parts = value if isinstance(value, list | tuple) else ()
+        parts = list(islice(value, MOST_PASSAGES + 1)) if isinstance(value, list | tuple) else []
         texts = [part for part in parts if part.strip()] if all(isinstance(one, str) for one in parts) else []
         return Gave(texts or text, text=text)
 
@@ -132,24 +130,24 @@ class Values:
         read = PassageReader(None, MAX_RECORD_CHARS).read([item])
         if not read:
             return None
-        name = None if read[0].id.startswith(CONTENT_ID) else read[0].id
+        name = None if is_content_id(read[0].id) else read[0].id
         return Doc(read[0].text, name, dict(read[0].metadata), read[0].score)
 
     def _of_mapping(self, item: dict[Any, Any]) -> Doc:
         text, facts = read_mapping(item)
-        id_key = next((key for key in ID_KEYS if shown(facts.get(key))), None)
+        id_key = next((key for key in ID_KEYS if told(facts.get(key))), None)
         score_key = next((key for key in SCORE_KEYS if number_of(facts.get(key)) is not None), None)
         rest = {
             key: value for key, value in facts.items() if isinstance(key, str) and key not in {id_key, score_key}
         }
         self._count(text or "")
-        return Doc(text or "", id_in(facts), facts_of(rest), score_in(facts))
+        return Doc(text or "", id_in(facts), self.facts(rest)[0], score_in(facts))
 
     def _document(self, item: Any) -> Doc:
         node = getattr(item, "node", item)
         text: Any = node.text if type(node) is TextNode else text_of(node)
         if type(text) is not str:
-            text = shown(text)
+            text = told(text)
         score = getattr(item, "score", None)
         if score is not None and type(score) is not float:
             score = number_of(score)
@@ -159,25 +157,21 @@ class Values:
         name = own or None
         known = self._known.get(id(item))
         if known is not None:
-            made = known[1]
+            _, made, as_met = known
             is_same = made.text is text and made.score == score and made.id == name
-            if is_same and is_equal(made.metadata, metadata):
+            is_same = is_same and (picture is None or made.metadata.get(PICTURE) == picture)
+            if is_same and is_equal(as_met, metadata):
                 return made
-        facts = facts_of(metadata) if isinstance(metadata, dict) else {}
+        facts, as_met = self.facts(metadata) if isinstance(metadata, dict) else ({}, {})
         if picture is not None:
             facts = {PICTURE: picture, **facts}
-        if known is not None and is_same and is_equal(made.metadata, facts):  # objects are left out
+        if known is not None and is_same and is_equal(made.metadata, facts):  # objects and vectors are left out
             return made
         self._count(text)
         is_chunk = bool(getattr(node, "relationships", None)) and getattr(node, "source_node", None) is not None
         made = Doc(text, name, facts, score, is_chunk=is_chunk)
-        self._known[id(item)] = (item, made)
+        self._known[id(item)] = (item, made, as_met)
         return made
-
-    def _count(self, text: str) -> None:
-        if len(text) > _SHORT_CHARS and id(text) not in self._counted:
-            self._counted[id(text)] = text
-            self._chars += len(text)
 
     def turns(self, messages: Iterable[Message]) -> list[Turn]:
         """Return messages as the turns of a prompt."""
@@ -245,7 +239,7 @@ def id_of(node: object) -> str:
         ('d1', '')
     """
     name = getattr(node, "node_id", None)
-    return name if type(name) is str else shown(name)
+    return name if type(name) is str else told(name)
 
 
 def text_of(node: object) -> object:

@@ -122,7 +122,7 @@ class Waiting(Forgetful):
     """A listener that looks at the events of a run before they are read."""
 
     def on_end(self, root, ended):
-        self.events = list(ended._waiting)
+        self.events = [event for event, _ in ended._waiting]
 
 
 def test_what_a_retriever_s_own_function_found_is_kept_once():

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ragtrace.capture import FinishedRun, Step
     from ragtrace.model import Passage, RagRecord
+    from ragtrace.model.passage import IdKey
     from ragtrace.modes import ContentMode, Dialect
 
 Read = Callable[[Any], object]
@@ -87,7 +88,7 @@ class Forms:
         ('retrieval', 'faq')
     """
 
-    def __init__(self, dialect: Dialect, content: ContentMode) -> None:
+    def __init__(self, dialect: Dialect, content: ContentMode, id_key: IdKey | None = None) -> None:
         choose = partial(_chosen, dialect=dialect, has_content=content == "full")
         by_field = dialect == "openinference"  # the one JSON document serves every reader of the others
         has_content = content == "full"
@@ -98,7 +99,7 @@ class Forms:
                 _is(semconv.SPAN_RETRIEVAL),
                 attrgetter("source"),
                 _is(SpanKind.CLIENT),
-                choose((_documents(has_content=has_content, by_field=by_field), *_RETRIEVAL)),
+                choose((_documents(has_content=has_content, by_field=by_field, id_key=id_key), *_RETRIEVAL)),
             ),
             Rerank: StepForm(
                 _is(semconv.SPAN_RERANK),
@@ -113,7 +114,8 @@ class Forms:
         }
         model = (attrgetter("operation"), attrgetter("model"), _place)
         messages = _messages(has_every_reason=dialect != "genai", by_field=by_field)
-        self._generation = StepForm(*model, choose((*_GENERATION, *_CALL, *messages)))
+        asked = (_invocation(has_content=has_content), *_GENERATION)
+        self._generation = StepForm(*model, choose((*asked, *_CALL, *messages)))
         self._embedding = StepForm(*model, choose((*_EMBEDDING, *_CALL, *messages)))
 
     def of(self, step: Step) -> StepForm:
@@ -155,9 +157,9 @@ def _place(step: Generation) -> SpanKind:
     return SpanKind.INTERNAL if step.is_in_process else SpanKind.CLIENT
 
 
-def _documents(*, has_content: bool, by_field: bool) -> Fact:
+def _documents(*, has_content: bool, by_field: bool, id_key: IdKey | None) -> Fact:
     return Fact(
-        lambda step: Documents(step.passages, has_content=has_content, by_field=by_field),
+        lambda step: Documents(step.passages, has_content=has_content, by_field=by_field, id_key=id_key),
         semconv.GEN_AI_RETRIEVAL_DOCUMENTS,
     )
 
@@ -275,6 +277,7 @@ _PARAMETERS = {
     "presence_penalty": semconv.GEN_AI_REQUEST_PRESENCE_PENALTY,
     "stop_sequences": semconv.GEN_AI_REQUEST_STOP_SEQUENCES,
 }
+_TEXT_PARAMETERS = frozenset({"stop_sequences"})  # texts of the application's
 
 
 def _parameter(name: str) -> Read:
@@ -287,10 +290,24 @@ def _choices(step: Generation) -> object:
     return None if count == 1 else count
 
 
+def _invocation(*, has_content: bool) -> Fact:
+    """Return all parameters of a call; those that are texts of the application's with content only."""
+
+    def told(step: Generation) -> Json | None:
+        request = {
+            name: value for name, value in step.request.items() if has_content or name not in _TEXT_PARAMETERS
+        }
+        return Json(request) if request else None
+
+    return Fact(told, alone=semconv.LLM_INVOCATION_PARAMETERS)
+
+
 _GENERATION = (
-    *(Fact(_parameter(parameter), genai=name) for parameter, name in _PARAMETERS.items()),
+    *(
+        Fact(_parameter(parameter), genai=name, is_content=parameter in _TEXT_PARAMETERS)
+        for parameter, name in _PARAMETERS.items()
+    ),
     Fact(_choices, genai=semconv.GEN_AI_REQUEST_CHOICE_COUNT),
-    Fact(lambda step: Json(dict(step.request)) if step.request else None, alone=semconv.LLM_INVOCATION_PARAMETERS),
     Fact(_is(semconv.KIND_LLM), semconv.OPENINFERENCE_SPAN_KIND),
     Fact(attrgetter("model"), genai=semconv.GEN_AI_REQUEST_MODEL, openinference=semconv.LLM_MODEL_NAME),
     Fact(attrgetter("provider"), openinference=semconv.LLM_PROVIDER),

@@ -6,10 +6,11 @@ Over a limit, texts go before ids, and those of the lowest ranks first.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ragtrace import semconv
-from ragtrace.model.passage import CONTENT_ID, content_hash
+from ragtrace.model.passage import content_hash, is_content_id
 from ragtrace.telemetry.spans.budget import RESERVED_ATTRIBUTES, UNLIMITED, Limit, Value, bytes_of, ranks_within
 from ragtrace.telemetry.wire import clean_value, json_bytes, to_json
 from ragtrace.text import cut_bytes, size_bytes
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from opentelemetry.util.types import AnyValue
 
     from ragtrace.model import Passage
+    from ragtrace.model.passage import IdKey
 
 Row = dict[str, object]
 
@@ -41,13 +43,14 @@ class _OfDocuments(Value):
 class Documents(_OfDocuments):
     """The passages of a search as ``[{id, score, rank, content?, metadata?}]``, and how many of them are whole.
 
-    A text that is not sent leaves its ``hash`` (16 hex digits of SHA-256). A document without a score gets 1/rank
-    and ``score_kind: "rank"``: Phoenix drops all documents when one score is null.
+    A text that is not sent leaves its ``hash`` (16 hex digits of SHA-256, or with a key). A document without a
+    score gets 1/rank and ``score_kind: "rank"``: Phoenix drops all documents when one score is null.
 
     Args:
         passages: best first; none gives ``[]``.
         has_content: whether texts and metadata may be written at all.
         by_field: whether the best documents have an attribute for each field, as OpenInference has them.
+        id_key: of the hashes; None makes plain ones.
 
     Example:
         >>> from ragtrace.model import Passage
@@ -57,8 +60,16 @@ class Documents(_OfDocuments):
         '[{"id":"a","score":0.5,"rank":1,"content":"Oslo."},{"id":"b","score":0.5,"rank":2,"score_kind":"rank","content":"Rome."}]'
     """
 
-    def __init__(self, passages: Sequence[Passage], *, has_content: bool, by_field: bool = False) -> None:
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        *,
+        has_content: bool,
+        by_field: bool = False,
+        id_key: IdKey | None = None,
+    ) -> None:
         self.passages, self.has_content, self.by_field = passages, has_content, by_field
+        self._row = partial(_row, id_key=id_key)
 
     def write(self, name: str, limit: Limit) -> dict[str, AnyValue]:
         """Return the documents and the counts, first those with an attribute for each field."""
@@ -73,12 +84,12 @@ class Documents(_OfDocuments):
                 seen.add(passage.text)
                 wanted[place] = passage.text
         texts = wanted
-        rows = list(map(_row, passages, texts))
+        rows = list(map(self._row, passages, texts))
         data = json_bytes(rows)
         most = min(limit.whole, limit.attribute)
         if self.has_content and len(data) > min(limit.texts, most):
-            texts = _fitting(passages, wanted, min(limit.texts, most))
-            rows = list(map(_row, passages, texts))
+            texts = self._fitting(wanted, min(limit.texts, most))
+            rows = list(map(self._row, passages, texts))
             data = json_bytes(rows)
         if len(data) > most:
             rows = rows[: ranks_within([rows], limit.whole, limit.attribute)]
@@ -93,6 +104,24 @@ class Documents(_OfDocuments):
             semconv.RETRIEVAL_DOCUMENT_CAPTURED: len(rows),
             semconv.RETRIEVAL_DOCUMENT_TRUNCATED: truncated + fields.truncated,
         }
+
+    def _fitting(self, texts: Sequence[str | None], budget: int) -> list[str | None]:
+        """Return the texts that fit, from the first on: a long one may be cut, and behind a gap there is none."""
+        kept: list[str | None] = [None] * len(self.passages)
+        bare = list(map(self._row, self.passages, kept))
+        left = budget - len(json_bytes(bare))
+        for place, (passage, text) in enumerate(zip(self.passages, texts, strict=True)):
+            if text is None:
+                continue
+            for form in (text, cut_bytes(text, _LONG_BYTES)):
+                size = len(json_bytes(self._row(passage, form))) - len(json_bytes(bare[place]))
+                if size <= left:
+                    break
+            else:
+                break
+            kept[place] = form
+            left -= size
+        return kept
 
 
 class Reranked(_OfDocuments):
@@ -157,34 +186,15 @@ class Reranked(_OfDocuments):
         return rows
 
 
-def _fitting(passages: Sequence[Passage], texts: Sequence[str | None], budget: int) -> list[str | None]:
-    """Return the texts that fit, from the first on: a long one may be cut, and behind a gap there is none."""
-    kept: list[str | None] = [None] * len(passages)
-    bare = list(map(_row, passages, kept))
-    left = budget - len(json_bytes(bare))
-    for place, (passage, text) in enumerate(zip(passages, texts, strict=True)):
-        if text is None:
-            continue
-        for form in (text, cut_bytes(text, _LONG_BYTES)):
-            size = len(json_bytes(_row(passage, form))) - len(json_bytes(bare[place]))
-            if size <= left:
-                break
-        else:
-            break
-        kept[place] = form
-        left -= size
-    return kept
-
-
-def _row(passage: Passage, text: str | None) -> Row:
+def _row(passage: Passage, text: str | None, *, id_key: IdKey | None) -> Row:
     """Return a document with a text, or with a hash that stands for its text."""
     row = _ranked(passage)
     if text is not None:
         row["content"] = text
         if passage.metadata:
             row["metadata"] = passage.metadata
-    elif passage.text and not passage.id.startswith(CONTENT_ID):  # an id of ours is the hash already
-        row["hash"] = content_hash(passage.text)
+    elif passage.text and not is_content_id(passage.id):  # an id of ours is the hash already
+        row["hash"] = content_hash(passage.text, id_key)
     return row
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from opentelemetry.util.types import AnyValue
 
     from ragtrace.model import MetricResult, RagRecord, Score, ScoreKey
+    from ragtrace.model.passage import IdKey
     from ragtrace.modes import ContentMode
     from ragtrace.telemetry.spans.writer import Root
 
@@ -50,6 +51,7 @@ class EvaluationWriter:
         logger: takes one log event per score; None writes none.
         content: ``full`` writes claims and explanations, ``none`` numbers alone.
         attach: ``child`` puts the span under the evaluated root, ``link`` in a trace of its own.
+        id_key: of the digest of what was evaluated; None makes a plain one.
         max_span_bytes: budget of the evaluation span.
     """
 
@@ -60,12 +62,14 @@ class EvaluationWriter:
         *,
         content: ContentMode = "none",
         attach: Literal["child", "link"] = "child",
+        id_key: IdKey | None = None,
         max_span_bytes: int = 262_144,
     ) -> None:
         self._tracer = tracer
         self._logger = logger
         self._has_content = content == "full"
         self._is_linked = attach == "link"
+        self._id_key = id_key
         self._span_bytes = max_span_bytes
 
     def write(
@@ -181,7 +185,7 @@ class EvaluationWriter:
             semconv.EVALUATION_VERSION: __version__,
             **_totals([score.result for score in scores]),
             **job,
-            semconv.EVALUATION_INPUT_DIGEST: input_digest(record),
+            semconv.EVALUATION_INPUT_DIGEST: input_digest(record, self._id_key),
             **score_attributes(one_a_key(scores)),
             semconv.EVALUATION_DETAILS: _Details(one_a_key(scores), has_content=self._has_content),
         }
@@ -305,8 +309,10 @@ def score_attributes(scores: Iterable[Score]) -> dict[str, object]:
     return attributes
 
 
-def input_digest(record: RagRecord) -> str:
+def input_digest(record: RagRecord, key: IdKey | None = None) -> str:
     """Return 16 hex digits over question, answer, reference and contexts: the same input gives the same digest.
+
+    With a key nobody without it can try texts out.
 
     Example:
         >>> from ragtrace.model import RagRecord
@@ -317,7 +323,7 @@ def input_digest(record: RagRecord) -> str:
     for text in (record.query, record.answer, record.reference or "", *(p.text for p in record.contexts)):
         part = text.encode("utf-8", "surrogatepass")
         digest.update(len(part).to_bytes(8, "big") + part)
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()[:16] if key is None else key.digest(digest.digest())
 
 
 def _totals(results: Sequence[MetricResult]) -> dict[str, object]:

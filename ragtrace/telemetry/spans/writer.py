@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from opentelemetry.util.types import AnyValue
 
     from ragtrace.capture import Failure, FinishedRun, Step
+    from ragtrace.model.passage import IdKey
     from ragtrace.modes import ContentMode, Dialect
 
 _NO_ERROR = frozenset({"CancelledError", "Cancelled", "GeneratorExit", "KeyboardInterrupt"})
@@ -80,6 +81,7 @@ class SpanWriter:
         tracer: of scope ``ragtrace``.
         content: ``none`` writes ids, scores, ranks, counts and hashes; ``full`` writes texts too.
         dialect: OpenTelemetry GenAI keys, OpenInference keys, or both.
+        id_key: of the hashes that stand for texts; None makes plain ones.
         max_span_bytes: budget of each span's attributes, and of all texts of one trace's spans together. Ids,
             scores and ranks stay as long as they fit it themselves: see `ragtrace.telemetry.spans.budget`.
 
@@ -97,6 +99,7 @@ class SpanWriter:
         *,
         content: ContentMode = "none",
         dialect: Dialect = "both",
+        id_key: IdKey | None = None,
         max_span_bytes: int = 262_144,
     ) -> None:
         self.tracer = tracer
@@ -104,7 +107,7 @@ class SpanWriter:
         self.dialect = dialect
         self.max_span_bytes = max_span_bytes
         self._has_content = content == "full"
-        self._forms = Forms(dialect, content)
+        self._forms = Forms(dialect, content, id_key)
 
     def open_root(self, workflow: str, started_ns: int) -> Root:
         """Start the root of a run at a Unix time in ns, as a child of the span that is current now.

@@ -63,6 +63,22 @@ class Story:
         return self.keeper.only
 
 
+class InParts(Waiting):
+    """Notes the parts of open runs, and has them taken when it is told to, as the pipeline's thread does."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = []
+
+    def on_part(self, root, run):
+        self.parts.append(run)
+        return True
+
+    def take(self):
+        while self.parts:
+            self.parts.pop(0).take_part()
+
+
 def shown(found):
     return "\n".join(doc.text for doc in found)
 
@@ -184,11 +200,15 @@ def test_events_are_read_once_the_run_has_ended_and_show_what_was():
     assert ids(told.keeper.only, "retrieved") == ["a", "b"]
 
 
-def test_an_endless_run_reads_its_events_itself():
-    told = Story(Waiting())
+def test_an_endless_run_is_handed_over_in_parts():
+    keeper = InParts()
+    told = Story(keeper)
     while not told.run.steps:
         told.finds("ab")
-        assert len(told.run._waiting) < MAX_WAITING
+        assert not keeper.parts or told.run.steps == [], "nothing is read where it is added"
+        if len(keeper.parts) == 2:
+            keeper.take()
+        assert len(told.run._waiting) + len(told.run._unread) < MAX_WAITING + 512
     assert len(told.run.steps) == MAX_STEPS
 
 
@@ -279,6 +299,7 @@ class TestRoom:
         found = [Doc(f"{n:03d} " * 75_000, f"d{n}") for n in range(20)]  # 6 million characters
         search = told.begins("search", Sought("lab"), "faq")
         told.run.add(replace(search, ended_ns=2_000, data=found), chars=sum(len(doc.text) for doc in found))
+        told.run.take_part()
         assert told.run.size_chars <= MAX_CHARS
         told.asks(found[0].text)
         told.ends(told.root, Gave({"answer": ANSWER}))
@@ -326,7 +347,7 @@ class TestReports:
         run.retrieved([{"id": "a", "text": "The lab is in Oslo."}])
         run.answered("In Oslo.")
         assert (run.steps, run.attributes.get("query")) == ([], None)
-        assert [event.name for event in run._waiting] == ["set_query", "retrieved", "answered"]
+        assert [event.name for event, _ in run._waiting] == ["set_query", "retrieved", "answered"]
         run.finish()
         keeper.process()
         record = keeper.only.record
@@ -374,12 +395,15 @@ class TestReports:
             lambda run, text: run.answered(text),
         ],
     )
-    def test_those_that_find_no_room_are_read_at_once(self, report):
-        run = Recorder(Waiting()).start(query="Where?")
+    def test_those_that_find_no_room_are_read_before_the_end(self, report):
+        keeper = InParts()
+        run = Recorder(keeper).start(query="Where?")
         limit = MAX_CHARS // 30_000
         for n in range(limit + 5):
             report(run, f"{n:03d} " * 7_500)
-        assert len(run._waiting) < limit
+        assert "query" not in run.attributes
+        keeper.take()
+        assert len(run._waiting) + len(run._unread) < limit
         assert "query" in run.attributes
 
     def test_what_is_reported_beyond_the_room_is_as_it_was(self):

@@ -376,8 +376,9 @@ def test_an_id_made_of_a_text_is_salted_where_texts_are_redacted() -> None:
 
 def test_the_salt_is_another_one_in_each_process_and_the_same_in_its_children() -> None:
     code = (
-        "import os, sys; from ragtrace.capture.passages import salted_id; child = os.fork();"
-        "sys.stdout.write(salted_id('Ada') + ' '); sys.stdout.flush(); child and os.waitpid(child, 0)"
+        "import os, sys; from ragtrace.capture.passages import PROCESS_KEY; from ragtrace.model import content_id;"
+        "child = os.fork(); sys.stdout.write(content_id('Ada', PROCESS_KEY) + ' '); sys.stdout.flush();"
+        "child and os.waitpid(child, 0)"
     )
     run = [sys.executable, "-c", code]
     one, other = (subprocess.run(run, capture_output=True, text=True, check=True).stdout.split() for _ in range(2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import unicodedata
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from ragtrace.capture import Recorder, cited_parts, found_in
 from ragtrace.judges import OverlapJudge
 from ragtrace.model import Message, Passage, Pool, RagRecord
-from ragtrace.text import composed, folded
+from ragtrace.text import composed, folded, valid
 from tests.kept import Keeper
 
 WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
@@ -136,3 +137,11 @@ def test_what_a_reader_sees_is_left_as_it_is() -> None:
     assert (
         composed("5 m\u00b2, \u00bd a day \u2026 \u201cNo\u201d") == "5 m\u00b2, \u00bd a day \u2026 \u201cNo\u201d"
     )
+
+
+@pytest.mark.parametrize("length", [1, 8_191, 8_192, 8_193, 16_385, 40_000])
+def test_halves_of_pairs_at_every_place_of_a_long_text(length):
+    draw = random.Random(length)
+    for _ in range(20):
+        text = "".join(draw.choices("a\ud800\udbff\udc00\udfff\u00e9\U0001f600", k=length))
+        assert valid(text) == text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,0 +1,226 @@
+"""Lines of a file that a stranger may have written, each within bounds, and the JSON of one."""
+
+from __future__ import annotations
+
+import io
+import json
+import lzma
+import zlib
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+
+from ragtrace.errors import InputError
+from ragtrace.model.codec import UNPACK, json_value, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+MOST_LINE = 2**24  # bytes: a text is kept to 262,144 characters, so the longest honest records have 1 to 4 MiB
+MOST_REQUEST = 3 * 2**24  # of OTLP, whose lines are requests: a Collector's batch of 8,192 spans has 40 MB
+_MOST_SKIPPED = 2**32  # of one line, 10 s of unpacking; beyond it no end is looked for
+_STEP = 2**20
+_ADVICE = "write one object a line, and leave out vectors and the like"
+_HEAD = 64  # of a line that is not kept
+_MOST_DEPTH = 100  # lists in lists: what reads a record calls itself twice a level, and Python allows 1,000
+_MOST_PARTS = 2**17  # lists and objects of a line: 30 MB, as small objects take 232 bytes
+_MOST_VALUES = 2**20  # 32 MB of numbers
+
+
+class FileLine(NamedTuple):
+    """One line of a file.
+
+    Attributes:
+        number: from 1.
+        start: byte at which it begins.
+        end: byte after its line break.
+        raw: the line with its line break; of one that cannot be read its first bytes.
+        broken: why it cannot be read, "" where it can.
+    """
+
+    number: int
+    start: int
+    end: int
+    raw: bytes
+    broken: str = ""
+
+    def bytes(self) -> bytes:
+        """Return the line.
+
+        Raises:
+            InputError: it cannot be read.
+        """
+        if self.broken:
+            raise InputError(self.broken)
+        return self.raw
+
+
+def bounded_lines(
+    stream: IO[bytes],
+    *,
+    start: int = 0,
+    end: int | None = None,
+    most: int = MOST_LINE,
+    has_blank: bool = False,
+) -> Iterator[FileLine]:
+    r"""Yield the lines of a file; no more than `most` bytes of one are held.
+
+    A longer line is skipped, and comes without its text and with the reason. So does the place where packed bytes
+    end early or are broken, and a line without end; nothing follows there.
+
+    Args:
+        stream: a file of bytes, at the byte `start`.
+        start: where the first line begins.
+        end: no line is looked for that begins here or later; None = all.
+        most: bytes of a line.
+        has_blank: yield blank lines too; else they are counted and skipped at once.
+
+    Raises:
+        OSError: the file cannot be read, for another reason than its bytes.
+
+    Example:
+        >>> lines = bounded_lines(io.BytesIO(b"{}\n\n" + b"x" * 99 + b"\n[]\n"), most=9)
+        >>> [(line.number, line.raw[:3], line.broken.partition(";")[0]) for line in lines]
+        [(1, b'{}\n', ''), (3, b'xxx', 'a line of more than 9 bytes'), (4, b'[]\n', '')]
+    """
+    source = stream if hasattr(stream, "peek") else io.BufferedReader(cast("Any", stream))
+    number, at = 0, start
+    try:
+        while end is None or at < end:
+            raw = source.readline(most + 1)
+            if not raw:
+                return
+            number, began = number + 1, at
+            at += len(raw)
+            if len(raw) > most:
+                head, size = raw[:_HEAD], f"{most // _STEP} MiB" if most >= _STEP else f"{most} bytes"
+                has_end = raw.endswith(b"\n")
+                while not has_end and (end is None or at < end) and at - began <= _MOST_SKIPPED:
+                    raw = source.readline(_STEP)
+                    at += len(raw)
+                    has_end = not raw or raw.endswith(b"\n")
+                if not has_end and (end is None or at < end):
+                    why = f"a line of more than {_MOST_SKIPPED >> 30} GiB"
+                    yield FileLine(number, began, at, head, _unread(why))
+                    return
+                yield FileLine(number, began, at, head, f"a line of more than {size}; {_ADVICE}")
+            elif has_blank or not raw.isspace():
+                yield FileLine(number, began, at, raw)
+            else:
+                ahead = source.peek(1)
+                blank = ahead.rfind(b"\n", 0, len(ahead) - len(ahead.lstrip())) + 1
+                if end is not None:
+                    blank = min(blank, end - at)
+                number += ahead.count(b"\n", 0, blank)
+                at += len(source.read(blank)) if blank > 0 else 0
+    except Exception as error:
+        if not _is_of_packed_bytes(error):
+            raise
+        yield FileLine(number + 1, at, at, b"", _unread(error))
+
+
+def _is_of_packed_bytes(error: Exception) -> bool:
+    """Say whether packed bytes are broken; gzip and bz2 raise an OSError without a number, zstd its own type."""
+    is_numbered = not isinstance(error, OSError) or error.errno is not None
+    is_of_network = isinstance(error, TimeoutError | ConnectionError)
+    return (
+        isinstance(error, EOFError | zlib.error | lzma.LZMAError)
+        or type(error).__name__ == "ZstdError"
+        or not (is_numbered or is_of_network)
+    )
+
+
+def _unread(why: object) -> str:
+    return f"the file cannot be read on from here ({why})"
+
+
+class NotJson(InputError):
+    """A line is not JSON at all."""
+
+
+class NotAnObject(InputError):
+    """A line is JSON, but no object."""
+
+
+def json_of_line(raw: bytes, *, is_large: bool = False, takes_nan: bool = False) -> dict[str, Any]:
+    """Return the object that a line holds.
+
+    Args:
+        raw: the line.
+        is_large: it may have more parts than a record, as a request of OTLP has.
+        takes_nan: NaN and Infinity are read; else they are refused.
+
+    Raises:
+        NotJson: it is not UTF-8 or not JSON.
+        NotAnObject: it is JSON of another kind.
+        InputError: it holds what no record has: a number that JSON does not have, or too many digits, parts or
+            levels.
+
+    Example:
+        >>> json_of_line(b'{"query": "Where?"}')
+        {'query': 'Where?'}
+    """
+    made = bounded_json(raw, is_large=is_large, takes_nan=takes_nan)
+    if isinstance(made, list):
+        raise NotAnObject(f"a line must be a JSON object, got a list; write one object a line: {UNPACK}")
+    if not isinstance(made, dict):
+        raise NotAnObject(f"a line must be a JSON object, got {kind_of(made)}")
+    return made
+
+
+def bounded_json(raw: bytes, *, is_large: bool = False, takes_nan: bool = False) -> Any:
+    """Return the JSON of a text that a stranger may have written; see `json_of_line`.
+
+    Raises:
+        NotJson: it is not UTF-8 or not JSON.
+        InputError: it holds what no record has.
+    """
+    parts = raw.count(b"[") + raw.count(b"{")
+    if not is_large and (parts > _MOST_PARTS or raw.count(b",") > _MOST_VALUES):
+        raise InputError(f"more than {_MOST_PARTS:,} lists and objects, or {_MOST_VALUES:,} values; {_ADVICE}")
+    made = json_value(raw, partial(_unusual, refuse=None if takes_nan else _refuse))
+    if parts > _MOST_DEPTH and _is_deep(made):
+        raise InputError("nested too deeply")
+    return made
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_MOST_DEPTH):
+        level = [
+            part
+            for one in level
+            for part in (one.values() if isinstance(one, dict) else one)
+            if isinstance(part, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _unusual(raw: bytes, refuse: Callable[[str], NoReturn] | None) -> Any:
+    """Return the JSON of a line that is not plain, or say where it is none."""
+    try:
+        text = raw.decode("utf-8-sig").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise NotJson(f"not UTF-8 (byte {error.start + 1} of the line)") from None
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        if _is_cut(text, error):
+            raise NotJson(f"not JSON: the line ends too early, at column {len(text) + 1}") from None
+        raise NotJson(f"not JSON: {error.msg} at column {error.colno}") from None
+    except RecursionError:
+        raise InputError("nested too deeply") from None
+    except InputError:
+        raise
+    except ValueError:  # Python's own limit of 4,300 digits
+        raise InputError("a whole number has too many digits") from None
+
+
+def _is_cut(text: str, error: json.JSONDecodeError) -> bool:
+    is_open_text = error.msg.startswith("Unterminated string")
+    return text.lstrip().startswith("{") and (is_open_text or error.pos >= len(text.rstrip()))
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise InputError(f"{constant} is not JSON; write null")

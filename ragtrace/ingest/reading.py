@@ -12,7 +12,7 @@ from ragtrace.capture import record_internal_error
 from ragtrace.ingest.dialects.base import merged
 from ragtrace.ingest.dialects.registry import all_dialects
 from ragtrace.ingest.replay import replayed
-from ragtrace.ingest.spans import received_span
+from ragtrace.ingest.spans import received_spans
 from ragtrace.ingest.tree import Node, runs_of, walk
 from ragtrace.model.record import CONTEXTS_TRUNCATED
 from ragtrace.text import length_before_cut
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ragtrace.ingest.spans import ReceivedSpan
     from ragtrace.ingest.tree import RunNodes
     from ragtrace.model import RagRecord
+    from ragtrace.model.passage import IdKey
 
 _ENVIRONMENTS = ("deployment.environment.name", "deployment.environment")
 _LEAST_LIMIT = 64  # a shorter one leaves no text that a judge could read
@@ -72,6 +73,7 @@ def read_trace(
     spans: Sequence[RawSpan],
     *,
     redact: Callable[[str], str] | None = None,
+    id_key: IdKey | None = None,
     head_probability: float | None = 1.0,
     workflow: str = "rag",
     environment: str | None = None,
@@ -87,6 +89,7 @@ def read_trace(
     Args:
         spans: of one trace, in any order; of two with the same id the later one counts.
         redact: applied to every text.
+        id_key: key of the ids that are made of texts; None makes plain hashes.
         head_probability: probability with which the sender kept the trace, where its spans do not say. None or 0
             is unknown, and keeps the run out of weighted means.
         workflow: name of runs whose spans and service have none.
@@ -110,15 +113,15 @@ def read_trace(
         >>> run.record.query, run.record.contexts[0].id, sorted(run.lacks)
         ('Where?', 'a', ['document_text', 'model_call'])
     """
-    by_id = {(raw.span.trace_id, raw.span.span_id): raw for raw in spans}
+    received = list({(span.trace_id, span.span_id): span for span in received_spans(spans)}.values())
     found = []
-    received = [received_span(raw) for raw in by_id.values()]
     limit_chars = limit_in(received)
     for nodes in runs_of(list(map(_node, received))):
         resource = nodes.root.resource
         finished = replayed(
             nodes,
             redact=redact,
+            id_key=id_key,
             workflow=_named(resource.get("service.name")) or workflow,
             environment=next((name for key in _ENVIRONMENTS if (name := _text(resource.get(key)))), environment),
             span_metadata=tuple(span_metadata),

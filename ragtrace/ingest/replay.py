@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ragtrace.ingest.dialects.base import RunSummary, SpanDocument
     from ragtrace.ingest.spans import ReceivedSpan
     from ragtrace.ingest.tree import Node, RunNodes
+    from ragtrace.model.passage import IdKey
 
 
 class _Keeper:
@@ -75,6 +76,7 @@ def replayed(
     nodes: RunNodes,
     *,
     redact: Callable[[str], str] | None,
+    id_key: IdKey | None,
     workflow: str,
     environment: str | None,
     span_metadata: tuple[str, ...],
@@ -91,6 +93,7 @@ def replayed(
     config = RunConfig(
         processor=cast("RunProcessor", _Keeper(nodes.root)),
         redact=redact,
+        id_key=id_key,
         workflow=workflow,
         environment=environment,
         span_metadata=span_metadata,

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+    from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
     from ragtrace.ingest.base import RawSpan
 
 _MOST_DEPTH = 16
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +61,29 @@ class ReceivedSpan:
     trace_state: str = ""
 
 
-def received_span(raw: RawSpan) -> ReceivedSpan:
-    """Return the plain form of one protobuf span.
+def received_spans(spans: Iterable[RawSpan]) -> Iterator[ReceivedSpan]:
+    """Yield the plain forms of protobuf spans; those of one resource share its attributes.
+
+    Example:
+        >>> from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+        >>> from opentelemetry.proto.trace.v1.trace_pb2 import Span
+        >>> from ragtrace.ingest.base import RawSpan
+        >>> shop = Resource()
+        >>> one, other = received_spans([RawSpan(Span(name="chat"), shop), RawSpan(Span(name="search"), shop)])
+        >>> one.resource is other.resource
+        True
+    """
+    known: dict[int, tuple[Resource, Mapping[str, Any]]] = {}
+    for raw in spans:
+        _, resource = known.get(id(raw.resource), (None, None))
+        if resource is None:
+            resource = plain_attributes(raw.resource.attributes)
+            known[id(raw.resource)] = raw.resource, resource
+        yield received_span(raw, resource)
+
+
+def received_span(raw: RawSpan, resource: Mapping[str, Any] | None = None) -> ReceivedSpan:
+    """Return the plain form of one protobuf span, with the attributes of its resource where they are known.
 
     Example:
         >>> from opentelemetry.proto.resource.v1.resource_pb2 import Resource
@@ -81,10 +105,14 @@ def received_span(raw: RawSpan) -> ReceivedSpan:
         status_message=span.status.message,
         attributes=plain_attributes(span.attributes),
         events=tuple(
-            SpanEvent(name=event.name, time_ns=event.time_unix_nano, attributes=plain_attributes(event.attributes))
+            SpanEvent(
+                name=event.name,
+                time_ns=event.time_unix_nano,
+                attributes=plain_attributes(event.attributes) if event.attributes else _NOTHING,
+            )
             for event in span.events
         ),
-        resource=plain_attributes(raw.resource.attributes),
+        resource=plain_attributes(raw.resource.attributes) if resource is None else resource,
         scope=raw.scope,
         trace_state=span.trace_state,
     )

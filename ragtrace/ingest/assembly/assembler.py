@@ -9,7 +9,16 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ragtrace.ingest.assembly.kept import ClosedTrace, OpenTrace, StoredSpan, closed_trace, parsed
+from ragtrace.ingest.assembly.kept import (
+    SPAN_OVERHEAD_BYTES,
+    TOKEN_OVERHEAD_BYTES,
+    ClosedTrace,
+    OpenTrace,
+    Origin,
+    ParsedSpans,
+    StoredSpan,
+    closed_trace,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -21,6 +30,8 @@ if TYPE_CHECKING:
 TraceEnd = Literal["complete", "no_root", "evicted", "shutdown"]
 _HAS_REMOTE_PARENT = 0x300  # SpanFlags: whether the parent is remote is known, and it is
 _TRACE_ID_BYTES, _SPAN_ID_BYTES = 16, 8
+_ID_BYTES = 160  # of a closed trace's id; 100 were measured
+_GIVEN_UP_BYTES = 320
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +43,10 @@ class AssemblyLimits:
         longest_s: from the first span of a trace to its close, whatever is missing or still comes.
         late_s: for which late spans may change a closed trace.
         traces: most open ones.
-        size_bytes: most bytes of open traces.
-        trace_bytes: most bytes of one trace; further spans of it are left out.
-        kept_bytes: most bytes of closed traces that late spans may change, compressed.
+        size_bytes: most memory of all that is held, the Python objects included: open traces with their resources
+            and scopes, closed ones, which go first, and ids.
+        trace_bytes: most memory of one trace; further spans of it are left out.
+        kept_bytes: most memory of closed traces that late spans may change, compressed.
         remembered: most ids of closed traces, so that their late spans open no second one.
     """
 
@@ -42,10 +54,19 @@ class AssemblyLimits:
     longest_s: float = 300.0
     late_s: float = 900.0
     traces: int = 20_000
-    size_bytes: int = 268_435_456
+    size_bytes: int = 67_108_864
     trace_bytes: int = 16_777_216
-    kept_bytes: int = 67_108_864
-    remembered: int = 200_000
+    kept_bytes: int = 16_777_216
+    remembered: int = 100_000
+
+
+@dataclass(slots=True)
+class _Shared:
+    """An origin, and how many open traces have it."""
+
+    origin: Origin
+    size_bytes: int
+    traces: int = 0
 
 
 class Taken(NamedTuple):
@@ -78,11 +99,21 @@ class AssembledTrace:
     revision: int = 0
     digests: Mapping[str, str] = field(default_factory=dict)
     stored: tuple[StoredSpan, ...] = field(default=(), repr=False)
+    before: ClosedTrace | None = field(default=None, repr=False)
 
     @property
-    def spans(self) -> list[RawSpan]:
-        """Its spans, parsed anew at each call."""
-        return parsed(self.stored)
+    def spans(self) -> Sequence[RawSpan]:
+        """Its spans; each is parsed when it is asked for."""
+        return ParsedSpans(self.all_stored()) if self.stored or self.before else []
+
+    @property
+    def size(self) -> int:
+        """Number of its spans; those that are too large to be read are not in `spans`."""
+        return len(self.stored) + (len(self.before.places) if self.before is not None else 0)
+
+    def all_stored(self) -> list[StoredSpan]:
+        """Return its spans as bytes, those of before first."""
+        return [*(self.before.spans() if self.before is not None else ()), *self.stored]
 
 
 class Assembler:
@@ -120,16 +151,18 @@ class Assembler:
         self._clock = clock
         self._lock = threading.Lock()
         self._open: dict[bytes, OpenTrace] = {}  # by first span
-        self._closed: OrderedDict[bytes, float] = OrderedDict()  # when
+        self._closed: dict[bytes, float] = {}  # when, the first first
         self._kept: OrderedDict[bytes, ClosedTrace] = OrderedDict()
+        self._origins: dict[Origin, _Shared] = {}  # of open traces
         self._given_up: list[AssembledTrace] = []
-        self._open_bytes = self._kept_bytes = 0
+        self._open_bytes = self._kept_bytes = self._origin_bytes = 0
         self._counts: Counter[str] = Counter()
 
     @property
     def fill(self) -> float:
-        """Share of the bounds that open traces use; 1 and above is full."""
-        return max(len(self._open) / self.limits.traces, self._open_bytes / self.limits.size_bytes)
+        """Share of the bounds that open traces use; 1 and above is full. Closed ones make room for them."""
+        room = max(self.limits.size_bytes - self._id_bytes, 1)
+        return max(len(self._open) / self.limits.traces, (self._open_bytes + self._origin_bytes) / room)
 
     @property
     def open_traces(self) -> int:
@@ -153,10 +186,10 @@ class Assembler:
             counts, self._counts = self._counts, Counter()
         return counts
 
-    def count_invalid(self, count: int) -> None:
-        """Count spans that were rejected before they came here."""
+    def count(self, reason: Literal["invalid", "oversized"], spans: int) -> None:
+        """Count spans that were rejected before they came here, or left out when their trace was read."""
         with self._lock:
-            self._counts["invalid"] += count
+            self._counts[reason] += spans
 
     def put(self, spans: Sequence[RawSpan], token: Hashable = None) -> Taken:
         """Take spans of any traces, and remember the token for each trace that takes one of them."""
@@ -175,12 +208,14 @@ class Assembler:
                 resource = resources.get(id(raw.resource))
                 if resource is None:
                     resource = resources[id(raw.resource)] = raw.resource.SerializeToString()
-                self._add(trace, raw, resource, now)
+                self._add(trace, raw, Origin(resource, raw.scope), now)
                 if token is not None and token not in trace.tokens:
                     trace.tokens[token] = None
+                    trace.held_bytes += TOKEN_OVERHEAD_BYTES
+                    self._open_bytes += TOKEN_OVERHEAD_BYTES
                     holders += 1
+                self._make_room(now)
             self._counts["invalid"] += rejected
-            self._make_room()
         return Taken(rejected, holders)
 
     def due(
@@ -191,17 +226,25 @@ class Assembler:
         Args:
             now: seconds of the clock.
             is_ending: no more spans will come: traces with a root are complete at once, the others given up.
-            most: complete traces to return; the others stay within the bounds until the next call.
+            most: complete traces to return, and no more of them than a trace may be large; the others stay within
+                the bounds until the next call.
         """
         with self._lock:
             now = self._clock() if now is None else now
             found, self._given_up = self._given_up, []
             ends = (
-                (trace_id, end)
+                (trace_id, end, trace.size_bytes)
                 for trace_id, trace in self._open.items()
                 if (end := self._end_of(trace, now, is_ending=is_ending)) is not None
             )
-            found += [self._close(trace_id, end, now) for trace_id, end in list(islice(ends, most))]
+            room = self.limits.trace_bytes
+            chosen: list[tuple[bytes, TraceEnd]] = []
+            for trace_id, end, size in islice(ends, most):
+                if most is not None and chosen and size > room:
+                    break
+                room -= size
+                chosen.append((trace_id, end))
+            found += [self._close(trace_id, end, now) for trace_id, end in chosen]
             self._forget_old(now)
         return found
 
@@ -218,44 +261,72 @@ class Assembler:
                 return
             self._kept[trace.trace_id] = closed
             self._kept_bytes += closed.size_bytes
-            while self._kept_bytes > self.limits.kept_bytes:
-                self._kept_bytes -= self._kept.popitem(last=False)[1].size_bytes
+            while self._kept and self._kept_bytes > self.limits.kept_bytes:
+                self._unkeep(next(iter(self._kept)))
+            self._make_room(self._clock())
+
+    @property
+    def _id_bytes(self) -> int:
+        return _ID_BYTES * len(self._closed) + _GIVEN_UP_BYTES * len(self._given_up)
+
+    @property
+    def _held_bytes(self) -> int:
+        return self._open_bytes + self._origin_bytes + self._kept_bytes + self._id_bytes
 
     def _trace_of(self, span: Span, now: float) -> OpenTrace | None:
         """Return the open trace of a span that it does not have, or None."""
         trace_id = span.trace_id
         trace = self._open.get(trace_id)
-        if trace is not None and span.span_id not in trace.spans:
-            return trace
         kept = self._kept.get(trace_id)
-        if trace is not None or (kept is not None and kept.is_known(span.span_id)):
+        if (trace is not None and trace.is_known(span.span_id)) or (
+            kept is not None and span.span_id in kept.places
+        ):
             self._counts["duplicate"] += 1
             return None
+        if trace is not None:
+            return trace
         if kept is not None:
             self._unkeep(trace_id)
             trace = kept.reopened(now)
-            self._open_bytes += trace.size_bytes
         elif trace_id in self._closed:
             self._counts["late"] += 1
             return None
         else:
             trace = OpenTrace(now, now)
+        self._open_bytes += trace.held_bytes
         self._open[trace_id] = trace
         return trace
 
-    def _add(self, trace: OpenTrace, raw: RawSpan, resource: bytes, now: float) -> None:
+    def _add(self, trace: OpenTrace, raw: RawSpan, origin: Origin, now: float) -> None:
         span = raw.span
-        if trace.size_bytes + span.ByteSize() > self.limits.trace_bytes:
-            trace.last_s = now
+        trace.last_s = now
+        shared = self._origins.get(origin) or _Shared(origin, origin.size_bytes)
+        is_new = shared.origin not in trace.origins
+        cost = span.ByteSize() + SPAN_OVERHEAD_BYTES
+        size = trace.size_bytes + cost + is_new * shared.size_bytes
+        if size > self.limits.trace_bytes:
             self._counts["oversized"] += 1
             return
-        is_root = not span.parent_span_id.strip(b"\0") or span.flags & _HAS_REMOTE_PARENT == _HAS_REMOTE_PARENT
-        stored = StoredSpan(span.span_id, span.SerializeToString(), resource, raw.scope)
-        self._open_bytes += trace.add(stored, is_root=is_root, now=now)
+        trace.has_root |= (
+            not span.parent_span_id.strip(b"\0") or span.flags & _HAS_REMOTE_PARENT == _HAS_REMOTE_PARENT
+        )
+        trace.spans[span.span_id] = StoredSpan(span.span_id, span.SerializeToString(), shared.origin)
+        trace.size_bytes = size
+        trace.held_bytes += cost
+        self._open_bytes += cost
+        if is_new:
+            trace.origins.add(shared.origin)
+            if not shared.traces:
+                self._origins[shared.origin] = shared
+                self._origin_bytes += shared.size_bytes
+            shared.traces += 1
 
-    def _make_room(self) -> None:
-        while self._open and self.fill > 1.0:
-            self._given_up.append(self._close(next(iter(self._open)), "evicted", self._clock()))
+    def _make_room(self, now: float) -> None:
+        limits = self.limits
+        while self._kept and self._held_bytes > limits.size_bytes:
+            self._unkeep(next(iter(self._kept)))
+        while self._open and (len(self._open) > limits.traces or self._held_bytes > limits.size_bytes):
+            self._given_up.append(self._close(next(iter(self._open)), "evicted", now))
 
     def _end_of(self, trace: OpenTrace, now: float, *, is_ending: bool) -> TraceEnd | None:
         is_over = now - trace.first_s >= self.limits.longest_s
@@ -268,18 +339,26 @@ class Assembler:
 
     def _close(self, trace_id: bytes, end: TraceEnd, now: float) -> AssembledTrace:
         trace = self._open.pop(trace_id)
-        self._open_bytes -= trace.size_bytes
+        self._open_bytes -= trace.held_bytes
+        for origin in trace.origins:
+            shared = self._origins[origin]
+            shared.traces -= 1
+            if not shared.traces:
+                del self._origins[origin]
+                self._origin_bytes -= shared.size_bytes
+        self._closed.pop(trace_id, None)
         self._closed[trace_id] = now
-        self._closed.move_to_end(trace_id)
         if end != "complete":
             self._counts[end] += 1
+        is_read = end in {"complete", "no_root"}
         return AssembledTrace(
             trace_id=trace_id,
             end=end,
             tokens=tuple(trace.tokens),
-            revision=trace.revision,
-            digests=trace.digests,
-            stored=tuple(trace.spans.values()) if end in {"complete", "no_root"} else (),
+            revision=0 if trace.before is None else 1,
+            digests={} if trace.before is None else trace.before.digests,
+            stored=tuple(trace.spans.values()) if is_read else (),
+            before=trace.before if is_read else None,
         )
 
     def _unkeep(self, trace_id: bytes) -> None:

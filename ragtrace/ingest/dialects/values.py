@@ -8,9 +8,10 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import TEXT_KEYS, id_in, number_of, read_mapping, score_in, shown, text_key
+from ragtrace.capture import TEXT_KEYS, id_in, number_of, read_mapping, score_in, text_key
 from ragtrace.ingest.dialects.base import SpanDocument
 from ragtrace.model import Call, Message
+from ragtrace.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

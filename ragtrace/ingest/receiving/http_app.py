@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
+from io import BytesIO
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
@@ -46,11 +47,6 @@ class HttpApp:
     def __init__(self, service: ExportService, address: ListenAddress) -> None:
         self._service = service
         self._address = address
-        self._pool = ThreadPoolExecutor(2, thread_name_prefix="ragtrace-otlp-http")
-
-    def close(self) -> None:
-        """End the threads that decode."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -62,7 +58,7 @@ class HttpApp:
         except _Gone:
             return
         except ReceiverRefusal as refusal:
-            await self._refused(send, refusal, body, is_json=is_json)
+            await self._refused(send, refusal.released(), body, is_json=is_json)
         except Exception as error:
             record_internal_error("ragtrace.ingest.receiving.http", error)
             failed = ReceiverRefusal("internal", f"the receiver failed: {type(error).__name__}")
@@ -80,8 +76,7 @@ class HttpApp:
             raise _too_large(service.limits.request_bytes)
         with service.hold() as held:
             payload = await body.read(service.limits.request_bytes, held)
-            export = partial(service.export, signal, payload, held, is_json=is_json, is_packed=is_packed)
-            return await asyncio.get_running_loop().run_in_executor(self._pool, export)
+            return await service.exported(signal, payload, held, is_json=is_json, is_packed=is_packed)
 
     async def _refused(self, send: Send, refusal: ReceiverRefusal, body: _Body, *, is_json: bool) -> None:
         self._service.count(refusal)
@@ -107,24 +102,35 @@ class _Body:
     def __init__(self, receive: Receive, timeout_s: float) -> None:
         self._receive = receive
         self._timeout_s = timeout_s
-        self._is_whole = False
+        self._is_whole = self._is_crowded_out = False
 
     async def read(self, most: int, held: Held) -> bytes:
         """Return the whole body."""
-        pieces: list[bytes] = []
+        whole = BytesIO()
         size = 0
         try:
-            async with asyncio.timeout(self._timeout_s):
-                while not self._is_whole:
-                    piece = await self._next()
-                    size += len(piece)
-                    if size > most:
-                        raise _too_large(most)
-                    held.add(len(piece))
-                    pieces.append(piece)
+            async with asyncio.timeout(self._timeout_s) as timeout:
+                end = partial(asyncio.get_running_loop().call_soon_threadsafe, self._crowd_out, timeout)
+                with held.receiving(end):
+                    while not self._is_whole:
+                        piece = await self._next()
+                        size += len(piece)
+                        if size > most:
+                            raise _too_large(most)
+                        held.add(len(piece))
+                        whole.write(piece)
         except TimeoutError:
+            if self._is_crowded_out:
+                raise ReceiverRefusal(
+                    "busy", "the body is slow, and others need its room", retry_after_s=1.0
+                ) from None
             raise ReceiverRefusal("timeout", f"the body took more than {self._timeout_s:g} s") from None
-        return b"".join(pieces)
+        return whole.getvalue()
+
+    def _crowd_out(self, timeout: asyncio.Timeout) -> None:
+        with suppress(RuntimeError):  # the body ended meanwhile
+            timeout.reschedule(0.0)
+            self._is_crowded_out = True
 
     async def drain(self) -> bool:
         """Read what is left of a refused request within limits, and say whether that was all of it."""

@@ -9,6 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -40,10 +41,9 @@ class OtlpHttpServer:
     """
 
     def __init__(self, service: ExportService, address: ListenAddress, tls: ServerTls | None) -> None:
-        self._app = HttpApp(service, address)
         self._socket = address.bound("HTTP", backlog=_BACKLOG)
         self.port: int = self._socket.getsockname()[1]
-        self._server = _UvicornServer(_config(self._app, service.limits, tls))
+        self._server = _UvicornServer(_config(HttpApp(service, address), service.limits, tls))
         self._thread = threading.Thread(
             target=self._server.run, args=([self._socket],), name="ragtrace-otlp-http", daemon=True
         )
@@ -62,7 +62,6 @@ class OtlpHttpServer:
         if self._thread.is_alive():
             self._thread.join(grace_s + 2.0)
         self._socket.close()
-        self._app.close()
 
 
 def _config(app: HttpApp, limits: ReceiverLimits, tls: ServerTls | None) -> uvicorn.Config:
@@ -113,17 +112,35 @@ class _LimitedProtocol(H11Protocol):
         self.logger = _log
         self._waits_since: float | None = time.monotonic()  # for the rest of a head
         self._request: tuple[object, float] | None = None
+        self.whole_s = time.monotonic()  # of the last whole request
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Make room for a connection: beyond the limit the one goes that has sent no whole request for longest."""
         super().connection_made(transport)  # type: ignore[arg-type]
         if len(self.connections) > self.limits.connections:
-            self.transport.abort()
+            others = [
+                other for other in self.connections
+                if isinstance(other, _LimitedProtocol) and other is not self and not other.has_whole_request
+            ]  # fmt: skip
+            min(others, key=lambda other: other.whole_s, default=self).break_off()
+
+    @property
+    def has_whole_request(self) -> bool:
+        """Whether a request was received and is not answered yet."""
+        return self._is_answering() and self.conn.their_state is h11.DONE
+
+    def break_off(self) -> None:
+        """End the connection; it counts no more from here on."""
+        self.connections.discard(self)
+        self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         try:
             super().data_received(data)
         except Exception:  # a broken request behind one that is being answered
             self.transport.abort()
+        if self.conn.their_state is h11.DONE:
+            self.whole_s = time.monotonic()
         if self._is_answering():
             self._waits_since = None
         elif self._waits_since is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 from ragtrace.ingest.receiving.refusal import ReceiverRefusal
@@ -30,7 +31,7 @@ def inflated(body: bytes, most: int, charge: Callable[[int], None]) -> bytes:
         b'spans'
     """
     engine = zlib.decompressobj(wbits=47)  # both headers
-    pieces: list[bytes] = []
+    whole = BytesIO()  # grows in place; a list of pieces would take the memory twice when it is joined
     size, rest = 0, body
     while not engine.eof:
         try:
@@ -44,10 +45,10 @@ def inflated(body: bytes, most: int, charge: Callable[[int], None]) -> bytes:
         if size > most:
             raise ReceiverRefusal("too_large", f"the body is larger than {most} bytes after decompression")
         charge(len(piece))
-        pieces.append(piece)
+        whole.write(piece)
     if engine.unused_data:
         raise _broken()
-    return b"".join(pieces)
+    return whole.getvalue()
 
 
 def _broken() -> ReceiverRefusal:

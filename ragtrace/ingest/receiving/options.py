@@ -78,17 +78,23 @@ class ReceiverLimits:
     Attributes:
         request_bytes: body as sent, and message of gRPC.
         inflated_bytes: body after decompression.
-        json_bytes: JSON after decompression; its Python objects can take 40 times that.
+        json_bytes: JSON after decompression.
         span_bytes: one sampled span or log record; a larger one is rejected alone.
         items: spans, log records, resources and scopes.
+        nested: attributes and list items (a list of numbers is one) in the evaluation results of a request, and in
+            its resources and scopes of more than 64 KiB; lists and objects of a JSON body. Each takes up to 200
+            bytes.
         json_depth: nested messages of one JSON item.
         in_flight_bytes: of all requests at once, as sent and inflated; a request beyond it is told to come later.
-        connections: HTTP connections at once.
-        calls: gRPC calls at once; `workers` of them are read, the others wait with their body unread.
-        workers: threads of the gRPC server.
-        head_timeout_s: for the head of an HTTP request.
+        connections: HTTP connections at once; one more closes the one that has sent no whole request for longest.
+        grpc_connections: gRPC connections at once; one more is refused.
+        calls: gRPC calls at once; one more is told to come later.
+        workers: gRPC messages that are received at once, since their size is not known before; the other calls wait
+            with their message unread.
+        head_timeout_s: for the head of an HTTP request, and the first frames of a gRPC connection.
         body_timeout_s: for the body, with both protocols.
-        idle_timeout_s: of an HTTP connection between two requests.
+        crowded_timeout_s: for the body where other requests wait for its room.
+        idle_timeout_s: of a connection between two requests.
 
     Example:
         >>> ReceiverLimits(request_bytes=4 * 2**20).inflated_bytes // 2**20
@@ -100,13 +106,16 @@ class ReceiverLimits:
     json_bytes: int = 8 * _MIB
     span_bytes: int = 4 * _MIB
     items: int = 100_000
+    nested: int = 750_000
     json_depth: int = 32
-    in_flight_bytes: int = 128 * _MIB
+    in_flight_bytes: int = 64 * _MIB
     connections: int = 256
-    calls: int = 64
+    grpc_connections: int = 640
+    calls: int = 1_024
     workers: int = 8
     head_timeout_s: float = 10.0
     body_timeout_s: float = 30.0
+    crowded_timeout_s: float = 2.0
     idle_timeout_s: float = 75.0
 
 

@@ -123,6 +123,7 @@ class Receiver:
         for server in (self._grpc, self._http):
             if server is not None:
                 server.stop(grace_s)
+        self._service.close()
 
     def __enter__(self) -> Receiver:
         self.start()

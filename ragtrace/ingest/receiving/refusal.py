@@ -21,7 +21,7 @@ _CODES: dict[str, tuple[int, int]] = {
     "host": (403, code_pb2.PERMISSION_DENIED),
     "not_found": (404, code_pb2.UNIMPLEMENTED),
     "method": (405, code_pb2.UNIMPLEMENTED),
-    "timeout": (408, code_pb2.DEADLINE_EXCEEDED),
+    "timeout": (408, code_pb2.CANCELLED),
     "too_large": (413, code_pb2.RESOURCE_EXHAUSTED),
     "media_type": (415, code_pb2.INVALID_ARGUMENT),
     "busy": (429, code_pb2.RESOURCE_EXHAUSTED),
@@ -39,6 +39,11 @@ class ReceiverRefusal(Exception):
         self.reason = reason
         self.message = message
         self.retry_after_s = None if retry_after_s is None else min(max(retry_after_s, 0.0), _MOST_RETRY_S)
+
+    def released(self) -> ReceiverRefusal:
+        """Return itself without the frames that raised it: they hold the body while it is answered."""
+        self.__context__ = None
+        return self.with_traceback(None)
 
     @property
     def http_status(self) -> int:

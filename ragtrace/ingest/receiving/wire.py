@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from google.protobuf.message import DecodeError
@@ -12,11 +11,13 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from ragtrace.ingest.base import RawLog, RawSpan
+from ragtrace.ingest.nested import Malformed, TooMany, after, count_nested, varint
 from ragtrace.ingest.receiving.refusal import ReceiverRefusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ragtrace.ingest.nested import Kind
     from ragtrace.ingest.receiving.options import ReceiverLimits
 
 Place: TypeAlias = tuple[int, int]  # start and end of a message within a body
@@ -25,7 +26,8 @@ _FIRST, _SECOND = 10, 18  # tags of fields 1 and 2 with a length
 _TRACE_ID, _SPAN_ID = b"\x0a\x10", b"\x12\x08"
 _TRACE_STATE, _PARENT = 0x1A, 0x22
 _NO_TRACE = bytes(16)
-_PORTION_BYTES = 4 * 2**20
+PORTION_BYTES = 2**20
+_COUNTED_BYTES = 2**16  # of a resource whose nested messages are counted; a smaller one takes 3 MB at most
 _MOST_OTHERS = 1_000  # fields that OTLP has not, in one message: a body of them alone would take seconds to walk
 
 
@@ -38,32 +40,10 @@ class Spans(NamedTuple):
 
 
 class Logs(NamedTuple):
-    """Log records of one request that are evaluation results."""
+    """Log records of one request or a portion of it that are evaluation results."""
 
     wanted: list[RawLog]
     rejected: int = 0
-
-
-class Malformed(Exception):
-    """A length or tag leads out of the message."""
-
-
-def varint(body: bytes, at: int, end: int) -> tuple[int, int]:
-    """Return the number at a place, and the place after it.
-
-    Raises:
-        Malformed: it takes more than 10 bytes, or leads past the end.
-    """
-    value = 0
-    for shift in range(0, 70, 7):
-        if at >= end:
-            break
-        byte = body[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-    raise Malformed
 
 
 def fields(body: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
@@ -82,26 +62,10 @@ def fields(body: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
                 raise Malformed
             yield tag, start, at
             continue
-        at = _after(body, at, end)
+        at = after(body, at, end)
         others += 1
         if others > _MOST_OTHERS:
             raise Malformed
-
-
-def _after(body: bytes, at: int, end: int) -> int:
-    """Return the place after a field of any kind."""
-    tag, at = varint(body, at, end)
-    kind = tag & 7
-    if tag < 8:
-        raise Malformed
-    if kind in {0, 2}:
-        size, at = varint(body, at, end)
-        at += size if kind == 2 else 0
-    else:
-        at += {1: 8, 5: 4}.get(kind, end + 1)  # groups, which OTLP has never had, are malformed
-    if at > end:
-        raise Malformed
-    return at
 
 
 class _Walk:
@@ -111,11 +75,12 @@ class _Walk:
         self._body = body
         self._limits = limits
         self._left = limits.items
+        self._left_nested = limits.nested
 
     def _scopes(self) -> Iterator[tuple[_Resource, Place]]:
         for place in self._split(0, len(self._body))[0]:
             heads, scopes = self._split(*place)
-            resource = _Resource(self._body, heads, self._limits.span_bytes)
+            resource = _Resource(self, heads)
             for scope in scopes:
                 yield resource, scope
 
@@ -138,31 +103,49 @@ class _Walk:
                 "too_large", f"more than {self._limits.items} items in one request; send smaller batches"
             )
 
+    def joined(self, places: list[Place], kind: Kind) -> bytes:
+        """Return the bytes of a field; protobuf merges one that comes twice, as if its bytes were joined."""
+        most = self._limits.span_bytes
+        joined = b"".join(self._body[start:end] for start, end in places)
+        if len(joined) > most:
+            raise ReceiverRefusal("too_large", f"a resource or a scope is larger than {most} bytes")
+        return self.counted(joined, kind)
+
+    def counted(self, message: bytes, kind: Kind) -> bytes:
+        """Return a message that may be parsed: what is nested in such messages of a request is bounded.
+
+        The few log records that are wanted are counted whatever their size, since they are read at once.
+        """
+        if len(message) > _COUNTED_BYTES or kind == "log":
+            try:
+                self._left_nested -= count_nested(message, kind, self._left_nested)
+            except TooMany:
+                raise ReceiverRefusal(
+                    "too_large",
+                    f"more than {self._limits.nested} nested values in the resources or logs of one request;"
+                    " send smaller batches",
+                ) from None
+        return message
+
+    def scope_name(self, places: list[Place]) -> str:
+        """Return the name of a scope."""
+        return str(InstrumentationScope.FromString(self.joined(places, "scope")).name)
+
 
 class _Resource:
-    """The resource of some spans, parsed when one of them is wanted."""
+    """The resource of some spans, parsed when one of them is wanted, and kept by them alone."""
 
-    def __init__(self, body: bytes, places: list[Place], most: int) -> None:
-        self._body = body
+    def __init__(self, walk: _Walk, places: list[Place]) -> None:
+        self._walk = walk
         self._places = places
-        self._most = most
 
     @property
     def size(self) -> int:
         return sum(end - start for start, end in self._places)
 
-    @cached_property
     def parsed(self) -> Resource:
-        parsed: Resource = Resource.FromString(_joined(self._body, self._places, self._most))
+        parsed: Resource = Resource.FromString(self._walk.joined(self._places, "resource"))
         return parsed
-
-
-def _joined(body: bytes, places: list[Place], most: int) -> bytes:
-    """Return the bytes of a field; protobuf merges one that comes twice, as if its bytes were joined."""
-    joined = b"".join(body[start:end] for start, end in places)
-    if len(joined) > most:
-        raise ReceiverRefusal("too_large", f"a resource or a scope is larger than {most} bytes")
-    return joined
 
 
 def read_spans(body: bytes, limits: ReceiverLimits, is_wanted: Callable[[bytes], bool]) -> Spans:
@@ -179,8 +162,9 @@ def read_spans(body: bytes, limits: ReceiverLimits, is_wanted: Callable[[bytes],
 def span_portions(body: bytes, limits: ReceiverLimits, is_wanted: Callable[[bytes], bool]) -> Iterator[Spans]:
     """Yield the wanted spans of an ``ExportTraceServiceRequest``, in portions that are let go one by one.
 
-    The whole request is walked before its first span is parsed. Tiny nested messages take 28 times their bytes when
-    they are parsed, so a portion bounds the memory of a hostile request.
+    The whole request is walked before its first span is parsed. Tiny nested messages take up to 44 times their
+    bytes when they are parsed. So a portion holds 1 MiB or one larger span with its resource, and what is nested in
+    larger resources is counted before it is parsed.
 
     Raises:
         ReceiverRefusal: the message is malformed or has too many items.
@@ -203,17 +187,25 @@ class _SpanWalk(_Walk):
         scopes = [(resource, *self._wanted(*scope)) for resource, scope in self._scopes()]
         found: list[RawSpan] = []
         size = 0
+        held = parsed = None  # a resource, parsed for the scopes that follow one another
         for resource, heads, places in scopes:
             if not places:
                 continue
-            name = InstrumentationScope.FromString(_joined(self._body, heads, self._limits.span_bytes)).name
+            name = self.scope_name(heads)
             size += resource.size
             for start, end in places:
+                if found and end - start > PORTION_BYTES:
+                    yield Spans(found)
+                    found, size = [], 0
                 if (span := self._parsed(start, end)) is None:
                     continue
-                found.append(RawSpan(span, resource.parsed, name))
+                if parsed is None or held is not resource:
+                    held, parsed = resource, None  # the one before is let go first
+                    parsed = resource.parsed()
+                found.append(RawSpan(span, parsed, name))
                 size += end - start
-                if size > _PORTION_BYTES:
+                if size > PORTION_BYTES:
+                    del span
                     yield Spans(found)
                     found, size = [], 0
         yield Spans(found, self._roots, self._rejected)
@@ -231,7 +223,7 @@ class _SpanWalk(_Walk):
             if fields_seen > left:
                 break
             if tag not in {_FIRST, _SECOND}:
-                at = _after(body, at, end)
+                at = after(body, at, end)
                 continue
             if size >= 0x80:
                 more = body[start]
@@ -285,36 +277,44 @@ class _SpanWalk(_Walk):
         return at >= end or body[at] != _PARENT or body[at + 1 : at + 2] == b"\0"
 
 
-def read_logs(body: bytes, limits: ReceiverLimits, name: bytes) -> Logs:
-    """Return the log records of an ``ExportLogsServiceRequest`` that are events of this name.
+def log_portions(body: bytes, limits: ReceiverLimits, name: bytes) -> Iterator[Logs]:
+    """Yield the log records of an ``ExportLogsServiceRequest`` that are events of this name, in portions.
 
     Raises:
         ReceiverRefusal: the message is malformed or has too many items.
     """
     try:
-        return _LogWalk(body, limits).run(name)
+        yield from _LogWalk(body, limits).portions(name)
     except (Malformed, DecodeError, IndexError):
         raise ReceiverRefusal("malformed", "the body is not a valid ExportLogsServiceRequest") from None
 
 
 class _LogWalk(_Walk):
-    def run(self, name: bytes) -> Logs:
+    def portions(self, name: bytes) -> Iterator[Logs]:
         body, text = self._body, name.decode()
         found: list[RawLog] = []
-        rejected = 0
+        rejected = size = 0
         for resource, scope in self._scopes():
             heads, places = self._split(*scope)
+            head = parsed = None
             for start, end in places:
                 if body.find(name, start, end) < 0:
                     continue
                 if end - start > self._limits.span_bytes:
                     rejected += 1
                     continue
-                record = LogRecord.FromString(body[start:end])
-                if _is_event(record, text):
-                    head = InstrumentationScope.FromString(_joined(body, heads, self._limits.span_bytes))
-                    found.append(RawLog(record, resource.parsed, head.name))
-        return Logs(found, rejected)
+                record = LogRecord.FromString(self.counted(body[start:end], "log"))
+                if not _is_event(record, text):
+                    continue
+                if head is None or parsed is None:
+                    head, parsed = self.scope_name(heads), resource.parsed()
+                    size += resource.size
+                found.append(RawLog(record, parsed, head))
+                size += end - start
+                if size > PORTION_BYTES:
+                    yield Logs(found)
+                    found, size = [], 0
+        yield Logs(found, rejected)
 
 
 def _is_event(record: LogRecord, name: str) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -158,8 +160,99 @@ def test_bytes_are_bounded_for_all_traces_and_for_one() -> None:
     assert counts["evicted"] > 0
 
 
+def test_a_resource_counts_once_for_all_the_traces_that_share_it() -> None:
+    made, clock = assembler(size_bytes=1_000_000)
+    shared = Resource(attributes=[KeyValue(key="big", value=AnyValue(string_value="x" * 200_000))])
+    for trace in range(1, 21):
+        made.put([span(trace, "root", is_root=True)._replace(resource=shared)])
+    assert 0.2 < made.fill < 0.3
+    assert made.take_counts()["evicted"] == 0
+    for trace in range(21, 31):
+        own = Resource(attributes=[KeyValue(key="big", value=AnyValue(string_value=f"{trace}" + "x" * 200_000))])
+        made.put([span(trace, "root", is_root=True)._replace(resource=own)])
+    assert made.fill <= 1.0
+    assert made.take_counts()["evicted"] >= 25
+    clock.now = 10.0
+    made.due()
+    assert made.fill == 0.0
+
+
+def test_the_name_of_a_scope_counts() -> None:
+    made, _ = assembler(size_bytes=1_000_000)
+    for trace in range(1, 31):
+        made.put([span(trace, "root", is_root=True)._replace(scope=f"{trace}" + "s" * 200_000)])
+    assert (made.fill <= 1.0, made.open_traces) == (True, 4)
+
+
+def test_resources_of_tiny_attributes_count_as_they_will_be_parsed() -> None:
+    made, _ = assembler(trace_bytes=2_000_000)
+    for number in range(1, 20):
+        tiny = Resource(attributes=[KeyValue()] * (5_000 + number))
+        made.put([span(1, f"s{number}")._replace(resource=tiny)])
+    assert made.take_counts()["oversized"] == 15
+
+
+def test_a_million_tiny_traces_are_counted_by_what_their_objects_take() -> None:
+    made, _ = assembler(size_bytes=10_000_000)
+    for start in range(1, 30_000, 1_000):
+        made.put(
+            [
+                RawSpan(Span(trace_id=n.to_bytes(16, "big"), span_id=ROOT), RESOURCE)
+                for n in range(start, start + 1_000)
+            ]
+        )
+    assert made.open_traces < 10_000
+    assert made.fill <= 1.0
+
+
+def test_closed_traces_make_room_for_open_ones() -> None:
+    made, _ = assembler(size_bytes=1_000_000, kept_bytes=900_000)
+    rng = random.Random(1)
+    for trace in range(1, 31):
+        made.put([span(trace, "root", is_root=True, text=rng.randbytes(12_000).hex())])
+    for trace in made.due(10.0):
+        made.keep(trace, {})
+    made.take_counts()
+    for trace in range(101, 131):
+        made.put([span(trace, "root", is_root=True, text="x" * 25_000)])
+    assert made.take_counts()["evicted"] == 0
+    made.put([span(trace, "late") for trace in range(1, 31)])
+    assert 0 < made.take_counts()["late"] < 30
+
+
+def test_late_spans_of_many_closed_traces_unpack_none_of_them() -> None:
+    """A closed trace of 1 MB takes 5 kB; all at once they would take 100 MB."""
+    made, clock = assembler(size_bytes=2_500_000)
+    for trace in range(1, 101):
+        made.put([span(trace, "root", is_root=True, text="x" * 1_000_000)])
+        (closed,) = made.due(clock.now + 10.0)
+        made.keep(closed, {})
+    clock.now = 20.0
+    made.put([span(trace, "late") for trace in range(1, 101)])
+    assert (made.open_traces, made.fill < 0.5) == (100, True)
+    assert {(trace.revision, len(trace.spans)) for trace in made.due(40.0)} == {(1, 2)}
+
+
+def test_spans_with_more_nested_messages_than_a_trace_may_have_are_not_read() -> None:
+    made, _ = assembler()
+    for number in range(40):
+        large = span(1, f"s{number}", is_root=not number)
+        large.span.events.extend([Span.Event()] * 30_000)
+        made.put([large])
+    (trace,) = made.due(10.0)
+    assert (trace.size, len(trace.spans), len(list(trace.spans))) == (40, 16, 16)
+
+
+def test_a_batch_of_large_traces_is_small() -> None:
+    made, _ = assembler(trace_bytes=100_000)
+    for trace in range(1, 21):
+        made.put([span(trace, "root", is_root=True, text="x" * 40_000)])
+    assert [len(made.due(10.0, most=128)) for _ in range(3)] == [2, 2, 2]
+    assert len(made.due(10.0)) == 14
+
+
 def test_kept_traces_are_bounded() -> None:
-    made, _ = assembler(kept_bytes=2_000)
+    made, _ = assembler(kept_bytes=20_000)
     for trace in range(1, 30):
         made.put([span(trace, "root", is_root=True, text=str(trace) * 100)])
     for trace in made.due(10.0):

@@ -173,3 +173,10 @@ def _put(loaded, place, junk):
     walk(loaded)
     node, key = places[place % len(places)]
     node[key] = junk
+
+
+@pytest.mark.parametrize("tiny", [b"[]", b"{}", b'{"":{}}'])
+def test_json_of_many_tiny_values_is_refused_before_it_is_read(tiny):
+    body = b'{"resourceSpans":[' + tiny + (b"," + tiny) * (5 * 2**20 // len(tiny)) + b"]}"
+    with pytest.raises(ReceiverRefusal, match="more than 750000 lists and objects"):
+        read_spans(body, LIMITS, lambda _: True)

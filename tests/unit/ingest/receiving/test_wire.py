@@ -14,11 +14,17 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from ragtrace.ingest import ReceiverLimits, ReceiverRefusal, inflated, span_portions
-from ragtrace.ingest.receiving.wire import read_logs, read_spans
+from ragtrace.ingest.receiving.wire import log_portions, read_spans
 from tests.unit.ingest.receiving.requests import field, logs_request, pair, some_spans, span, spans_request
 
 LIMITS = ReceiverLimits()
 EVENT = b"gen_ai.evaluation.result"
+
+
+def read_logs(body, limits, name):
+    """All portions of a request's log records as one."""
+    portions = list(log_portions(body, limits, name))
+    return portions[-1]._replace(wanted=[raw for portion in portions for raw in portion.wanted])
 
 
 def half(trace_id):
@@ -126,9 +132,43 @@ def test_a_large_request_comes_in_portions():
             spans_request(spans + others).SerializeToString(), LIMITS, lambda trace_id: trace_id[:15] != bytes(15)
         )
     )
-    assert [len(portion.wanted) for portion in portions] == [4, 4, 4, 4, 4, 0]
+    assert [len(portion.wanted) for portion in portions] == [1] * 20 + [0]
     assert [raw.span for portion in portions for raw in portion.wanted] == spans
-    assert [portion.skipped_roots for portion in portions] == [0, 0, 0, 0, 0, 1]
+    assert [portion.skipped_roots for portion in portions] == [0] * 20 + [1]
+
+
+def test_a_resource_is_parsed_for_its_portions_alone():
+    """Fifteen resources of 28 times their bytes would stay until the request ends."""
+    body = b"".join(
+        field(1, field(1, field(1, field(1, b"k" * 40_000)) * 8) + field(2, field(2, span(random.Random(n)).SerializeToString())))
+        for n in range(15)
+    )  # fmt: skip
+    kept = []
+    for portion in span_portions(body, LIMITS, lambda _: True):
+        resources = {id(raw.resource): raw.resource for raw in portion.wanted}
+        assert len(resources) <= 4
+        kept += [len(one.attributes) for one in resources.values()]
+    assert kept == [8] * 15
+
+
+@pytest.mark.parametrize("place", ["resource", "scope"])
+def test_nested_messages_of_large_resources_are_bounded(place):
+    many = {"resource": b"", "scope": b"", place: field({"resource": 1, "scope": 3}[place], b"") * 40_000}
+    one = span(random.Random(1)).SerializeToString()
+    body = field(1, field(1, many["resource"]) + field(2, field(1, many["scope"]) + field(2, one)))
+    assert len(read_spans(body, ReceiverLimits(nested=40_000), lambda _: True).wanted) == 1
+    with pytest.raises(ReceiverRefusal, match="more than 39999 nested values"):
+        read_spans(body, ReceiverLimits(nested=39_999), lambda _: True)
+
+
+def test_log_records_come_in_portions_and_are_bounded():
+    request = logs_request(*["gen_ai.evaluation.result"] * 5)
+    for record in request.resource_logs[0].scope_logs[0].log_records:
+        record.attributes.append(pair("text", "x" * 2**20))
+    found = list(log_portions(request.SerializeToString(), LIMITS, EVENT))
+    assert [len(portion.wanted) for portion in found] == [1, 1, 1, 1, 1, 0]
+    with pytest.raises(ReceiverRefusal, match="more than 9 nested values"):
+        read_logs(request.SerializeToString(), ReceiverLimits(nested=9), EVENT)
 
 
 def test_a_resource_over_its_limit_is_refused():

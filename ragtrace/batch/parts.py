@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import csv
-import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import takewhile
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from ragtrace.batch.files import found_files, open_file
 from ragtrace.batch.readers import reader_of, recognised
 from ragtrace.batch.table import arrow
-from ragtrace.errors import ConfigError
+from ragtrace.errors import ConfigError, InputError
 from ragtrace.model.codec import UNPACK
+from ragtrace.model.file_lines import NotAnObject, bounded_lines, json_of_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from io import BufferedReader
 
 Form = Literal["parquet", "jsonl", "csv"]
 _FORMS: dict[str, Form] = {
@@ -28,8 +30,8 @@ _MOST_SHOWN = 30
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 _THREADS = 16  # footers that are read at once: on a bucket each takes tens of ms
 _FIRST_LINES = 5  # where none of them is JSON, the file is of another kind, as for one file of JSON lines
-_MOST_LINE = 64 * 2**20
-_OTLP_BYTES = 4_096  # the first line of OTLP may have megabytes, and its first key says what it is
+_MOST_HEADER = 2**20  # of CSV
+_HEAD_BYTES = 4_096  # the first line of OTLP may have megabytes, and its first key says what it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,12 +169,13 @@ def _facts(path: str, form: Form) -> tuple[list[str] | None, int, int]:
             file = arrow("pyarrow.parquet").ParquetFile(stream)
             return file.schema_arrow.names, file.num_row_groups, file.metadata.num_rows
         if form == "csv":
-            line = stream.readline(_MOST_LINE).decode("utf-8-sig")
+            line = stream.readline(_MOST_HEADER).decode("utf-8-sig")
             return (next(csv.reader([line])) if line.strip() else None), 0, 0
-        head = stream.read(_OTLP_BYTES)
+        head = cast("BufferedReader", stream).peek(_HEAD_BYTES)[:_HEAD_BYTES]
         if b'"resourceSpans"' in head or b'"resource_spans"' in head:
             return ["resourceSpans"], 0, 0
-        lines = list(filter(bytes.strip, (head + stream.readline(_MOST_LINE)).splitlines()))
+        first = takewhile(lambda line: line.start < _HEAD_BYTES, bounded_lines(stream))
+        lines = [line.raw for line in first if not line.broken]
     try:
         return columns_of(lines, path), 0, 0
     except ConfigError:
@@ -199,16 +202,14 @@ def columns_of(lines: Iterable[bytes], path: str) -> list[str] | None:
     is_other = has_object = False
     for line in filter(bytes.strip, lines):
         try:
-            row = json.loads(line.decode("utf-8-sig"))
-        except ValueError as error:
+            row = json_of_line(line, takes_nan=True)
+        except NotAnObject:
+            is_other = True
+        except InputError as error:
             broken = error
-            continue
-        except RecursionError:
-            broken = ValueError("nested too deeply")
-            continue
-        is_other = is_other or not isinstance(row, dict)
-        found |= dict.fromkeys(row) if isinstance(row, dict) else {}
-        has_object = has_object or isinstance(row, dict)
+        else:
+            found |= dict.fromkeys(row)
+            has_object = True
     if is_other and not has_object:
         raise ConfigError(f"{path}: a line is no JSON object; write one object a line: {UNPACK}")
     if broken is not None and not has_object:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
 from ragtrace.batch.files import OutputFolder
 from ragtrace.batch.readers import reader_of
+from ragtrace.batch.reading import ROWS
 from ragtrace.batch.rows import fallback_id, json_text, with_lists, without_nulls
 from ragtrace.batch.table import ERROR, SCORE_COLUMNS, SCORES, arrow
-from ragtrace.errors import ConfigError
+from ragtrace.errors import ConfigError, InputError
+from ragtrace.model.file_lines import MOST_REQUEST, bounded_lines, json_of_line
 from ragtrace.settings import TABLE
 
 if TYPE_CHECKING:
@@ -67,17 +69,18 @@ def read_scored(job: BatchJob, part: Part) -> Iterator[tuple[Mapping[str, Any], 
     read = reader_of(part.format).record or dict
     with OutputFolder(job.out).open(part.name) as stream:
         if part.output == "jsonl":
-            for raw in stream:
-                row = json.loads(raw)
+            for one in bounded_lines(stream, most=MOST_REQUEST):
+                row = json_of_line(one.bytes(), is_large=True, takes_nan=True)
                 yield read(row), row["scores"]
             return
-        for line in parquet_lines(stream, part.name):
-            if line is not None:
+        for row in parquet_rows(stream, part.name):
+            if row[SCORES] is not None:
+                line = scored_line(row)
                 yield read(line), line["scores"]
 
 
-def parquet_lines(stream: IO[bytes], where: str) -> Iterator[dict[str, Any] | None]:
-    """Yield each row of a scored Parquet file in the form of a scored line, None for a row without scores.
+def parquet_rows(stream: IO[bytes], where: str) -> Iterator[dict[str, Any]]:
+    """Yield each row of a scored Parquet file, which `scored_line` reads; some have no scores.
 
     Args:
         stream: the file.
@@ -98,9 +101,8 @@ def parquet_lines(stream: IO[bytes], where: str) -> Iterator[dict[str, Any] | No
         raise ConfigError(
             f"{where}: no column of scores here; score the file first: ragtrace score FILE --out FOLDER"
         )
-    for batch in file.iter_batches():
-        for row in batch.to_pylist(maps_as_pydicts="lossy"):
-            yield None if row[SCORES] is None else scored_line(row)
+    for batch in file.iter_batches(batch_size=ROWS):
+        yield from batch.to_pylist(maps_as_pydicts="lossy")
 
 
 def _broken(out: OutputFolder, part: Part) -> int:
@@ -115,14 +117,18 @@ def _has_scores(schema: Any) -> bool:
 
 
 def scored_line(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of a scored table in the form of a scored line."""
+    """Return a row of a scored table in the form of a scored line.
+
+    Raises:
+        InputError: its scores are of another form.
+    """
     given = with_lists(without_nulls({name: row[name] for name in row if name not in {SCORES, ERROR}}))
     identity = given.pop("id", None) or fallback_id(given)
-    return {"id": identity, **given, SCORES: {one["metric"]: _score(one) for one in row[SCORES]}}
-
-
-def _score(one: dict[str, Any]) -> ScoreJson:
-    return cast("ScoreJson", one | {"details": json.loads(one["details"])})
+    try:
+        scores = {one["metric"]: one | {"details": json.loads(one["details"])} for one in row[SCORES]}
+    except (ValueError, TypeError, RecursionError):
+        raise InputError("a score is null, or its details are not JSON") from None
+    return {"id": identity, **given, SCORES: scores}
 
 
 def _agreed(before: dict[str, Any], now: dict[str, Any], out: str) -> dict[str, int]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragtrace.errors import InputError
 from ragtrace.model.codec import ALIASES, record_from_json, score_to_json
+from ragtrace.model.file_lines import bounded_json
 from ragtrace.model.passage import content_id
 from ragtrace.scoring.offline.file import score_stream
 from ragtrace.service.judges import build_scorer
@@ -127,8 +128,8 @@ def with_lists(row: Row) -> dict[str, Any]:
     found = dict(row)
     for name in _LISTS:
         if isinstance(text := found.get(name), str) and text.lstrip().startswith("["):
-            with suppress(ValueError, RecursionError):
-                found[name] = json.loads(text)
+            with suppress(ValueError):
+                found[name] = bounded_json(text.encode(), takes_nan=True)
     return found
 
 
@@ -144,18 +145,18 @@ def without_nulls(value: Any) -> Any:
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-def json_text(value: object) -> str:
+def json_text(value: object, *, allow_nan: bool = True) -> str:
     r"""Return a value as JSON text that UTF-8 can hold; a value without a JSON form is written as text.
 
     Example:
         >>> json_text({"city": "Zürich", "half": "\ud800"})
         '{"city": "Z\\u00fcrich", "half": "\\ud800"}'
     """
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = json.dumps(value, ensure_ascii=False, default=str, allow_nan=allow_nan)
     try:
         text.encode()
     except UnicodeEncodeError:
-        return json.dumps(value, default=str)
+        return json.dumps(value, default=str, allow_nan=allow_nan)
     return text
 
 

@@ -14,20 +14,22 @@ from ragtrace.batch.readers import reader_of
 from ragtrace.batch.reading import Broken, read_rows, read_table
 from ragtrace.batch.rows import RowScores, fallback_id, json_text, score_rows
 from ragtrace.batch.table import ERROR, SCORES, arrow, with_scores
-from ragtrace.errors import JudgeOverBudget
+from ragtrace.errors import InputError, JudgeOverBudget
 from ragtrace.scoring.offline.file import left_by_budget
 from ragtrace.service.judges import is_limited
 from ragtrace.service.limits import build_file_limiter
 from ragtrace.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ragtrace.batch.parts import Part
     from ragtrace.batch.readers import PlacedRow
     from ragtrace.scoring.limits.judge_limiter import Spent
 
 _MOST_REASON = 500
+_CHUNK_BYTES = 2**23  # as a part of a plain file has
+_SCORED_BYTES = 2**11  # that the scores of a row take
 _SECRETS = ("OPENAI_API_KEY", "RAGTRACE_JUDGE_API_KEY")  # all that a worker's own environment adds
 
 
@@ -148,18 +150,36 @@ def _scored(job: BatchJob, part: Part, limits: Limits) -> tuple[bytes, int, Brok
     if part.output == "parquet":
         table, first = read_table(part)
         rows: list[Mapping[str, Any]] = table.to_pylist(maps_as_pydicts="lossy")
-        places = [f"row {number}" for number in range(first, first + len(rows))]
         scored = _judged(job, part, limits, rows)
         data = _parquet(with_scores(table, scored))
     else:
-        placed = _rows(part, broken)
-        places, rows = [place for place, _ in placed], [row for _, row in placed]
-        scored = _judged(job, part, limits, rows)
-        data = b"".join(_line(row, one) for row, one in zip(rows, scored, strict=True) if not one.error)
-    for place, one in zip(places, scored, strict=True):
+        lines: list[bytes] = []
+        for placed in _chunks(_rows(part, broken)):
+            judged = _judged(job, part, limits, [row for _, row in placed])
+            for (place, row), one in zip(placed, judged, strict=True):
+                try:
+                    lines.append(_line(row, one))
+                except InputError as error:
+                    broken.add(f"{part.path}, {place}: {error}")
+        return b"".join(lines), len(lines), broken
+    for number, one in enumerate(scored, start=first):
         if one.error:
-            broken.add(f"{part.path}, {place}: {one.error}")
+            broken.add(f"{part.path}, row {number}: {one.error}")
     return data, sum(not one.error for one in scored), broken
+
+
+def _chunks(rows: Iterable[PlacedRow]) -> Iterator[list[PlacedRow]]:
+    """Yield rows in lists of 8 MiB, as a packed file may unfold to many times its size."""
+    held: list[PlacedRow] = []
+    size = 0
+    for place, row in rows:
+        held.append((place, row))
+        size += len(json_text(row)) + _SCORED_BYTES
+        if size >= _CHUNK_BYTES:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held
 
 
 def _judged(job: BatchJob, part: Part, limits: Limits, rows: Sequence[Mapping[str, Any]]) -> list[RowScores]:
@@ -171,13 +191,13 @@ def _judged(job: BatchJob, part: Part, limits: Limits, rows: Sequence[Mapping[st
     return scored
 
 
-def _rows(part: Part, broken: Broken) -> list[PlacedRow]:
+def _rows(part: Part, broken: Broken) -> Iterable[PlacedRow]:
     """Return the rows of a part with their places; of a format with several for a record, the records."""
     given, records = read_rows(part, broken), reader_of(part.format).records
     if records is None:
-        return list(given)
+        return given
     found = records(given, lambda why: broken.add(f"{part.path}, {why}"))
-    return [(f"record {number}", record) for number, record in enumerate(found, start=1)]
+    return ((f"record {number}", record) for number, record in enumerate(found, start=1))
 
 
 def _parquet(table: Any) -> bytes:
@@ -187,5 +207,16 @@ def _parquet(table: Any) -> bytes:
 
 
 def _line(row: Mapping[str, Any], scored: RowScores) -> bytes:
+    """Return the output line of a row.
+
+    Raises:
+        InputError: the row is not scored, or holds a number that JSON does not have.
+    """
+    if scored.error:
+        raise InputError(scored.error)
     given = {name: value for name, value in row.items() if name not in {"id", SCORES, ERROR}}
-    return f"{json_text({'id': row.get('id') or fallback_id(row), **given, SCORES: scored.scores})}\n".encode()
+    try:
+        text = json_text({"id": row.get("id") or fallback_id(row), **given}, allow_nan=False)
+    except ValueError:
+        raise InputError("cannot be written again as JSON: a number is too large") from None
+    return f'{text[:-1]}, "{SCORES}": {json_text(scored.scores)}}}\n'.encode()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ragtrace_dashboards.config import Config, Receiver
     from ragtrace_dashboards.export import Part
 
+_URL = re.compile(r"(https?|file)://\S+\Z")
 _UID = re.compile(r"[A-Za-z0-9_-]{1,40}\Z")
 
 
@@ -148,7 +149,7 @@ def _url(option: str, url: str | None) -> str | None:
         return None
     if "@" in url.split("://", 1)[-1].split("/", 1)[0]:  # not repeated: it may hold a password
         raise ConfigError(f"{option}: every alert shows the address, so it must not hold a name or password")
-    if not re.match(r"(https?|file)://\S+\Z", url) or "{{" in url:
+    if not _URL.match(url) or "{{" in url:
         raise ConfigError(f"{option}: an address begins with http:// or https://, not {url!r}")
     try:
         parts = urlsplit(url)

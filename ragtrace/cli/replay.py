@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from stat import S_ISREG
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
 from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError, InputError
+from ragtrace.model.file_lines import bounded_lines
+from ragtrace.model.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ragtrace.capture.recent_ids import RecentIds
     from ragtrace.capture.recorded import RecordedRun
     from ragtrace.capture.types import FinishedRun
     from ragtrace.model import Passage
@@ -38,22 +42,42 @@ def command(
 ) -> int:
     """Print what capture makes of the runs of a bug report."""
     from ragtrace.capture.recent_ids import RecentIds
-    from ragtrace.capture.recorded import read_runs, replayed
+    from ragtrace.capture.recorded import read_runs
 
     answering, count = RecentIds(1_024), 0
+    name = printable(str(file))
+    if not S_ISREG(file.stat().st_mode):  # a pipe may never end, and nobody may write to it
+        raise InputError(f"{name}: is no regular file")
     with file.open("rb") as lines:
         try:
-            for count, one in enumerate(read_runs(lines), start=1):
-                found = replayed(one, answering)
+            for count, one in enumerate(read_runs(_bounded(lines)), start=1):
+                told = _told(count, one, answering)
                 if run in {None, count}:
-                    say("\n".join([*([""] if run is None and count > 1 else []), *_lines(count, one, found)]))
+                    say("\n".join([*([""] if run is None and count > 1 else []), *told]))
         except InputError as error:
-            raise InputError(f"{file}:{error}") from None
+            raise InputError(f"{name}:{error}") from None
     if count == 0:
-        raise InputError(f"{file}: no run is in it")
+        raise InputError(f"{name}: no run is in it")
     if run is not None and run > count:
-        raise ConfigError(f"--run {run}: {file} has {count} runs")
+        raise ConfigError(f"--run {run}: {name} has {count} runs")
     return 0
+
+
+def _bounded(stream: IO[bytes]) -> Iterator[bytes]:
+    for line in bounded_lines(stream, has_blank=True):
+        if line.broken:
+            raise InputError(f"{line.number}: {line.broken}")
+        yield line.raw
+
+
+def _told(number: int, run: RecordedRun, answering: RecentIds) -> list[str]:
+    """Return the lines on one run; what it says of itself ends no line and commands no terminal."""
+    from ragtrace.capture.recorded import replayed
+
+    try:
+        return list(map(printable, _lines(number, run, replayed(run, answering))))
+    except Exception as error:  # each line is well formed, and together they are none of a run
+        raise InputError(f"{run.line}: ends a run that capture cannot have written") from error
 
 
 def _lines(number: int, run: RecordedRun, found: FinishedRun | None) -> Iterator[str]:

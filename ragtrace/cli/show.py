@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from itertools import pairwise
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +15,7 @@ from ragtrace.cli.io.stored import opened_store
 from ragtrace.cli.io.verdicts import verdict_lines
 from ragtrace.errors import ConfigError
 from ragtrace.views.pool import pooled
+from ragtrace.views.run_view import quotes
 from ragtrace.views.scored_answer import ScoredAnswer
 
 if TYPE_CHECKING:
@@ -128,10 +129,14 @@ def marked(answer: str, claims: Sequence[BadClaim]) -> str:
         >>> marked("Oslo. It rains. Bye.", [BadClaim(text="It rains.", verdict="not_supported")])
         'Oslo. It rains. [bad claim 1] Bye.'
     """
+    marks: dict[int, str] = {}
     for number, claim in enumerate(claims, start=1):
-        words = r"\s+".join(map(re.escape, claim.text.split()))
-        answer = re.sub(rf"({words})(?! \[bad claim)", rf"\1 [bad claim {number}]", answer, count=1)
-    return answer
+        end = next((end for _, end in quotes(answer, claim.text) if end not in marks), None)
+        if end is not None:
+            marks[end] = f" [bad claim {number}]"
+    ends = sorted(marks)
+    parts = [answer[begin:end] + marks[end] for begin, end in pairwise((0, *ends))]
+    return "".join([*parts, answer[ends[-1] if ends else 0 :]])
 
 
 _STAGES: dict[Stage, tuple[str, str]] = {

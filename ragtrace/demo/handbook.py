@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NAME = "ragtrace-handbook"
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_SECTION = re.compile(r"^## ", re.MULTILINE)
 _MARKS = re.compile(r"[`*]")
 _NOT_OF_A_SLUG = re.compile(r"[^a-z0-9]+")
 _EVERYWHERE = frozenset({"ragtrace", "use", "used", "get", "after", "while"})  # say nothing about a question
@@ -61,7 +62,7 @@ def passages_of(page: str, markdown: str) -> list[HandbookPassage]:
         >>> passages_of("faq", "# FAQ\n\n## How `k` is set\nBy *you*.\n")[0]
         HandbookPassage(id='faq#how-k-is-set', title='FAQ: How k is set', text='By you.')
     """
-    head, *sections = re.split(r"^## ", _FENCED.sub("", markdown), flags=re.MULTILINE)
+    head, *sections = _SECTION.split(_FENCED.sub("", markdown))
     page_title = _plain(head).removeprefix("# ")
     found = []
     for section in sections:

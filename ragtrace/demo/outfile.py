@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ragtrace.demo.tally import question_number
 from ragtrace.errors import ConfigError
 from ragtrace.model.codec import record_from_json, record_to_json, score_to_json
+from ragtrace.model.file_lines import bounded_lines, json_of_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,9 +74,9 @@ class ScoredFile(AbstractContextManager["ScoredFile"]):
 def _is_of_a_demo(path: Path) -> bool:
     """Tell whether a path is free, empty, or a file that an earlier demo wrote."""
     try:
-        with path.open(encoding="utf-8") as file:
-            first = file.readline()
-        name = json.loads(first)["id"] if first.strip() else ID_PREFIX
+        with path.open("rb") as file:
+            first = next(bounded_lines(file, has_blank=True), None)
+        name = json_of_line(first.bytes())["id"] if first and first.raw.strip() else ID_PREFIX
     except FileNotFoundError:
         return True
     except (OSError, ValueError, KeyError, TypeError):

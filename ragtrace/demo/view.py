@@ -41,7 +41,7 @@ _WORST_LINES = 4
 _BARS = " ▁▂▃▄▅▆▇█"
 _LOW_BY = 0.05  # a bar this far below the baseline is red
 # rich points the picture at a font on a foreign server; every viewer has a monospace font of its own.
-_FOREIGN_FONT = re.compile(r"@font-face \{.*?\}", re.DOTALL)
+_FOREIGN_FONT = re.compile(r"@font-face \{[^{}]*+\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

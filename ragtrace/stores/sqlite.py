@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
+from secrets import token_bytes
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import record_internal_error
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("ragtrace")
 BUSY_S = 10.0  # how long a transaction waits for another process's
 _DEFAULT = Policy()
+_ID_KEY = "SELECT value FROM store_facts WHERE name = 'id_key'"
 
 
 class SqliteStore(StoreReader):
@@ -186,6 +188,20 @@ class SqliteStore(StoreReader):
                 has_more = apply_retention(
                     connection, self.policy, self._wall(), boot=boot_id(), uptime_s=self._uptime()
                 )
+
+    def id_key(self) -> bytes:
+        """Return the secret of ids that are made of texts: drawn once for the file, by who asks first.
+
+        Raises:
+            sqlite3.Error: as in `emit`.
+        """
+        with self._file.connection() as connection:
+            row = connection.execute(_ID_KEY).fetchone()
+        if row is None:
+            with self._file.transaction() as connection:
+                connection.execute("INSERT OR IGNORE INTO store_facts VALUES ('id_key', ?)", (token_bytes(32),))
+                row = connection.execute(_ID_KEY).fetchone()
+        return bytes(row[0])
 
     def empty_journal(self) -> None:
         """Empty the file's journal, where erased texts may stand; see `SharedFile.empty_journal`."""

@@ -8,14 +8,16 @@ import math
 import os
 import tempfile
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Any
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.judges.offline.words import is_english
 from ragtrace.judges.scales import is_whole
 from ragtrace.metrics.consistency.runs import bare
-from ragtrace.model.codec import ALIASES, json_value, record_from_json
+from ragtrace.model.codec import ALIASES, record_from_json
 from ragtrace.model.diagnosis import DIAGNOSIS
+from ragtrace.model.file_lines import MOST_LINE, FileLine, bounded_lines, json_of_line
 from ragtrace.scoring.offline.scored_row import read_score
 from ragtrace.views.columns import MOST_SEARCHED_CHARS, NAMED, RunFacts, ScoreFacts
 from ragtrace.views.label_file import LabelFile
@@ -136,14 +138,10 @@ class FileRuns:
         """
         if self._lines is None:
             raise LookupError("the file is being read again")
-        raw = _line_at(self._lines.fileno(), place)
         try:
-            given = json_value(raw)
-        except ValueError:
+            return json_of_line(_line_at(self._lines.fileno(), place), takes_nan=True)
+        except InputError:
             raise LookupError("the file changed; load the page again") from None
-        if isinstance(given, dict):
-            return given
-        raise LookupError("the file changed; load the page again")
 
     def record_row(self, place: int) -> Any:
         """Return one row with the fields of a record.
@@ -168,13 +166,13 @@ class FileRuns:
             self._lines = self._path.open("rb")
         size = os.fstat(self._lines.fileno()).st_size
         self._lines.seek(self._offset)
-        for raw in self._lines:
-            is_last = self._offset + len(raw) >= size
-            if not raw.endswith(b"\n") and not (is_last and _is_json(raw)):
+        before = self._number
+        for line in bounded_lines(self._lines, start=self._offset, end=size):
+            is_whole = bool(line.broken) or line.raw.endswith(b"\n") or (line.end >= size and _is_json(line.raw))
+            if not is_whole:
                 return
-            self._number += 1
-            self._take(builder, raw, self._number, self._offset)
-            self._offset += len(raw)
+            self._number, self._offset = before + line.number, line.end
+            self._take(builder, partial(_object, line), self._number, line.start)
             if self._number % _PUBLISH == 0:
                 total = int(size / self._offset * self._number)
                 publish(f"reading: {self._number:,} of about {total:,} rows")
@@ -182,57 +180,51 @@ class FileRuns:
     def _copy(
         self,
         builder: Builder,
-        rows: Iterable[tuple[int, bytes | Mapping[str, Any]]],
+        rows: Iterable[tuple[int, FileLine | Mapping[str, Any]]],
         publish: Callable[[str], None],
     ) -> None:
         copied = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as its rows are shown
         self._lines, offset = copied, 0
         for number, row in rows:
-            raw = row if isinstance(row, bytes) else json.dumps(row).encode()
-            raw = raw.rstrip(b"\n") + b"\n"
-            copied.write(raw)
-            self._take(builder, raw, number, offset)
-            offset += len(raw)
+            read = partial(_object, row) if isinstance(row, FileLine) else partial(dict[str, Any], row)
+            if self._take(builder, read, number, offset):
+                raw = row.raw if isinstance(row, FileLine) else json.dumps(row).encode()
+                offset += copied.write(raw.rstrip(b"\n") + b"\n")
             if number % _PUBLISH == 0:
                 copied.flush()
                 publish(f"reading: {number:,} rows")
         copied.flush()
 
-    def _unpacked(self) -> Iterator[tuple[int, bytes]]:
+    def _unpacked(self) -> Iterator[tuple[int, FileLine]]:
         number = 0
         try:
             with gzip.open(self._path) as stream:
-                for number, raw in enumerate(stream, start=1):
-                    yield number, raw
-        except (EOFError, OSError) as error:
+                for line in bounded_lines(cast("IO[bytes]", stream)):
+                    number = line.number
+                    yield number, line
+        except OSError as error:
             self._note(f"row {number + 1}: the file cannot be read on from here ({error})")
 
-    def _take(self, builder: Builder, raw: bytes, number: int, offset: int) -> None:
-        if not raw.strip():
-            return
+    def _take(self, builder: Builder, read: Callable[[], Mapping[str, Any]], number: int, offset: int) -> bool:
+        """Give a row to the builder; False where it is broken."""
         try:
-            given = _object(raw)
+            given = read()
             facts = _facts(self._as_record(given), number, offset)
             scores = list(_scores(given.get("scores")))
         except InputError as error:
             self._note(f"row {number}: {error}")
-            return
+            return False
         self._unscored += not scores
         builder.score(builder.put(facts), scores)
+        return True
 
     def _note(self, reason: str) -> None:
         self._broken += 1
         self._first_broken = self._first_broken or reason
 
 
-def _object(raw: bytes) -> dict[str, Any]:
-    try:
-        given = json_value(raw)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"not JSON ({error})") from None
-    if isinstance(given, dict):
-        return given
-    raise InputError("not a JSON object")
+def _object(line: FileLine) -> dict[str, Any]:
+    return json_of_line(line.bytes(), takes_nan=True)
 
 
 def _facts(given: Mapping[str, Any], number: int, offset: int) -> RunFacts:
@@ -337,13 +329,12 @@ def _is_json(raw: bytes) -> bool:
 
 def _line_at(descriptor: int, offset: int) -> bytes:
     """Return the line at an offset; safe in several threads."""
-    found = b""
-    while b"\n" not in found:
-        part = os.pread(descriptor, 65_536, offset + len(found))
-        if not part:
-            break
+    found = bytearray()
+    while len(found) <= MOST_LINE and (part := os.pread(descriptor, 65_536, offset + len(found))):
         found += part
-    return found.partition(b"\n")[0]
+        if b"\n" in part:
+            break
+    return bytes(found.partition(b"\n")[0])
 
 
 def _head(path: Path) -> bytes:

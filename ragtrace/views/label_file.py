@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.model.file_lines import bounded_lines, json_of_line
 from ragtrace.stores.base import FOREIGN
 from ragtrace.views.columns import LabelFacts, LabelKey
 from ragtrace.views.scored_answer import Rating
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from ragtrace.model.file_lines import FileLine
     from ragtrace.views.columns import Builder
     from ragtrace.views.types import NewRating
 
@@ -74,7 +77,8 @@ class LabelFile:
         if not self.path.is_file():
             return []
         with self.path.open("rb") as stream:
-            return [(str(line["row"]), line) for raw in stream if (line := _good(raw)) is not None]
+            found = map(_good, bounded_lines(stream))
+            return [(str(line["row"]), line) for line in found if line is not None]
 
 
 def _line(run_id: str, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,14 +93,14 @@ def _by_metric(ratings: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
     return found
 
 
-def _good(raw: bytes) -> dict[str, Any] | None:
+def _good(raw: FileLine) -> dict[str, Any] | None:
     """Return a line of our own writing; None for any other, such as one that a person changed."""
     try:
-        line = json.loads(raw)
+        line = json_of_line(raw.bytes(), takes_nan=True)
         for it in line["ratings"]:
-            if not (0.0 <= float(it["value"]) <= 1.0 and isinstance(it["metric"], str) and "at" in it):
+            is_number = 0.0 <= float(it["value"]) <= 1.0 and math.isfinite(float(it["at"]))
+            if not (is_number and isinstance(it["metric"], str) and isinstance(it.setdefault("rater", ""), str)):
                 return None
-            it.setdefault("rater", "")
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return None
     return line if "row" in line else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import structs
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 LEAST_OVERLAP = 0.6
 """Share of a claim's words that a sentence must hold, to be taken for the claim's place."""
+_UNBROKEN = re.compile(r"\S+")
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?]+|\n|$)\s*")
 _FACTS = (
@@ -177,11 +180,25 @@ def _claim_row(number: int, claim: Mapping[str, Any], contexts: Sequence[str], *
 
 
 def _quoted(answer: str, text: str, taken: object) -> tuple[int, int] | None:
-    words = text.split()
-    if not words:
-        return None
-    pattern = re.compile(r"\s+".join(map(re.escape, words)))
-    return next((it.span() for it in pattern.finditer(answer) if _is_free(it.span(), taken)), None)
+    return next((span for span in quotes(answer, text) if _is_free(span, taken)), None)
+
+
+def quotes(answer: str, text: str) -> Iterator[tuple[int, int]]:
+    r"""Yield where a text stands in an answer, with any blanks between its words.
+
+    Example:
+        >>> list(quotes("It\n rains. It rains.", "It  rains."))
+        [(0, 10), (11, 20)]
+    """
+    sought = " ".join(text.split())
+    words = list(_UNBROKEN.finditer(answer)) if sought else []
+    joined = " ".join(word[0] for word in words)
+    begins = [0, *accumulate(len(word[0]) + 1 for word in words)]
+    end = 0
+    while (start := joined.find(sought, end)) >= 0 and words:
+        end = start + len(sought)
+        first, last = (bisect_right(begins, place) - 1 for place in (start, end - 1))
+        yield words[first].start() + start - begins[first], words[last].start() + end - begins[last]
 
 
 def _is_free(span: tuple[int, int], taken: object) -> bool:

@@ -43,11 +43,11 @@ def examined(*, is_judge_asked: bool) -> list[CheckResult]:
     """Return the result of every check, in order, within half a minute."""
     from ragtrace.cli.doctor.endpoints import check_otlp
     from ragtrace.cli.doctor.packages import check_packages
-    from ragtrace.cli.doctor.setup import check_disk, check_judge, check_settings
+    from ragtrace.cli.doctor.setup import check_disk, check_ids, check_judge, check_settings
 
     results, settings = check_settings()
     results += check_otlp()
     if settings is not None:
         results.append(check_judge(settings, is_called=is_judge_asked))
-        results += check_disk(settings)
+        results += [*check_disk(settings), check_ids(settings)]
     return results + check_packages()

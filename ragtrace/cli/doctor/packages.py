@@ -12,7 +12,10 @@ OURS = "ragtrace-otel"
 _INSTALL = "pip install . in a clone"  # until the first release
 STRANGER = "ragtrace"  # a distribution of that name belongs to another project, and its files would overwrite ours
 SHOWN = ("opentelemetry-sdk", "langchain-core", "llama-index-core", "openai")
-_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)[^;]*?>=\s*([0-9][0-9.]*)(?:.*extra == ['\"]([\w-]+)['\"])?")
+_RELEASE = re.compile(r"\d+(?:\.\d+)*+")
+_REQUIREMENT = re.compile(  # of at most 512 characters: a line of our own metadata
+    r"([A-Za-z0-9._-]+)[^;]*?>=\s*([0-9][0-9.]*)(?:.*extra == ['\"]([\w-]+)['\"])?"
+)
 
 
 class Floor(NamedTuple):
@@ -60,7 +63,7 @@ def is_older(version: str, floor: str) -> bool:
 
 
 def _numbers(version: str) -> list[int]:
-    release = re.match(r"\d+(?:\.\d+)*", version)
+    release = _RELEASE.match(version)
     return [int(part) for part in release[0].split(".")] if release else []
 
 

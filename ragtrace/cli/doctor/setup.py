@@ -70,6 +70,20 @@ def check_disk(settings: Settings) -> list[CheckResult]:
     return [*queue, *(_file(one) for one in files)]
 
 
+def check_ids(settings: Settings) -> CheckResult:
+    """Say how long passages keep ids that are made of their texts."""
+    todo = "set RAGTRACE_ID_KEY, and labels, anchors and comparisons by id hold"
+    if settings.id_key is not None:
+        kept, todo = "the same one in every process that has this RAGTRACE_ID_KEY", ""
+    elif settings.store.path is not None:
+        kept = "another one in processes without this store's file"
+    else:
+        kept = "another one after a restart and in each process"
+    if settings.content == "full":
+        kept = f"a hash of the text; with redact, {kept}"
+    return CheckResult("ids", "ok", f"passages without an id of their own have {kept}", todo)
+
+
 def _queue(address: str, config: str | None) -> CheckResult:
     """Ask Kafka for the topic; a queue of another kind is not looked at."""
     if not address.startswith("kafka://"):

@@ -6,14 +6,14 @@ import gzip
 import io
 import json
 import sys
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError, InputError
-from ragtrace.model.codec import UNPACK, json_value, read_aliases, record_from_json
+from ragtrace.model.codec import UNPACK, read_aliases, record_from_json
+from ragtrace.model.file_lines import NotJson, bounded_lines, json_of_line
 from ragtrace.model.line import RecordLine
 from ragtrace.model.printable import count_text
 
@@ -95,24 +95,22 @@ def read_each(
         InputError: none of the first 5 lines is JSON.
     """
     shown = "<stdin>" if name == "-" else name
-    number = foreign = 0
-    has_json = False
+    foreign, has_json = 0, False
+    lines, number = bounded_lines(stream), 0
     while True:
         try:
-            raw = next(stream, None)
-        except (EOFError, OSError, zlib.error) as error:
+            line = next(lines, None)
+        except OSError as error:
             broken(f"{shown}:{number + 1}: the file cannot be read on from here ({error})")
             return
-        if raw is None:
+        if line is None:
             return
-        number += 1
-        if number == 1 and (raw.startswith(_WIDE_MARKS) or b"\0" in raw[:4]):
+        number = line.number
+        if number == 1 and (line.raw.startswith(_WIDE_MARKS) or b"\0" in line.raw[:4]):
             broken(f"{shown}:1: this is UTF-16 or UTF-32; write it as UTF-8")
             return
-        if not raw.strip():
-            continue
         try:
-            made = read(raw, number)
+            made = read(line.bytes(), number)
         except InputError as error:
             broken(f"{shown}:{number}: {error}")
             has_json = has_json or not isinstance(error, NotJson)
@@ -200,7 +198,7 @@ def as_record(row: Any) -> Any:
 
 
 def _line(raw: bytes, number: int) -> Line:
-    given = parsed(raw)
+    given = json_of_line(raw)
     fields = as_record(given)
     record = record_from_json(fields, fallback_id=str(number))
     rest = {name: value for name, value in given.items() if name not in {"id", "scores"}}
@@ -212,52 +210,6 @@ def _line(raw: bytes, number: int) -> Line:
     known = _KNOWN | read_aliases(fields)
     unknown = tuple(name for name, value in fields.items() if value is not None and name not in known)
     return Line(number, number if identity in {None, ""} else identity, text, record, unknown)
-
-
-class NotJson(InputError):
-    """A line is not JSON at all."""
-
-
-def parsed(raw: bytes) -> Any:
-    """Return one line's JSON.
-
-    Raises:
-        NotJson: it is not UTF-8 or not JSON.
-        InputError: it holds a number that JSON does not have.
-    """
-    made = json_value(raw, _parsed)
-    if isinstance(made, list):
-        raise InputError(f"a line must be a JSON object, got a list; write one object a line: {UNPACK}")
-    return made
-
-
-def _parsed(raw: bytes) -> Any:
-    """Return the JSON of a line that is not plain, or say where it is none."""
-    try:
-        text = raw.decode("utf-8-sig").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise NotJson(f"not UTF-8 (byte {error.start + 1} of the line)") from None
-    try:
-        return json.loads(text, parse_constant=_refuse)
-    except json.JSONDecodeError as error:
-        if _is_cut(text, error):
-            raise NotJson(f"not JSON: the line ends too early, at column {len(text) + 1}") from None
-        raise NotJson(f"not JSON: {error.msg} at column {error.colno}") from None
-    except RecursionError:
-        raise InputError("nested too deeply") from None
-    except InputError:
-        raise
-    except ValueError:  # Python's own limit of 4,300 digits
-        raise InputError("a whole number has too many digits") from None
-
-
-def _is_cut(text: str, error: json.JSONDecodeError) -> bool:
-    is_open_text = error.msg.startswith("Unterminated string")
-    return text.lstrip().startswith("{") and (is_open_text or error.pos >= len(text.rstrip()))
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise InputError(f"{constant} is not JSON; write null")
 
 
 def _tolerant(scores: Mapping[str, ScoreJson]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypedDict, cast
 
 from ragtrace.errors import ConfigError
+from ragtrace.model.file_lines import MOST_LINE, bounded_lines, json_of_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,6 +26,7 @@ class ScoredLine(TypedDict):
     scores: Mapping[str, ScoreJson]
 
 
+_MOST_LINE = 2 * MOST_LINE  # a line is written with scores beside what was read
 _BEGINNING = b'{"id": '  # of every line that `ragtrace score` writes
 
 
@@ -53,30 +55,29 @@ def done_before(path: Path, each: Callable[[ScoredLine], None]) -> Counter[str]:
 
 
 def _read(path: Path, stream: IO[bytes], done: Counter[str], each: Callable[[ScoredLine], None]) -> None:
-    good = 0
-    for number, raw in enumerate(stream, start=1):
-        found = _scored(raw)
+    for line in bounded_lines(stream, most=_MOST_LINE, has_blank=True):
+        raw = line.raw
+        found = None if line.broken else _scored(raw)
         if found is None:
-            is_torn = not raw.endswith(b"\n")
-            is_ours = number > 1 or raw.startswith(_BEGINNING) or _BEGINNING.startswith(raw)
+            is_torn = not raw.endswith(b"\n") and not line.broken
+            is_ours = line.number > 1 or raw.startswith(_BEGINNING) or _BEGINNING.startswith(raw)
             if is_torn and is_ours and not _is_json(raw):
-                stream.truncate(good)
+                stream.truncate(line.start)
                 return
             raise ConfigError(
-                f"{path}:{number}: not a line of `ragtrace score`; choose another --out, or move the file away"
+                f"{path}:{line.number}: not a line of `ragtrace score`; choose another --out, or move the file away"
             )
         done[str(found["id"])] += 1
         each(found)
-        good += len(raw)
         if not raw.endswith(b"\n"):  # all of the line is there but its end
-            stream.seek(good)
+            stream.seek(line.end)
             stream.write(b"\n")
             return
 
 
 def _scored(raw: bytes) -> ScoredLine | None:
     try:
-        line = json.loads(raw)
+        line = json_of_line(raw, is_large=True, takes_nan=True)
         is_good = all(_is_score(score) for score in line["scores"].values())
         return cast("ScoredLine", line) if is_good and "id" in line else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

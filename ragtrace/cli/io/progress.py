@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragtrace.cli.io.jsonl_reader import GZIP
+from ragtrace.model.file_lines import bounded_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,4 +49,4 @@ def _count(name: str) -> int | None:
         if stream.read(2) == GZIP:
             return None
         stream.seek(0)
-        return sum(1 for line in stream if line.strip())
+        return sum(1 for _ in bounded_lines(stream))

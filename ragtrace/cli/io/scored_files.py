@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragtrace.cli.io.jsonl_reader import as_record, open_lines, parsed, read_each
+from ragtrace.cli.io.jsonl_reader import as_record, open_lines, read_each
 from ragtrace.errors import ConfigError, InputError
+from ragtrace.model.file_lines import json_of_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -98,18 +99,25 @@ def _rows(path: str, broken: Callable[[str], None]) -> Iterator[tuple[int, Any]]
         yield from _parquet_rows(path, broken)
         return
     with _opened(path) if "://" in path else open_lines(path) as stream:
-        yield from read_each(stream, path, broken, lambda raw, number: (number, parsed(raw)))
+        yield from read_each(stream, path, broken, lambda raw, number: (number, json_of_line(raw)))
 
 
 def _parquet_rows(path: str, broken: Callable[[str], None]) -> Iterator[tuple[int, Any]]:
-    from ragtrace.batch.resume import parquet_lines
+    from ragtrace.batch.resume import parquet_rows, scored_line
+    from ragtrace.batch.table import SCORES
 
     number = 0
     with _opened(path) as stream:
         try:
-            for number, row in enumerate(parquet_lines(stream, path), start=1):
-                if row is not None:
-                    yield number, row
+            for number, row in enumerate(parquet_rows(stream, path), start=1):
+                if row[SCORES] is None:
+                    continue
+                try:
+                    line = scored_line(row)
+                except InputError as error:
+                    broken(f"{path}:{number}: {error}")
+                else:
+                    yield number, line
         except ConfigError:
             raise
         except (OSError, ValueError) as error:  # pyarrow's ArrowInvalid is a ValueError

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ragtrace.stores.sqlite import SqliteStore
 
+_AGE = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _NO_LIMIT = 2**62
 MOMENT = "an age (7d, 12h, 30m) or a date (2026-11-21, 2026-11-21T08:00)"
@@ -33,7 +34,7 @@ def moment(text: str, now: float) -> float:
         >>> moment("7d", 1_000_000.0), moment("1970-01-02", 0.0)
         (395200.0, 86400.0)
     """
-    age = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
+    age = _AGE.fullmatch(text.strip())
     if age:
         return now - float(age[1]) * _UNITS_S[age[2]]
     try:

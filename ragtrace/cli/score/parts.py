@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import sys
 import time
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragtrace.cli.io.jsonl_reader import open_lines
 from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError
+from ragtrace.model.file_lines import bounded_lines
 from ragtrace.model.printable import count_text
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 _OTHER_FILES = (".parquet", ".pq", ".csv", ".csv.gz")
 _SECONDS = 5.0  # between two lines of progress
-_FIRST_LINES, _MOST_LINE = 20, 2**22
+_FIRST_LINES = 20
 _OF_MANY = "input"  # DeepEval and Langfuse have it
 _FILES = (".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".csv")
 _HEAD_BYTES = 4_096
@@ -59,7 +61,7 @@ def _is_export(path: str) -> bool:
 
     with open_lines(path) as stream:
         try:
-            columns = columns_of((stream.readline(_MOST_LINE) for _ in range(_FIRST_LINES)), path)
+            columns = columns_of((line.raw for line in islice(bounded_lines(stream), _FIRST_LINES)), path)
         except (OSError, ValueError, EOFError):  # the reader of lines says where it is broken
             return False
     records = {*ALIASES, *(name for names in ALIASES.values() for name in names)} - {_OF_MANY}

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ragtrace.cli.io.arguments import Store
-from ragtrace.cli.io.jsonl_reader import BrokenLines, open_lines, parsed, read_each
+from ragtrace.cli.io.jsonl_reader import BrokenLines, open_lines, read_each
 from ragtrace.cli.io.say import say
 from ragtrace.cli.io.stored import opened_store, store_path
 from ragtrace.errors import InputError
+from ragtrace.model.file_lines import json_of_line
 
 if TYPE_CHECKING:
     from ragtrace.stores import Label
@@ -62,9 +63,7 @@ def label_of(raw: bytes) -> Label:
     """
     from ragtrace.stores import Label
 
-    given = parsed(raw)
-    if not isinstance(given, dict):
-        raise InputError("a line must be a JSON object")
+    given = json_of_line(raw)
     texts: dict[str, Any] = {name: given[name] for name in _TEXTS if given.get(name) is not None}
     numbers: dict[str, Any] = {name: given[name] for name in ("value", "at") if given.get(name) is not None}
     if not isinstance(given.get("trace_id"), str) or not all(isinstance(text, str) for text in texts.values()):

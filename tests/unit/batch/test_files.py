@@ -13,6 +13,7 @@ import pytest
 from ragtrace.batch import BatchJob, Broken, read_rows, score_part
 from ragtrace.batch.parts import plan
 from ragtrace.cli import main
+from ragtrace.model.codec import UNPACK
 
 ROWS = [
     {"id": f"r{i}", "query": f"Where is lab {i}?", "answer": f"In hall {i}.", "contexts": [f"Lab {i}: hall {i}."]}
@@ -105,8 +106,8 @@ def test_broken_lines_and_rows_are_counted(tmp_path, capsys):
     assert "5 broken" in printed.out
     path = tmp_path / "b.jsonl"
     assert printed.err.splitlines()[:5] == [
-        f"{path}, line 2: not JSON: Expecting property name enclosed in double quotes at column 1",
-        f"{path}, line 3: a line must be a JSON object",
+        f"{path}, line 2: not JSON: the line ends too early, at column 2",
+        f"{path}, line 3: a line must be a JSON object, got a list; write one object a line: {UNPACK}",
         f"{path}, line 5: NaN is not JSON; write null",
         f"{path}, line 6: not UTF-8 (byte 1 of the line)",
         f"{path}, line 4: field 'query': expected `str | null`, got `int`",
@@ -147,7 +148,7 @@ def test_broken_requests_of_otlp_are_named_by_their_line(tmp_path, capsys):
     span = {"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "zz", "spanId": "1"}]}]}]}
     path.write_text(f'{{"resourceSpans": []}}\n\n{{\n{{"resourceSpans": 3}}\n{json.dumps(span)}\n')
     assert said_of(path, tmp_path, capsys) == [
-        f"{path}, line 3: not JSON: Expecting property name enclosed in double quotes at column 1",
+        f"{path}, line 3: not JSON: the line ends too early, at column 2",
         f"{path}, line 4: the body is not a valid ExportTraceServiceRequest in OTLP/JSON",
         f"{path}, line 5: 1 span without valid ids",
     ]
@@ -161,9 +162,7 @@ def test_a_broken_line_in_the_middle_of_a_large_file_is_named_by_its_byte(tmp_pa
     broken = Broken()
     parts = plan(str(path), part_bytes=before // 2)
     assert len([row for part in parts for row in read_rows(part, broken)]) == 10
-    assert broken.shown == [
-        f"{path}, byte {before}: not JSON: Expecting property name enclosed in double quotes at column 1"
-    ]
+    assert broken.shown == [f"{path}, byte {before}: not JSON: the line ends too early, at column 2"]
 
 
 def test_files_without_a_record_are_named(tmp_path, capsys):

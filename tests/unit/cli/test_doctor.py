@@ -126,7 +126,7 @@ def test_a_fresh_setup_is_well_one_line_a_check(capsys):
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in lines] == [
-        "settings", "otlp", "otlp", "otlp", "judge", "disk", "conflicts", "versions", "extras",
+        "settings", "otlp", "otlp", "otlp", "judge", "disk", "ids", "conflicts", "versions", "extras",
     ]  # fmt: skip
     assert all(line.startswith("ok    ") for line in lines), lines
 
@@ -445,3 +445,19 @@ def test_the_floors_are_those_of_our_own_metadata():
     assert floors["openai", "openai"] == "2.0", "also where the metadata names the bound above it first"
     assert not [extra for _, extra in floors if extra == "all"]
     assert own_floors("a-package-that-nobody-made") is None
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({}, "another one after a restart"),
+        ({"RAGTRACE_STORE": "scores.db"}, "without this store's file"),
+        ({"RAGTRACE_ID_KEY": "s3cret"}, "that has this RAGTRACE_ID_KEY"),
+        ({"RAGTRACE_CONTENT": "full"}, "a hash of the text"),
+    ],
+)
+def test_it_says_how_long_ids_that_are_made_of_texts_stay(said, variables, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    level, line = said("ids", **variables)
+    assert (level, words in line, "s3cret" in line) == ("ok", True, False)
+    assert ("set RAGTRACE_ID_KEY" in line) == ("another one" in line)

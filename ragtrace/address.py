@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*+://")
+_PLACE_END = re.compile("[?#]")
+
 
 def shown_address(address: str) -> str:
     """Return an address without login and query.
@@ -13,9 +16,9 @@ def shown_address(address: str) -> str:
         >>> shown_address("http://ada:p/w@host:4318"), shown_address("localhost:4317")
         ('http://***@host:4318', 'localhost:4317')
     """
-    found = re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://", address)
+    found = _SCHEME.match(address)
     scheme = found[0] if found else ""
-    place, *query = re.split("[?#]", address.removeprefix(scheme), maxsplit=1)
+    place, *query = _PLACE_END.split(address.removeprefix(scheme), maxsplit=1)
     _, login, host = place.rpartition("@")
     if "@" in "".join(query):  # a password with a ? in it: nobody can say where it ends
         return "***"

@@ -328,6 +328,9 @@ class Settings(Options):
     """none: ids, scores and counts on spans; full: texts too."""
     redact: Annotated[Callable[[str], str] | None, Field(title="a function from text to text")] = None
     """Applied to every text before it is kept; if it raises, the text is dropped and counted."""
+    id_key: SecretStr | None = None
+    """Secret of the ids of passages without one, where their texts do not leave or are redacted; the same in all
+    processes. None: a key in the store's file, or one of the process."""
     attach: AttachMode = "child"
     """Where scores go: child span or linked trace."""
     dialect: Dialect = "both"
@@ -800,6 +803,7 @@ class Arguments(TypedDict, total=False):
     head_probability: float | None
     content: ContentMode | None
     redact: Callable[[str], str] | None
+    id_key: str | None
     attach: AttachMode | None
     dialect: Dialect | None
     span_metadata: Iterable[str] | str | None

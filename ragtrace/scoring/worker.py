@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded, record_internal_error
+from ragtrace.capture.guard import log_failure
 from ragtrace.capture.off_loop import served_by
 from ragtrace.capture.suppression import own_work
 from ragtrace.model.printable import count_text
@@ -193,7 +194,7 @@ class Worker:
                     self._run_loop(threads)
             except Exception as error:
                 record_internal_error("ragtrace.scoring.worker", error)
-                _log.exception("the scorer's loop ended by an error and begins anew")
+                log_failure("the scorer's loop ended by an error and begins anew", error)
                 if self._is_stopping:
                     return
                 time.sleep(RETRY_S)
@@ -311,7 +312,7 @@ class Worker:
             outcome = task.result()
         else:
             record_internal_error("ragtrace.scoring.worker.handle", error)
-            _log.error("a unit could not be scored", exc_info=error)
+            log_failure("a unit could not be scored", error)
             retry_in_s = FAILED_S if self._queue.is_shared else None
             outcome = Outcome(state="failed", reason=type(error).__name__, retry_in_s=retry_in_s)
         if outcome.retry_in_s is not None:

@@ -7,9 +7,12 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ragtrace.capture.off_loop import off_loop
+from ragtrace.capture.passages import PROCESS_KEY
 from ragtrace.errors import ConfigError
+from ragtrace.model.passage import IdKey
 from ragtrace.service.judges import build_scorer, is_limited, left_out_text, with_first_judge
 from ragtrace.service.service import Service
+from ragtrace.settings import secret
 from ragtrace.telemetry.setup.exporters import scrape_address, wants_scrape
 from ragtrace.telemetry.setup.providers import has_own_meters, providers
 
@@ -83,6 +86,7 @@ def build(
             sinks=sinks,
             storing=storing,
             endpoint=endpoint,
+            id_key=_id_key(settings, storing),
             captures=captures,
         )
         try:
@@ -117,6 +121,7 @@ def rebuild(inherited: Service) -> Service:
         limiter=limiter,
         sinks=inherited.sinks,
         storing=inherited.storing,
+        id_key=inherited.id_key,
         captures=inherited.captures,
     )
     service.refresh_baselines()
@@ -165,6 +170,19 @@ def _storing(settings: Settings) -> Storing | None:
     from ragtrace.service.storing import Storing  # noqa: PLC0415 - imports sqlite3
 
     return off_loop(Storing.of)(settings)
+
+
+def _id_key(settings: Settings, storing: Storing | None) -> IdKey | None:
+    """Return the key of the ids that are made of texts, None where texts leave as they are.
+
+    It is made of the setting, or stands in the store's file, or is the process's.
+    """
+    if settings.content == "full" and settings.redact is None:
+        return None
+    if given := secret(settings.id_key):
+        return IdKey(given.encode("utf-8", "surrogatepass"))
+    kept = None if storing is None else off_loop(storing.id_key)()
+    return PROCESS_KEY if kept is None else kept
 
 
 def _shown(output: Output, threshold: float) -> float:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import stat
+from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -16,7 +19,19 @@ if TYPE_CHECKING:
 
     from ragtrace.capture.recorded import RecordedRun
 
+_log = logging.getLogger("ragtrace")
 MOST_BYTES = 67_108_864
+_MODE = 0o600
+# No link is followed, and no pipe is waited for; a system without these flags has no such files.
+_FLAGS = os.O_WRONLY | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}
 _SITE = "ragtrace.service.event_file"
 
 
@@ -24,24 +39,20 @@ class EventFile:
     """Writes the events of runs behind what a file has; each run in one write, whole.
 
     A failure is counted once, and ends the file: the application and its capture go on. Processes may share a
-    file; each masks with a key of its own.
+    file; each masks with a key of its own. The file is its owner's only (mode 0600); one that others may read is
+    set back to that.
 
     Args:
         path: the file; its folder must exist.
         is_masked: whether words are masked.
 
     Raises:
-        ConfigError: the file cannot be opened.
+        ConfigError: the file cannot be opened, is no regular file, or stays open to others.
     """
 
     def __init__(self, path: str, *, is_masked: bool) -> None:
         self._file: int | None = None
-        try:
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise ConfigError(
-                f"record_events={path!r}: {error.strerror}; name a file in a folder that exists"
-            ) from None
+        self._file = _opened(path)
         self._masker = Masker() if is_masked else None
         self._numbers = count(1)
         self._is_begun = False
@@ -77,3 +88,49 @@ class EventFile:
 
     def __del__(self) -> None:
         self.close()
+
+
+def _opened(path: str) -> int:
+    """Open a regular file of this user's and nobody else's, made where it is missing."""
+    try:
+        with suppress(FileNotFoundError):
+            _refuse_kind(path, os.lstat(path).st_mode)  # first: to open a device may do something
+        try:
+            file = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, _MODE)
+        except FileExistsError:
+            file = os.open(path, _FLAGS)
+        try:
+            _make_private(path, file)
+        except BaseException:
+            os.close(file)
+            raise
+    except OSError as error:
+        raise ConfigError(
+            f"record_events={path!r}: {error.strerror}; name a file in a folder that exists"
+        ) from None
+    return file
+
+
+def _make_private(path: str, file: int) -> None:
+    found = os.fstat(file)
+    _refuse_kind(path, found.st_mode)  # again: it may have been replaced meanwhile
+    if os.name == "nt":
+        return
+    if found.st_uid != os.geteuid():
+        raise ConfigError(f"record_events={path!r} belongs to another user; name a file of your own")
+    mode = stat.S_IMODE(found.st_mode)
+    if mode == _MODE:
+        return
+    os.fchmod(file, _MODE)
+    if stat.S_IMODE(os.fstat(file).st_mode) != _MODE:
+        raise ConfigError(
+            f"record_events={path!r} has mode {mode:o} and takes no other; name a file on another disk"
+        )
+    if mode & 0o077:
+        _log.warning("record_events=%r: others could read the file (mode %o); it has mode 600 now", path, mode)
+
+
+def _refuse_kind(path: str, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "no regular file")
+        raise ConfigError(f"record_events={path!r} is {kind}; name a regular file, or one that is not there yet")

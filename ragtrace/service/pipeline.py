@@ -1,6 +1,7 @@
 """Turn ended runs into records, draws, spans and units for the scorer, in one thread.
 
 - The application's thread starts the root span in `Pipeline.on_start`, and puts the ended run in `Pipeline.on_end`.
+  A long run that is open is put in `Pipeline.on_part` before.
 - The pipeline's thread makes record, draw, child spans, the root's end and the scorer's unit in `Pipeline.process`.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from _thread import allocate_lock, start_new_thread
 from collections import Counter
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -31,10 +33,13 @@ if TYPE_CHECKING:
     from ragtrace.telemetry.metrics.instruments import Instruments
     from ragtrace.telemetry.spans.writer import Root, SpanWriter
 
+    _Item = tuple[Root, IntegrationRun, bool] | str | SimpleQueue[None]
+
 MOST_RUNS = 4_096
 MOST_CHARS = 67_108_864
 _LOOK_EVERY_S = 0.1
 _GATHER_S = 0.02
+_LATE_S = 1.0  # that the end of a run waits behind a shutdown
 _COUNTED = {"none": "skipped", "dropped": "dropped"}  # decisions of a draw as the counter of traces has them
 _DRAWN = frozenset({"random", "forced"})  # decisions of a draw that ask for scores
 
@@ -42,10 +47,10 @@ _DRAWN = frozenset({"random", "forced"})  # decisions of a draw that ask for sco
 class Pipeline:
     """Takes runs in the application's threads, and processes them in a daemon thread of its own.
 
-    At most 4,096 ended runs with 64 Mi characters wait. A run beyond that is dropped with its spans, and counted
-    as ``dropped`` (``queue_full``). `metrics` are the names that are drawn for. Each function of `remember` is
-    called with every record. `lost` is called with the unit of a run that gets no score, the reason, and how many
-    runs were lost alike.
+    At most 4,096 runs with 64 Mi characters wait, ended ones and open ones with a part. A run beyond that is
+    dropped with its spans, and counted as ``dropped`` (``queue_full``). `metrics` are the names that are drawn for.
+    Each function of `remember` is called with every record. `lost` is called with the unit of a run that gets no
+    score, the reason, and how many runs were lost alike.
     """
 
     def __init__(
@@ -75,11 +80,13 @@ class Pipeline:
         self._is_closed = False
         self._has_ended = False
         self._is_parents = False
-        # Runs; workflows of runs that found no room; who waits until what came before is processed; None = the end.
-        self._waiting: SimpleQueue[tuple[Root, IntegrationRun] | str | SimpleQueue[None] | None] = SimpleQueue()
-        self._sizes: dict[int, int] = {}  # characters of the runs that wait, by their roots
+        # Runs, and whether they have ended; workflows of runs that found no room; who waits until what came before
+        # is processed; None = the end.
+        self._waiting: SimpleQueue[_Item | None] = SimpleQueue()
+        self._sizes: dict[int, int] = {}  # characters of what waits: ended runs by their roots, parts by their runs
         self._is_awaited = threading.Event()  # somebody waits for what came before
         self._starting = threading.RLock()
+        self._working_off = threading.RLock()
         self._unread: Counter[tuple[str, str, float]] = Counter()  # see `lose_unread`
         self._thread: threading.Thread | None = None
 
@@ -92,18 +99,44 @@ class Pipeline:
             self._start()
         return self._writer.open_root(workflow, started_ns)
 
+    def on_part(self, root: Any, run: IntegrationRun) -> bool:
+        """Hand over what waits of a run that is open, as `on_end` does; False where the run is lost."""
+        return not self._is_parents and self._offer(root, run, has_ended=False)
+
     def on_end(self, root: Any, run: IntegrationRun) -> None:
         """Hand a run over, in one put and without a lock: the garbage collector may be inside any of them."""
-        if self._is_parents:
-            return
+        if not self._is_parents:
+            self._offer(root, run, has_ended=True)
+
+    def _offer(self, root: Root, run: IntegrationRun, *, has_ended: bool) -> bool:
+        self._sizes.pop(id(run), None)  # of an earlier part, which is counted with this one
         sizes, chars = list(self._sizes.values()), run.size_chars
         if len(sizes) >= MOST_RUNS or sum(sizes) + chars > MOST_CHARS:
             self._waiting.put(root.workflow)
-            return
-        self._sizes[id(root)] = chars
-        self._waiting.put((root, run))
+            return False
+        self._sizes[id(root if has_ended else run)] = chars
+        self._waiting.put((root, run, has_ended))
         if self._has_ended:  # a run that began before a shutdown
-            self._work_off(time.monotonic() + 1.0)
+            self._work_off_apart(_LATE_S if has_ended else 0.0)
+        return True
+
+    def _work_off_apart(self, timeout_s: float) -> None:
+        """Process what waits in a thread for it, and wait for that: the process may end next."""
+        is_over = allocate_lock()
+        is_over.acquire()
+
+        def work_off() -> None:
+            try:
+                self._work_off(math.inf)
+            finally:
+                is_over.release()
+
+        try:  # not `threading.Thread`, which takes a lock
+            start_new_thread(work_off, ())
+        except RuntimeError:  # at the interpreter's end no thread begins
+            self._work_off(time.monotonic() + _LATE_S)
+        else:
+            is_over.acquire(timeout=timeout_s)
 
     def _start(self) -> None:
         with self._starting:
@@ -128,7 +161,7 @@ class Pipeline:
         self._work_off(math.inf)  # what came while the thread was told to end
 
     @guarded
-    def _take(self, item: tuple[Root, IntegrationRun] | str | SimpleQueue[None]) -> None:
+    def _take(self, item: _Item) -> None:
         if isinstance(item, SimpleQueue):
             self._is_awaited.clear()
             item.put(None)
@@ -136,15 +169,19 @@ class Pipeline:
         if isinstance(item, str):
             self._drop("queue_full", item)
             return
-        root, run = item
+        root, run, has_ended = item
         try:
-            self.process(root, run)
+            if has_ended:
+                self.process(root, run)
+            else:
+                run.take_part()
         except Exception as error:
             record_internal_error("ragtrace.service.pipeline", error)
-            root.end(run.ended_ns)
-            self._drop("internal_error", root.workflow)
+            if has_ended:
+                root.end(run.ended_ns)
+                self._drop("internal_error", root.workflow)
         finally:
-            self._sizes.pop(id(root), None)
+            self._sizes.pop(id(root if has_ended else run), None)
 
     def _drop(self, reason: str, workflow: str) -> None:
         self._ledger.passed("dropped", reason)
@@ -270,12 +307,17 @@ class Pipeline:
         self._is_parents = True
 
     def _work_off(self, deadline: float) -> bool:
-        """Process what waits in the calling thread."""
-        while time.monotonic() < deadline:
-            try:
-                item = self._waiting.get_nowait()
-            except Empty:
-                return True
-            if item is not None:
-                self._take(item)
-        return False
+        """Process what waits in the calling thread; another one that does so is waited for."""
+        if not self._working_off.acquire(timeout=min(max(deadline - time.monotonic(), 0.0), threading.TIMEOUT_MAX)):
+            return False
+        try:
+            while time.monotonic() < deadline:
+                try:
+                    item = self._waiting.get_nowait()
+                except Empty:
+                    return True
+                if item is not None:
+                    self._take(item)
+            return False
+        finally:
+            self._working_off.release()

@@ -67,6 +67,9 @@ class _ChildProcessor:
             raise ConfigError("this forked child has no service")
         return service.pipeline.on_start(workflow, started_ns)
 
+    def on_part(self, ref: TraceRef, run: IntegrationRun) -> bool:
+        return _state.service is not None and _state.service.pipeline.on_part(ref, run)
+
     def on_end(self, ref: TraceRef, run: IntegrationRun) -> None:
         if _state.service is not None:
             _state.service.pipeline.on_end(ref, run)
@@ -337,6 +340,7 @@ def _install(
     _state.recorder.config = RunConfig(
         processor=_state.diverted_to or (None if service is None else service.pipeline),
         redact=safe_redact(settings.redact),
+        id_key=None if service is None else service.id_key,
         workflow=settings.workflow,
         environment=settings.environment,
         corpus=settings.corpus,

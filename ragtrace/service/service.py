@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ragtrace.capture import Recorder
     from ragtrace.http_server import HttpServer
     from ragtrace.model import RagRecord
+    from ragtrace.model.passage import IdKey
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.anchors.rounds import AnchorRounds
     from ragtrace.scoring.canary.canaries import Canaries
@@ -66,6 +67,7 @@ class Service:
         sinks: take scores.
         storing: keeps scores and feedback; None without a store.
         endpoint: serves the metrics; None without a port.
+        id_key: key of the ids that are made of texts; None makes plain hashes.
         captures: whether this process shows a count of captured traces.
 
     Attributes:
@@ -88,6 +90,7 @@ class Service:
         sinks: Sequence[Sink] = (),
         storing: Storing | None = None,
         endpoint: OpenMetricsEndpoint | None = None,
+        id_key: IdKey | None = None,
         captures: bool = True,
     ) -> None:
         self.settings = settings
@@ -97,6 +100,7 @@ class Service:
         self.sinks = tuple(sinks)
         self.storing = storing
         self.endpoint = endpoint
+        self.id_key = id_key
         self.captures = captures
         self.health: HealthEndpoint | None = None
         self._limiter = limiter
@@ -166,11 +170,15 @@ class Service:
             combined=self.combined,
             anchors=culprits.anchors if culprits is not None else None,
         )
+        hash_key = id_key if settings.content == "none" else None  # else the texts leave too
+        if id_key is not None and scorer.deep_retriever is not None:
+            scorer.deep_retriever.id_key = id_key
         evaluation = EvaluationWriter(
             providers.tracer(),
             providers.logger(),
             content=settings.content,
             attach=settings.attach,
+            id_key=hash_key,
         )
         self.feedback = FeedbackReport(
             self.instruments,
@@ -208,6 +216,7 @@ class Service:
                 providers.tracer(),
                 content=settings.content,
                 dialect=settings.dialect,
+                id_key=hash_key,
             ),
             instruments=self.instruments,
             sampler=self.sampler,

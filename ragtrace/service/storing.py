@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.capture import guarded, record_internal_error
+from ragtrace.capture.guard import kind_of
 from ragtrace.errors import ConfigError, StoreError
+from ragtrace.model.passage import IdKey
 from ragtrace.service.feedback.within_runs import labels_of
 from ragtrace.sinks.outbox import Attempt, Outbox
 from ragtrace.stores import Label, Policy
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 _AGE_EVERY_S = 60.0
 _REMEMBERED = 10_000  # runs with a session or user: 1.5 MB, half an hour of 5 a second
 _RUNS_S = 5.0  # for runs that ended before their feedback to be remembered
+_NO_KEY = (
+    "ragtrace: the store gives no key ({}): ids that are made of texts are other ones in this process; "
+    "set RAGTRACE_ID_KEY"
+)
 _open: dict[str, Storing] = {}
 
 
@@ -61,6 +67,7 @@ class Storing:
         self.wait_for_runs: Callable[[float], object] | None = None
         self.on_rated: Callable[[Sequence[Label]], None] | None = None
         self._aged_at = -_AGE_EVERY_S
+        self._id_key: IdKey | None = None
         self._people: deque[tuple[str, tuple[str | None, str | None]]] = deque(maxlen=_REMEMBERED)
 
     @classmethod
@@ -82,6 +89,15 @@ class Storing:
                 raise ConfigError(f"store: {error}") from error
             found = _open[path] = cls(store, is_joined=is_joined)
         return found
+
+    def id_key(self) -> IdKey | None:
+        """Return the key in the file, see `SqliteStore.id_key`; None where the file cannot be used now."""
+        if self._id_key is None:
+            try:
+                self._id_key = IdKey(self.store.id_key())
+            except Exception as error:
+                record_internal_error("ragtrace.service.storing.id_key", error, line=_NO_KEY.format(kind_of(error)))
+        return self._id_key
 
     def remember(self, record: RagRecord) -> None:
         """Note a run's session and user, and take the ratings that the application gave within it.

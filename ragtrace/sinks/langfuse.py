@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SCORES = "/api/public/scores"
 INGESTION = "/api/public/ingestion"
 HEALTH = "/api/public/health"
+_RELEASE = re.compile(r"v?(\d{1,9})\.(\d{1,9})")
 _FIRST_WITH_LISTS = (4, 59)  # the first server that takes a list of scores
 ENDPOINT = "endpoint (LANGFUSE_BASE_URL)"
 PUBLIC_KEY, SECRET_KEY = "public_key (LANGFUSE_PUBLIC_KEY)", "secret_key (LANGFUSE_SECRET_KEY)"
@@ -206,7 +207,7 @@ def _list(value: object) -> list[object]:
 
 def _version(text: object) -> tuple[int, int]:
     """Return major and minor version; a server that does not tell is of today."""
-    found = re.match(r"v?(\d{1,9})\.(\d{1,9})", text) if isinstance(text, str) else None
+    found = _RELEASE.match(text) if isinstance(text, str) else None
     return (int(found[1]), int(found[2])) if found else _FIRST_WITH_LISTS
 
 

@@ -9,10 +9,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from ragtrace import semconv
-from ragtrace.ingest.spans import plain_attributes, received_span
+from ragtrace.ingest.spans import plain_attributes, received_spans
 from ragtrace.model import is_trace_id
 from ragtrace.stores import Label
 from ragtrace.stores.base import FOREIGN
+from ragtrace.text import MAX_NAME_CHARS, cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ragtrace.ingest.base import RawLog, RawSpan
 
 _NS = 1e9
+_MOST_COMMENT_CHARS = 4_096  # 4,096 labels may wait to be written
 _ANNOTATION: Final = re.compile(
     r"(?:trace\.)?(annotations|evaluations)\.(\d{1,6})\.(?:annotation|evaluation)\."
     r"(name|score|label|explanation|annotator_kind|identifier)"
@@ -74,14 +76,11 @@ class ForeignScores:
 
     def take_spans(self, spans: Iterable[RawSpan]) -> None:
         """Take the evaluation results that spans have as events or annotations."""
-        for raw in spans:
-            if not _has_results(raw):
-                continue
-            span = received_span(raw)
+        for span in received_spans(filter(_has_results, spans)):
             ids = span.trace_id, span.span_id
             for event in span.events:
                 if event.name == semconv.EVENT_EVALUATION_RESULT:
-                    self._take(ids, _fields(event.attributes), event.attributes, event.time_ns / _NS, raw.scope)
+                    self._take(ids, _fields(event.attributes), event.attributes, event.time_ns / _NS, span.scope)
             for annotation in _annotations(span.attributes):
                 self._take(ids, annotation, annotation, span.ended_ns / _NS)
 
@@ -112,10 +111,10 @@ class ForeignScores:
             Label(
                 trace_id=trace_id,
                 value=value,
-                metric=name,
-                rater=rater,
+                metric=cut(name, MAX_NAME_CHARS)[0],
+                rater=cut(rater, MAX_NAME_CHARS)[0],
                 at=at,
-                comment=comment if isinstance(comment, str) else None,
+                comment=cut(comment, _MOST_COMMENT_CHARS)[0] if isinstance(comment, str) else None,
                 span_id=span_id,
             )
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ragtrace.ingest.dialects.registry import all_dialects
-from ragtrace.ingest.spans import received_span
+from ragtrace.ingest.spans import received_spans
 from ragtrace.model.printable import count_text, printable
 
 if TYPE_CHECKING:
@@ -42,7 +42,14 @@ class Hints:
         """Explain a complete trace in which no run was found."""
         if {"no_dialect", "no_question"} <= self._said or not spans:
             return
-        found = sorted({name for raw in spans for name in _dialects_of(raw)})
+        found = sorted(
+            {
+                name
+                for span in received_spans(spans)
+                for name, dialect in all_dialects().items()
+                if dialect.reads(span)
+            }
+        )
         scopes = ", ".join(sorted({raw.scope or "?" for raw in spans})[:_MOST_SCOPES])
         what = f"a trace of {count_text(len(spans), 'span')} (scopes: {scopes}) has no RAG run"
         if found:
@@ -110,8 +117,3 @@ class Hints:
         if key not in self._said:
             self._said.add(key)
             self._say(line)
-
-
-def _dialects_of(raw: RawSpan) -> list[str]:
-    span = received_span(raw)
-    return [name for name, dialect in all_dialects().items() if dialect.reads(span)]

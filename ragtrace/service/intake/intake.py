@@ -109,7 +109,7 @@ class TraceIntake:
     def put_spans(self, spans: Sequence[RawSpan], *, skipped_roots: int, rejected: int = 0) -> int:
         """Take the spans of one request, and return how many were rejected. Our own evaluations are ignored."""
         self._units.skip(skipped_roots)
-        self.assembler.count_invalid(rejected)
+        self.assembler.count("invalid", rejected)
         return self.assembler.put([raw for raw in spans if not is_own_evaluation(raw)]).rejected
 
     def put_logs(self, logs: Sequence[RawLog]) -> Sequence[str]:

@@ -81,6 +81,7 @@ class TraceUnits:
                 self._service.pipeline.lose_unread("queue_full", seen=self._seen)
             return []
         spans = trace.spans
+        self._assembler.count("oversized", trace.size - len(spans))
         if trace.end == "no_root":
             self._hints.no_root(spans)
         self._foreign.take_spans(spans)
@@ -88,6 +89,7 @@ class TraceUnits:
         runs = read_trace(
             spans,
             redact=self._redact,
+            id_key=self._service.id_key,
             workflow=settings.workflow,
             environment=settings.environment,
             span_metadata=settings.span_metadata,

@@ -55,6 +55,12 @@ def test_a_persons_score_is_a_label_as_of_feedback() -> None:
     assert (label.metric, label.value, label.rater, label.comment) == ("feedback", 0.0, "", "Wrong.")
 
 
+def test_long_texts_of_strangers_are_cut() -> None:
+    given = {**PASS, "gen_ai.evaluation.name": "n" * 9_000, "gen_ai.evaluation.explanation": "x" * 9_000}
+    (label,), _, _ = taken(log({**given, "gen_ai.evaluation.evaluator.name": "e" * 9_000}))
+    assert (len(label.metric), len(label.rater), len(label.comment or "")) == (256, 256, 4_096)
+
+
 def test_our_own_results_are_ignored() -> None:
     labels, scores, rejected = taken(log({**PASS, "ragtrace.evaluation.key": "t:s:m:v"}))
     assert (labels, rejected, +scores.counts) == ([], [], {})

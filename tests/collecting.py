@@ -13,13 +13,14 @@ _CALLED = {
     "_redacted",
     "event",
     "_of",
-    "catch_up",
+    "_append",
+    "_hand_part",
+    "take_part",
     "_read_event",
     "_conclude",
     "_forget",
     "_put",
     "_tell",
-    "_append",
     "finish",
 }
 

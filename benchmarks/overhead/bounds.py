@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.overhead.rounds import PACED, Results
+from benchmarks.overhead.rounds import PACED, STATE, VECTORS, Results
 
 WALL, CPU, PACED_WALL = 2.1, 2.0, 1.2
 CPU_OF_INVOKE = 1.8
 WITH_TEXT_KB, WITHOUT_TEXT_KB = 62, 10
 CHUNK_US = {"langchain": 3.0, "llamaindex": 1.0}
 SLOPE_BYTES = 50
+WITH_VECTORS = 1.5  # times the whole run without them
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,12 @@ def lines(
         chunks = results.added_a_chunk(framework, "ours")
         if chunks:
             yield _at_most(f"{framework}: a streamed chunk", statistics.median(chunks) / 1e3, bound, "us")
+    runs = [results.turns.get(("langchain", one, "null", "wall_ns"), {}).get("ours") for one in (VECTORS, STATE)]
+    if all(runs):
+        with_them, without = (statistics.median(walls or ()) for walls in runs)
+        said = f"{with_them / without:.2f} x ({with_them / 1e6:.2f} of {without / 1e6:.2f} ms)"
+        holds = with_them <= WITH_VECTORS * without
+        yield Line(f"langchain: whole run, {VECTORS}", f"{WITH_VECTORS} x without them", said, holds)
     for (candidate, framework), look in looks.items():
         if candidate == "ours":
             yield _at_most(f"{framework}: on the wire with text", look["bytes"] / 1e3, WITH_TEXT_KB, "KB")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from langchain_core.documents import Document
@@ -15,6 +15,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 
+from benchmarks.overhead.rounds import STATE, VECTORS
 from benchmarks.overhead.texts import CHOSEN, TEMPLATE, passages, pieces, question
 
 Configs = Callable[[], dict[str, Any]]
@@ -112,6 +113,18 @@ def chain(model: BaseChatModel, retriever: BaseRetriever | None = None) -> Runna
     return {"context": context, "question": RunnablePassthrough()} | prompt | model
 
 
+def state_chain(vectors: list[list[float]]) -> Runnable:
+    """A chain whose steps hand a state on, with vectors in it."""
+    found = {
+        "context": Retriever(docs=documents()),
+        "question": RunnablePassthrough(),
+        "vectors": lambda _: vectors,
+    }
+    choose = RunnableLambda(lambda state: {**state, "context": _rerank(state["context"])}, name="choose")
+    join = RunnableLambda(lambda state: {**state, "context": _join(state["context"])}, name="join")
+    return found | choose | join | ChatPromptTemplate.from_template(TEMPLATE) | Model()
+
+
 class App:
     """The scenarios of LangChain; each call makes as many runs as its name says and returns that number."""
 
@@ -119,6 +132,7 @@ class App:
         self._config = configs
         self._plain = chain(Model())
         self._streamed = {count: chain(Model(chunks=count)) for count in (1, CHUNKS)}
+        self._state = state_chain([])
         self._no_index = chain(Model(), Broken())
         self._no_model = chain(Model(fails=True, chunks=CHUNKS))
         self._loop = asyncio.new_event_loop()
@@ -129,14 +143,23 @@ class App:
             "batch of 64": self.batch,
             "stream of 200": partial(self.stream, CHUNKS),
             "stream of 1": partial(self.stream, 1),
+            STATE: partial(self._invoke, self._state),
+            VECTORS: lambda: self._invoke(self._with_vectors),
         }
+
+    @cached_property
+    def _with_vectors(self) -> Runnable:  # 50 MB, which the other scenarios need not have beside them
+        return state_chain([[number / 7 for number in range(place, place + 1_536)] for place in range(1_000)])
 
     def _next(self) -> str:
         self._number += 1
         return question(self._number)
 
     def invoke(self) -> int:
-        self._plain.invoke(self._next(), config=self._config())
+        return self._invoke(self._plain)
+
+    def _invoke(self, chain: Runnable) -> int:
+        chain.invoke(self._next(), config=self._config())
         return 1
 
     def ainvoke(self) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.overhead import bounds
 from benchmarks.overhead.candidates import BEFORE, CANDIDATES, FRAMEWORKS, TITLES
-from benchmarks.overhead.rounds import PACED, Results, quartiles, scenarios_of
+from benchmarks.overhead.rounds import OF_STATES, PACED, STATE, VECTORS, Results, quartiles, scenarios_of
 
 Looks = Mapping[tuple[str, str], Any]
 
@@ -60,6 +60,9 @@ def _framework(results: Results, looks: Looks, framework: str) -> Iterator[str]:
         yield from _table(head, _costs(results, framework, shown, measure, unit))
     yield f"\n{framework}: added wall a run, ms, with 5 ms between calls (spans go nowhere)\n"
     yield from _table([framework, shown[0], "x minimal"], _costs(results, framework, shown[:1], PACED, "wall_ns"))
+    if states := [row for key in OF_STATES if (row := _state(results, framework, key))]:
+        yield f"\n{framework}: wall of a whole run whose steps hand a state on, ms (spans go nowhere)\n"
+        yield from _table([framework, STATE, VECTORS, "with / without"], iter(states))
     yield f"\n{framework}: what a run leaves\n"
     yield from _table(
         [framework, "spans", "KB on the wire", "texts", "ids", "copies of a text"], _left(looks, framework)
@@ -85,6 +88,15 @@ def _costs(results: Results, framework: str, shown: list[str], measure: str, uni
         ours, minimal = results.added(keys[0], candidate), results.added(keys[0], "minimal")
         ratio = f"{statistics.median(ours) / statistics.median(minimal):.2f}" if ours and minimal else ""
         yield [TITLES[candidate], *cells, ratio]
+
+
+def _state(results: Results, framework: str, candidate: str) -> list[str]:
+    """Return the walls of a run without vectors and with them; nothing where they were not measured."""
+    walls = [results.turns.get((framework, one, "null", "wall_ns"), {}).get(candidate) for one in (STATE, VECTORS)]
+    if not walls[0] or not walls[1]:
+        return []
+    without, with_them = (statistics.median(one) for one in (walls[0], walls[1]))
+    return [TITLES[candidate], f"{without / 1e6:.2f}", f"{with_them / 1e6:.2f}", f"{with_them / without:.2f}"]
 
 
 def _whole(results: Results, key: tuple[str, str, str, str]) -> str:

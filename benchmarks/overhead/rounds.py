@@ -19,8 +19,11 @@ PAUSE_S = 0.005
 PACED_CALLS = 20
 WARM_UP = 2
 SHORT, LONG = "stream of 1", "stream of 200"
+# A state that its steps hand on, of the bare application and of ours: peers write each number out.
+STATE, VECTORS = "state", "state with 1,000 vectors of 1,536"
+OF_STATES = ("bare", "ours")
 # Calls in one turn, spans going nowhere: short turns, so that a burst of other work hits all candidates alike.
-CALLS = {"invoke": 10, "query": 10, LONG: 5}
+CALLS = {"invoke": 10, "query": 10, LONG: 5, STATE: 10, VECTORS: 10}
 # With OTLP each turn ends in one flush, which more runs share, as they share a batch in an application.
 OTLP_CALLS = {"invoke": 25, "query": 25, LONG: 5}
 
@@ -80,10 +83,13 @@ def run(
         if (measure != PACED and not is_short) or scenario == scenarios_of(framework)[0]
         if measure == "otlp" or not is_short
     ]
+    states = [("langchain", scenario, "null") for scenario in (STATE, VECTORS) if not is_short]
     for number in range(-WARM_UP, rounds):
         said(f"round {number + 1}/{rounds}" if number >= 0 else "warming up")
         for cell in cells:
             _turns(hands, results, cell, rng, keep=number >= 0)
+        for cell in states:
+            _turns(hands, results, cell, rng, keep=number >= 0, candidates=OF_STATES)
         results.rounds = max(number + 1, 0)
 
 
@@ -97,10 +103,17 @@ def _order(scenario: str, measure: str) -> dict[str, Any]:
 
 
 def _turns(
-    hands: list[Hand], results: Results, cell: tuple[str, str, str], rng: random.Random, *, keep: bool
+    hands: list[Hand],
+    results: Results,
+    cell: tuple[str, str, str],
+    rng: random.Random,
+    *,
+    keep: bool,
+    candidates: Sequence[str] = (),
 ) -> None:
     framework, scenario, measure = cell
     order = [hand for hand in hands if hand.framework == framework]
+    order = [hand for hand in order if not candidates or hand.candidate.key in candidates]
     rng.shuffle(order)
     taken = {}
     for hand in order:

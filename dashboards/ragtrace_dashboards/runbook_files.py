@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 INDEX: Final = f"{RUNBOOKS}/README.md"
 _PLACE = re.compile(r"\{\{([\w.]+)\}\}")
-_LINK = re.compile(r"\[([^\]]+)\]\((Ragtrace\w+)\.md[^)]*\)")
+_LINK = re.compile(r"\[([^\[\]]++)\]\((Ragtrace\w+)\.md[^)]*\)")
 _CODE = re.compile(r"(```.*?```)", re.DOTALL)
 RULE_FIELDS: Final = (
     "fast_window_s", "day_window_s", "week_window_s", "baseline_s", "tolerance", "fast_tolerance",

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import json
+import random
 
 import pytest
 
 from ragtrace.capture.draft import REPORTS, Draft
 from ragtrace.capture.masks import Masker
+from ragtrace.capture.recorded import head
 from ragtrace.capture.run import Run
+from ragtrace.cli.main import main
 from ragtrace.model import Message
+from tests.apps.langgraph_apps import CorrectiveRag
 from tests.apps.test_recorded import lines, recorded, replay, told, words_of
 
 LEFT_OUT = {"add_metadata", "feedback"}  # metadata of a request, and what a person said of an answer
@@ -108,3 +113,60 @@ def test_each_report_is_recorded_or_left_out_by_name():
     assert reports < REPORTS
     assert LEFT_OUT < REPORTS
     assert all(callable(getattr(Draft, name)) for name in REPORTS)
+
+
+ODD = [
+    None, True, -1, 10**30, float("inf"), "\x1b[31mred\nline\u2028", "", [], {}, [[1]], {"a": 1}, {"again": 0},
+    {"again": -1}, {"again": 10**9}, {"int": "f" * 9_000}, {"decimal": "NaN"}, {"dict": [["a", 1]]}, {"tuple": []},
+    {"Doc": {"text": "x"}}, {"Turn": {"role": "user"}}, {"redacted": ["a", 1, 1, 1]}, {"date": "x"}, "\ud800",
+]  # fmt: skip
+
+
+GONE = object()
+
+
+def places(value, at=()):
+    """Yield the place of each part of a line."""
+    yield at
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        yield from places(part, (*at, key))
+
+
+def changed(line, at, odd):
+    """Return a line with another part at a place, or with none."""
+    value = {"line": json.loads(line)}
+    held, (*path, last) = value, ("line", *at)
+    for key in path:
+        held = held[key]
+    if odd is GONE:
+        del held[last]
+    else:
+        held[last] = odd
+    return json.dumps(value.get("line")).encode() + b"\n"
+
+
+@pytest.mark.parametrize("kind", [ByHand, CorrectiveRag], ids=["by hand", "a graph"])
+def test_a_changed_line_is_one_line_of_error_or_none(kind, tmp_path, capsys):
+    way = "query" if kind is ByHand else next(way for way in kind.captures if way != "none")
+    whole = lines(recorded(kind, "ask", way)[1], None)
+    path, rng = tmp_path / "events.jsonl", random.Random(7)
+    for _ in range(400):
+        number = rng.randrange(len(whole))
+        at = rng.choice(list(places(json.loads(whole[number]))))
+        line = changed(whole[number], at, rng.choice([*ODD, GONE]))
+        path.write_bytes(b"".join([*whole[:number], line, *whole[number + 1 :]]))
+        status = main(["replay", str(path)])
+        said = capsys.readouterr()
+        assert "\x1b" not in said.out + said.err
+        assert status == 0 or (status, said.err.count("\n")) == (2, 1), (at, said.err)
+        assert status == 0 or said.err.startswith(f"ragtrace: {path}:"), said.err
+
+
+def test_a_value_that_holds_itself_is_none(tmp_path, capsys):
+    path = tmp_path / "events.jsonl"
+    begin = b'{"run":1,"begin":{"workflow":"a","started_ns":1}}\n'
+    event = b'{"run":1,"event":{"Event":{"kind":"chain","data":{"Began":{"value":[{"again":2}]}}}}}\n'
+    path.write_bytes(b"".join([head(is_masked=False), begin, event]))
+    assert main(["replay", str(path)]) == 2
+    assert capsys.readouterr().err == f"ragtrace: {path}:3: is no line of recorded events\n"

@@ -166,11 +166,12 @@ def test_whatever_of_ours_fails_the_results_are_unchanged(seen, monkeypatch):
         name = f"{function.__module__}.{function.__qualname__}"
         if got != expected:
             changed.append((name, got))
-        if raised and faults.counted() == before:
+        # A thread of the scorer counts later than it fails.
+        if raised and name not in UNCOUNTED and not faults.eventually(lambda n=before: faults.counted() > n):
             silent.append(name)
         forget()
     assert changed == []
-    assert [name for name in silent if name not in UNCOUNTED] == []
+    assert silent == []
     seen.clear()
     engine().query("Where?")
     whole(seen, seen.root)

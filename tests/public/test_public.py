@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -137,7 +138,8 @@ def cases():
 def run(name, recorder):
     """Run an application as its framework is captured: with a handler, in blocks, or instrumented.
 
-    What is asked in blocks builds its index before anything is captured.
+    What is asked in blocks builds its index before anything is captured. What an application does side by side is done
+    in turns: of threads that race, either would be the first to find its passages.
     """
     if name in INSTRUMENTED:
         with instrumented(recorder):
@@ -149,11 +151,16 @@ def run(name, recorder):
             return awaited(ask(recorder))
         finally:
             ragtrace_langchain.uninstrument()
-    return awaited(WITH_HANDLER[name]({"callbacks": [RagtraceHandler(recorder)]}))
+    return awaited(WITH_HANDLER[name]({"callbacks": [RagtraceHandler(recorder)], "max_concurrency": 1}))
 
 
 def awaited(result):
-    return asyncio.run(result) if inspect.iscoroutine(result) else result
+    return asyncio.run(in_turns(result)) if inspect.iscoroutine(result) else result
+
+
+async def in_turns(result):
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(max_workers=1))
+    return await result
 
 
 @pytest.mark.parametrize("name", cases())

@@ -11,7 +11,7 @@ from benchmarks.overhead.compared import differences
 from benchmarks.overhead.crew import Hand, Receiver
 from benchmarks.overhead.environments import Unavailable, python_of
 from benchmarks.overhead.memory import line_through
-from benchmarks.overhead.rounds import LONG, SHORT, Results, run, scenarios_of
+from benchmarks.overhead.rounds import LONG, OF_STATES, SHORT, STATE, VECTORS, Results, run, scenarios_of
 
 pytestmark = pytest.mark.slow
 
@@ -93,8 +93,9 @@ def test_rounds_are_whole_and_the_report_shows_every_figure(hands, short):
     session.results.skipped["traceloop", session.hands[0].framework] = "its wheel is gone"
     session._look()
     run(list(session.hands), session.results, rounds=2, said=lambda _: None)
-    for by in session.results.turns.values():
-        assert {key: len(values) for key, values in by.items()} == {"bare": 2, "minimal": 2, "ours": 2}
+    for (_, scenario, *_), by in session.results.turns.items():
+        names = OF_STATES if scenario in {STATE, VECTORS} else ("bare", "minimal", "ours")
+        assert {key: len(values) for key, values in by.items()} == dict.fromkeys(names, 2)
     text = session.text()
     assert "skipped: its wheel is gone" in text
     for said in (
@@ -103,6 +104,7 @@ def test_rounds_are_whole_and_the_report_shows_every_figure(hands, short):
         "KB on the wire",
         "a streamed chunk",
         "2.1 x minimal",
+        *([VECTORS, "1.5 x without them"] if session.hands[0].framework == "langchain" else []),
     ):
         assert said in text
     assert session.as_json()["rounds"] == 2

@@ -67,7 +67,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- if and (contains "openai:" .Values.judge.name) (not .Values.judge.keyless) (not .Values.judge.existingSecret) }}{{ fail (printf "judge.existingSecret: the judge %s needs a key; create a Secret with it and give its name, or set judge.keyless=true" .Values.judge.name) }}{{ end -}}
 {{- if and (eq (float64 .Values.judge.budgetUsdPerDay) 0.0) (not .Values.judge.unlimited) }}{{ fail "judge.budgetUsdPerDay: 0 means no limit; give a number above 0, or set judge.unlimited=true" }}{{ end -}}
 {{- $own := list "RAGTRACE_JUDGE" "RAGTRACE_JUDGE_BASE_URL" "RAGTRACE_BUDGET_USD_PER_DAY" "RAGTRACE_SPOOL" "RAGTRACE_QUEUE" "RAGTRACE_STORE" "RAGTRACE_STORE_BYTES" "RAGTRACE_HEALTH_HOST" "RAGTRACE_HEALTH_PORT" "RAGTRACE_METRICS_HOST" "RAGTRACE_METRICS_PORT" "RAGTRACE_KAFKA_CONFIG" -}}
-{{- $secret := list "RAGTRACE_JUDGE_API_KEY" "PHOENIX_API_KEY" "LANGFUSE_PUBLIC_KEY" "LANGFUSE_SECRET_KEY" "MLFLOW_TRACKING_PASSWORD" "MLFLOW_TRACKING_TOKEN" "RAGTRACE_WEBHOOK_URL" "RAGTRACE_WEBHOOK_SECRET" -}}
+{{- $secret := list "RAGTRACE_JUDGE_API_KEY" "RAGTRACE_ID_KEY" "PHOENIX_API_KEY" "LANGFUSE_PUBLIC_KEY" "LANGFUSE_SECRET_KEY" "MLFLOW_TRACKING_PASSWORD" "MLFLOW_TRACKING_TOKEN" "RAGTRACE_WEBHOOK_URL" "RAGTRACE_WEBHOOK_SECRET" -}}
 {{- range $name, $value := .Values.settings -}}
 {{- if has $name $own }}{{ fail (printf "settings.%s: the chart sets it; use the values judge, serve, worker, kafka or metrics" $name) }}{{ end -}}
 {{- if regexMatch "^RAGTRACE_(PHOENIX|LANGFUSE|MLFLOW)_" $name }}{{ fail (printf "settings.%s is gone: docs/how-to/upgrade.md says what to write; a key goes into a Secret, and its name into secretSettings" $name) }}{{ end -}}

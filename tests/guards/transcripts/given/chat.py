@@ -1,6 +1,8 @@
-"""Ask each question of records.jsonl as an application does; its trace ids count from 1."""
+"""Ask each question of records.jsonl as an application does; its ids count from 1."""
 
 import json
+import threading
+from itertools import count
 from pathlib import Path
 
 from opentelemetry import trace
@@ -11,16 +13,16 @@ import ragtrace
 
 
 class Counting(IdGenerator):
+    """Count runs from 1. Their steps are written in another thread, between any two runs, and count by themselves."""
+
     def __init__(self) -> None:
-        self.traces = self.spans = 0
+        self.traces, self.runs, self.steps = count(1), count(1), count(1 << 32)
 
     def generate_trace_id(self) -> int:
-        self.traces += 1
-        return self.traces << 96
+        return next(self.traces) << 96
 
     def generate_span_id(self) -> int:
-        self.spans += 1
-        return self.spans
+        return next(self.runs if threading.current_thread() is threading.main_thread() else self.steps)
 
 
 trace.set_tracer_provider(TracerProvider(id_generator=Counting()))

@@ -27,7 +27,7 @@ from ragtrace.service import current
 from ragtrace_langchain import RagtraceHandler
 from ragtrace_llamaindex import instrumented
 from ragtrace_llamaindex.instrumentation import RagtraceEventHandler, RagtraceSpanHandler
-from tests import make
+from tests import cpu, make
 from tests.kept import ANSWER, Waiting
 from tests.process.observing import points, providers
 from tests.unit.service.test_traces_counted import traces
@@ -230,7 +230,7 @@ def test_no_callback_takes_20_ms(app, monkeypatch):
         assert current().pipeline.drain(120)
         longest.append(max(spent))
     assert len(spent) > TIMES[app] // 2
-    assert min(longest) <= MOST_MS, longest
+    assert min(longest) <= MOST_MS * cpu.slower(), longest
 
 
 # -- what is read --

@@ -18,6 +18,7 @@ from ragtrace_llamaindex import instrument, uninstrument
 from ragtrace_llamaindex.calls import answer_of
 from ragtrace_llamaindex.instrumentation import RagtraceEventHandler, RagtraceSpanHandler
 from ragtrace_llamaindex.messages import object_text, structured_answer
+from tests import cpu
 from tests.kept import ANSWER, Keeper
 from tests.kept import step as step_of
 from tests.vectors import VALUES, VECTOR, Endless
@@ -58,12 +59,12 @@ def is_cheap(call, recorder):
 
         return run
 
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, cpu.without_garbage_of_others():
         for owner, name in HOOKS:
             patch.setattr(owner, name, timed(getattr(owner, name)))
         call()
     assert taken
-    return sum(taken) < MOST_S
+    return sum(taken) < MOST_S * cpu.slower()
 
 
 def test_nodes_with_embeddings_and_such_metadata(keeper, recorder, value):
@@ -158,7 +159,8 @@ def _response(city):
 
 
 def test_a_result_without_a_known_name_is_read_within_a_budget():
-    began = time.thread_time()
     assert answer_of({"vectors": Endless(), "answer": "In Oslo."}) == "In Oslo."
     assert answer_of(VALUES["lists"]) is None
-    assert time.thread_time() - began < MOST_S
+    most_s = MOST_S * cpu.slower()
+    assert cpu.seconds(lambda: answer_of({"vectors": Endless(), "answer": "In Oslo."})) < most_s
+    assert cpu.seconds(lambda: answer_of(VALUES["lists"])) < most_s

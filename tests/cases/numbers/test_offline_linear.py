@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import random
 import time
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ragtrace.judges import OverlapJudge
-from tests import make
+from tests import cpu, make
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,16 +124,12 @@ def refuse_more_than_linear(small: list[str], large: list[str]) -> None:
     Reading all of `large` again for each part of it would take a hundred times as long, and so fails every round; a
     busy machine, whose caches a large text feels more than a small one, spoils some of them.
     """
-    gc.collect()
-    gc.freeze()  # else the objects of the tests before this one are counted with the large text
-    try:
+    with cpu.without_garbage_of_others():
         fast, slow = seconds(small), seconds(large)
         for _ in range(ROUNDS):
             fast, slow = min(fast, seconds(small), seconds(small)), min(slow, seconds(large))
             if slow <= MOST * fast:
                 return
-    finally:
-        gc.unfreeze()
     raise AssertionError(f"{slow:.3f} s after {fast:.3f} s: {slow / fast:.1f} times as long")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from openai.types.chat import ChatCompletion
 
 from ragtrace.capture import Recorder, answer_text, without_thoughts
 from ragtrace.model import Message
+from tests import cpu
 from tests.kept import Keeper
 
 ANSWER = "The return window is thirty days from delivery."
@@ -136,11 +136,7 @@ def test_a_stream_that_is_cut_anywhere_says_what_stands_behind_the_thoughts(name
     ],
 )
 def test_the_time_is_linear(piece: str) -> None:
-    took = []
-    for times in (10_000, 80_000):
-        began = time.process_time()
-        without_thoughts(piece * times)
-        took.append(time.process_time() - began)
+    took = [cpu.seconds(lambda text=piece * times: without_thoughts(text)) for times in (10_000, 80_000)]
     assert took[1] < 24 * max(took[0], 0.005), took  # eight times as long a text; a quadratic search takes 64 times
 
 

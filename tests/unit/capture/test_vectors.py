@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field
 from ragtrace.capture import Recorder
 from ragtrace.capture.values import MOST_PARTS, VECTOR, Opaque, Walker, copied, told, within
 from ragtrace.text import MAX_REDACTED_CHARS, clean_metadata, first_items, is_vector
+from tests.cpu import slower, without_garbage_of_others
 from tests.kept import Keeper
 from tests.vectors import VECTOR as VECTOR_1536
 from tests.vectors import Endless
@@ -124,9 +125,11 @@ def parts_of(value):
 
 @pytest.fixture
 def is_quick():
-    began = time.thread_time()
-    yield
-    assert time.thread_time() - began < MOST_S
+    with without_garbage_of_others():
+        began = time.thread_time()
+        yield
+        taken_s = time.thread_time() - began
+    assert taken_s < MOST_S * slower()
 
 
 @pytest.mark.parametrize("vector", VECTORS.values(), ids=VECTORS)
@@ -157,7 +160,7 @@ def has_sign(value):
 @pytest.mark.parametrize("value", [*VECTORS.values(), *LONG.values()], ids=[*VECTORS, *LONG])
 def test_reports_by_hand(value):
     keeper = Keeper()
-    with Recorder(keeper).start(query="Where?") as run:
+    with without_garbage_of_others(), Recorder(keeper).start(query="Where?") as run:
         for report in (
             lambda: run.retrieved([{"id": "d1", "text": "In Oslo.", "metadata": {"page": 1, "vector": value}}]),
             lambda: run.used([{"id": "d1", "text": "In Oslo.", "vector": value}]),
@@ -169,7 +172,8 @@ def test_reports_by_hand(value):
         ):
             began = time.thread_time()
             report()
-            assert time.thread_time() - began < MOST_S
+            taken_s = time.thread_time() - began
+            assert taken_s < MOST_S or taken_s < MOST_S * slower()
         run.answered("In Oslo.")
     (passage,) = keeper.only.record.pool("retrieved")
     assert (passage.id, passage.text, passage.metadata["page"]) == ("d1", "In Oslo.", 1)

@@ -29,6 +29,7 @@ from ragtrace.judges.llm.replies import (
     read,
 )
 from ragtrace.prompts import PROMPT_IDS
+from tests import cpu
 
 
 class Small(Form):
@@ -284,7 +285,7 @@ NESTED = '{"a": ["</think>", '
 @pytest.mark.parametrize("times", [500, MAX_REPLY_CHARS])
 def test_a_megabyte_of_braces_takes_linear_time_and_little_memory(piece: str, end: str, times: int) -> None:
     text = (piece * times)[: MAX_REPLY_CHARS - len(end)] + end
-    before_s = time.process_time()
+    before_s = time.thread_time()
     tracemalloc.start()
     try:
         with pytest.raises(JudgeInvalidOutput):
@@ -292,7 +293,8 @@ def test_a_megabyte_of_braces_takes_linear_time_and_little_memory(piece: str, en
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert time.process_time() - before_s < 2.0
+    taken_s = time.thread_time() - before_s
+    assert taken_s < 2.0 or taken_s < 2.0 * cpu.slower()
     assert peak < 30_000_000
 
 

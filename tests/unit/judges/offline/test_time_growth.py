@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
 from ragtrace.judges import OverlapJudge
-from tests import make
+from tests import cpu, make
 
 FACT = "The lab costs 12 euros in Oslo since March 2024."
 FORMS = {
@@ -47,14 +46,8 @@ FORMS = {
 
 
 def seconds(answer: str, context: str) -> float:
-    """Return the CPU time of one audit in this thread, the shortest of two."""
     record = make.record(context, answer=answer)
-    times = []
-    for _ in range(2):
-        start = time.thread_time()
-        asyncio.run(OverlapJudge().audit(record))
-        times.append(time.thread_time() - start)
-    return min(times)
+    return cpu.seconds(lambda: asyncio.run(OverlapJudge().audit(record)), rounds=2)
 
 
 @pytest.mark.slow

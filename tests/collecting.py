@@ -6,6 +6,7 @@ import gc
 import sys
 import threading
 
+from tests.cpu import leave_out_what_is_older
 from tests.sweeping import WAIT_S
 
 _CALLED = {
@@ -43,6 +44,7 @@ def collects_at(place):
 def ends_uncollected(work, *args):
     """Run a function in a thread, while nothing is collected that it does not collect itself; tell whether it ended."""
     done = threading.Thread(target=work, args=args, daemon=True)
+    leave_out_what_is_older()
     gc.disable()
     try:
         done.start()

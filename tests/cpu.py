@@ -8,31 +8,26 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from statistics import median
 
 _QUIET_S = 0.005  # of the loop below, on two quiet cores
 
 
-@contextmanager
-def without_garbage_of_others() -> Iterator[None]:
-    """Let the collector look at nothing that is older than this: the objects of all tests of this process."""
+def leave_out_what_is_older() -> None:
+    """Have the collector look at nothing that earlier tests of this process left; it stays left out."""
+    gc.collect()  # garbage that is frozen stays for ever
     gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def seconds(call: Callable[[], object], *, rounds: int = 3) -> float:
     """Return the CPU of a call in this thread, the least of some."""
     taken = []
-    with without_garbage_of_others():
-        for _ in range(rounds):
-            began = time.thread_time()
-            call()
-            taken.append(time.thread_time() - began)
+    leave_out_what_is_older()
+    for _ in range(rounds):
+        began = time.thread_time()
+        call()
+        taken.append(time.thread_time() - began)
     return min(taken)
 
 

@@ -59,7 +59,8 @@ def is_cheap(call, recorder):
 
         return run
 
-    with pytest.MonkeyPatch.context() as patch, cpu.without_garbage_of_others():
+    cpu.leave_out_what_is_older()
+    with pytest.MonkeyPatch.context() as patch:
         for owner, name in HOOKS:
             patch.setattr(owner, name, timed(getattr(owner, name)))
         call()

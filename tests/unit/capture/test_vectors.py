@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 from ragtrace.capture import Recorder
 from ragtrace.capture.values import MOST_PARTS, VECTOR, Opaque, Walker, copied, told, within
 from ragtrace.text import MAX_REDACTED_CHARS, clean_metadata, first_items, is_vector
-from tests.cpu import slower, without_garbage_of_others
+from tests.cpu import leave_out_what_is_older, slower
 from tests.kept import Keeper
 from tests.vectors import VECTOR as VECTOR_1536
 from tests.vectors import Endless
@@ -125,10 +125,10 @@ def parts_of(value):
 
 @pytest.fixture
 def is_quick():
-    with without_garbage_of_others():
-        began = time.thread_time()
-        yield
-        taken_s = time.thread_time() - began
+    leave_out_what_is_older()
+    began = time.thread_time()
+    yield
+    taken_s = time.thread_time() - began
     assert taken_s < MOST_S * slower()
 
 
@@ -160,7 +160,8 @@ def has_sign(value):
 @pytest.mark.parametrize("value", [*VECTORS.values(), *LONG.values()], ids=[*VECTORS, *LONG])
 def test_reports_by_hand(value):
     keeper = Keeper()
-    with without_garbage_of_others(), Recorder(keeper).start(query="Where?") as run:
+    leave_out_what_is_older()
+    with Recorder(keeper).start(query="Where?") as run:
         for report in (
             lambda: run.retrieved([{"id": "d1", "text": "In Oslo.", "metadata": {"page": 1, "vector": value}}]),
             lambda: run.used([{"id": "d1", "text": "In Oslo.", "vector": value}]),

@@ -26,7 +26,8 @@ async def test_attempts_probes_and_tokens_all_pass(judge_server: JudgeServer) ->
     judge_server.answers = [Answer(500, {}), refusal(400, "response_format is not supported"), GOOD]
     chat = chat_of(judge_server, limiter)
     await ask(chat)
-    assert [result.fate for result in limiter.results] == ["failed", "answered", "answered"]
+    assert [result.fate for result in limiter.results] == ["failed", "rejected", "answered"]
+    assert limiter.results[1].rejections == 0, "another form follows"
     assert len(judge_server.requests) == len(limiter.needs) == 3
     assert {need.max_output_tokens for need in limiter.needs} == {50}
     assert limiter.limiter.reading().budget_tokens == 28_800_000 - 127

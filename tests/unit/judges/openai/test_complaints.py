@@ -281,9 +281,8 @@ async def test_a_server_whose_form_is_found_in_four_steps_is_not_taken_for_a_bro
 async def test_429_is_said_and_asked_less_and_less(judge_server: JudgeServer) -> None:
     judge_server.always = lambda _: Answer(429, {"error": {"message": "no"}})
     clock = HandClock()
-    off = dict.fromkeys(("usd_per_day", "tokens_per_day", "requests_per_minute", "tokens_per_minute"))
-    limiter = JudgeLimiter(host="judge", caps=Caps(**off), clock=clock, sleep=clock.sleep)
-    beside = JudgeLimiter(host="judge", caps=Caps(**off), beside=limiter, clock=clock, sleep=clock.sleep)
+    limiter = limiter_of(clock=clock)
+    beside = JudgeLimiter(host="judge", caps=Caps(usd_per_day=None), beside=limiter, clock=clock, sleep=clock.sleep)
     began_s = clock.now()
     while clock.now() - began_s < 60.0:
         for one in (limiter, beside):

@@ -213,7 +213,7 @@ class JudgeLimiter:
         self.spent = Spent()
         self._most_calls = most_calls
         own = Standing(kind=breaker, trouble=trouble or Trouble())
-        self.standing = beside.standing if beside is not None else own
+        self.standing: Standing = beside.standing if beside is not None else own
         self.trouble = self.standing.trouble
         self._is_beside = beside is not None
         self._slowest_s = 0.0  # reply so far: a slow judge is not said to be silent again and again

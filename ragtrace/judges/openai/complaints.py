@@ -1,8 +1,8 @@
 """What a server complains of, wherever it or a gateway before it puts that.
 
 An error may be the status, an object in a 200, a list of one, an error of a choice, a finish reason, or the body of
-the provider behind a gateway. What holds the judge for all is read from statuses and codes, since servers quote what
-a user wrote. What fails one unit only may be read from the text.
+the provider behind a gateway. What holds the judge for all is read from statuses and codes, since servers quote
+texts of users. What fails one unit only may be read from the text.
 """
 
 from __future__ import annotations

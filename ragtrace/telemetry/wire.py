@@ -114,10 +114,13 @@ class AttributeLimits(NamedTuple):
     count: int | None = None
 
 
-def within(attributes: Mapping[str, AnyValue], limits: AttributeLimits) -> dict[str, AnyValue]:
-    """Return clean attributes of an event or a log record within limits, the first of them where there are too many.
+NO_LIMITS: Final = AttributeLimits()
 
-    ``ragtrace.span.cut`` names those that are not whole.
+
+def within(attributes: Mapping[str, AnyValue], limits: AttributeLimits) -> dict[str, AnyValue]:
+    """Return clean attributes of an event or a log record within limits.
+
+    Of too many the first stay. ``ragtrace.span.cut`` names those that are not whole.
 
     Example:
         >>> within({"score": 0.5, "ids": '["a","b","c"]', "why": "No."}, AttributeLimits(length=10, count=3))
@@ -240,7 +243,7 @@ def _fitted(value: object, room: int, share: int, size: Callable[[str], int], de
 
 
 def _fitted_text(text: str, room: int, size: Callable[[str], int]) -> str | None:
-    if room < 2:  # noqa: PLR2004 - of the quotes
+    if room < 2:
         return None
     found, most = to_json(text), room - 2
     while size(found) > room:  # again only where escapes blow a text up

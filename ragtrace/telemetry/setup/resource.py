@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+
 from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, Resource
 
 from ragtrace.telemetry.setup.exporters import say_once

@@ -44,9 +44,10 @@ _LEAST_NS: Final = 1_000_000
 class Zeros:
     """Sends collections through an exporter, and before them the series at zero that they have first.
 
-    Counters and histograms of the scope ``ragtrace`` with cumulative values are meant; a delta is seen as it is. The
-    report of zeros has a time of its own, at which nothing was counted yet. All new series of a collection share it.
-    A few bytes a series are kept; the SDK has at most 2,000 series an instrument. A reader calls it once at a time.
+    Counters and histograms of the scope ``ragtrace`` with cumulative values are meant; a delta is seen as it is.
+    The report of zeros has a time of its own, at which nothing was counted yet; all new series of a collection
+    share it. A few bytes a series are kept; the SDK has at most 2,000 series an instrument. A reader makes one call
+    at a time.
 
     Example:
         >>> from opentelemetry.sdk.metrics import MeterProvider
@@ -67,8 +68,8 @@ class Zeros:
     def export(self, data: MetricsData, send: Send) -> MetricExportResult:
         """Send a collection, and before it the zeros of its new series.
 
-        Where the zeros cannot be sent, the collection waits for the next one, which has all counts; but two in a row
-        do not wait, so that a receiver that takes no zeros gets the counts.
+        Where the zeros cannot be sent, the collection waits for the next one, which has all counts. Two in a row do
+        not wait, so that a receiver that takes no zeros gets the counts.
 
         Args:
             data: the collection.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace import semconv
 from ragtrace.telemetry.spans.limits import DEFAULT_COUNT
-from ragtrace.telemetry.wire import AttributeLimits, clean_value, cut_value, longest, to_json
+from ragtrace.telemetry.wire import NO_LIMITS, AttributeLimits, clean_value, cut_value, longest, to_json
 from ragtrace.text import fit, length_before_cut, share_of, size_bytes
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class Budget:
         {'ragtrace.prompt.ids': '["a","b"]', 'ragtrace.span.cut': ('ragtrace.prompt.ids',)}
     """
 
-    def __init__(self, span_bytes: int, *, limits: AttributeLimits = AttributeLimits()) -> None:
+    def __init__(self, span_bytes: int, *, limits: AttributeLimits = NO_LIMITS) -> None:
         self.span_bytes = span_bytes
         self.left = span_bytes
         self.reserve = span_bytes - int(span_bytes * _DOCUMENTS)

@@ -388,8 +388,8 @@ def details_json(scores: Sequence[Score], budget_bytes: int, *, has_content: boo
     """Return ``{metric: {version, judge, label_scale, k, universe, details}}``, valid JSON within the budget.
 
     Without content the details are numbers, truth values and the words of a verdict
-    (`MetricResult.shown_details`). Over budget those of the last metrics go first, of which the first is cut to what
-    is left, then whole metrics.
+    (`MetricResult.shown_details`). Over budget those of the last metrics go first, one of
+    which is cut to what is left, and then whole metrics.
 
     Example:
         >>> from ragtrace.model import MetricResult, Score, ScoreKey

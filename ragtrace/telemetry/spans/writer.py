@@ -168,7 +168,8 @@ class SpanWriter:
             attributes[semconv.ERROR_TYPE] = captured.failure.kind if captured.failure else "_OTHER"
         attributes |= {f"{semconv.RUN_METADATA_PREFIX}{name}": value for name, value in record.metadata.items()}
         budget = Budget(self.max_span_bytes, limits=span_limits(root.span))
-        fitted = budget.fit(attributes, taken=_OPENING_BYTES, names=_OPENING_NAMES)  # first, so that question and answer have room
+        # First, so that question and answer have room.
+        fitted = budget.fit(attributes, taken=_OPENING_BYTES, names=_OPENING_NAMES)
         root.linked = self._write_steps(root, captured, budget)
         if record.outcome == "error":
             self._fail(root.span, captured.failure, captured.ended_ns)

@@ -20,7 +20,9 @@ from ragtrace.telemetry.wire import AttributeLimits, cut_value, within
 from ragtrace.text import size_bytes
 from tests.unit.telemetry.runs import Taken, score
 
-ARGUMENTS = json.dumps({"q": "return window", "filters": {"region": "north " * 300, "shops": [*range(300)]}}, indent=2)
+ARGUMENTS = json.dumps(
+    {"q": "return window", "filters": {"region": "north " * 300, "shops": [*range(300)]}}, indent=2
+)
 ANSWER = json.dumps({"answer": "You have thirty days. " * 90, "sources": [f"document {n}" for n in range(200)]})
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=80),
@@ -125,7 +127,7 @@ def test_too_many_attributes_lose_the_last_and_not_the_first(make_spans, count):
     limits = LogRecordLimits(max_attributes=count)
     found, spans = exported(make_spans, limits, max_attributes=count, max_span_attributes=count)
     assert all(len(one) <= count for one in found)
-    names = [list(event.attributes)[0] for event in spans.one("evaluation").events]
+    names = [next(iter(event.attributes)) for event in spans.one("evaluation").events]
     if count > 3:
         assert {span.dropped_attributes for span in spans.finished} == {0}
         assert set(names) == {semconv.GEN_AI_EVALUATION_NAME}
@@ -171,7 +173,9 @@ def test_any_json_is_cut_to_json_within_its_room(value, most, is_bytes, is_space
 def test_what_is_no_json_is_cut_as_a_text():
     for text in ("[1] says so. " * 9, '"Yes", she said. ' * 9, "{name} is " * 20, "[" * 5_000):
         kept = cut_value(text, 60)
-        assert kept == text[: 60 - len(f"…[cut, {len(text)} characters]".encode())] + f"…[cut, {len(text)} characters]"
+        assert (
+            kept == text[: 60 - len(f"…[cut, {len(text)} characters]".encode())] + f"…[cut, {len(text)} characters]"
+        )
     assert cut_value("é" * 99, 11) == "é" * 5, "no room for a mark"
     assert cut_value(('["Oslo","Bergen"]', "ab", "north " * 9), 10, len) == ('["Oslo"]', "ab", "north nort")
 

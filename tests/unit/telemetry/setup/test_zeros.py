@@ -31,7 +31,7 @@ class Receiver(MetricExporter):
         self.reports = []
         self._answers = list(answers)
 
-    def export(self, metrics_data, timeout_millis=10_000, **kwargs):  # noqa: ARG002
+    def export(self, metrics_data, timeout_millis=10_000, **kwargs):
         self.points = {
             (metric.name, *sorted((point.attributes or {}).items())): point
             for resource in metrics_data.resource_metrics
@@ -43,7 +43,7 @@ class Receiver(MetricExporter):
         self.reports.append(self.points)
         return answer
 
-    def force_flush(self, timeout_millis=10_000):  # noqa: ARG002
+    def force_flush(self, timeout_millis=10_000):
         return True
 
     def shutdown(self, timeout_millis=30_000, **kwargs):
@@ -52,7 +52,9 @@ class Receiver(MetricExporter):
     def numbers(self, name="asked", **labels):
         """Return what each report says of a series; None where it is not in it."""
         found = [report.get((name, *sorted(labels.items()))) for report in self.reports]
-        return [None if point is None else getattr(point, "value", getattr(point, "count", None)) for point in found]
+        return [
+            None if point is None else getattr(point, "value", getattr(point, "count", None)) for point in found
+        ]
 
 
 def metered(receiver, scope="ragtrace"):

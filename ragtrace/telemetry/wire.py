@@ -170,8 +170,8 @@ def cut_value(value: AnyValue, most: int, size: Callable[[str], int] = size_byte
     Example:
         >>> cut_value('{"city":"Oslo","filters":["' + "north " * 20 + '"],"k":3}', 80)
         '{"city":"Oslo","filters":["north north north no…[cut, 120 characters]"],"k":3}'
-        >>> cut_value("north " * 20, 30), cut_value('["Oslo","Bergen"]', 10), cut_value("[7]", 1)
-        ('north…[cut, 120 characters]', '["Oslo"]', None)
+        >>> cut_value("north " * 20, 31), cut_value('["Oslo","Bergen"]', 10), cut_value("[7]", 1)
+        ('north n…[cut, 120 characters]', '["Oslo"]', None)
     """
     most = max(most, 0)
     if isinstance(value, tuple):

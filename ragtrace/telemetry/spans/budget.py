@@ -167,8 +167,8 @@ class Budget:
         >>> found = Budget(600).fit({"ragtrace.prompt.ids": lists, "user.id": "u" * 9_000, "session.id": None})
         >>> found["ragtrace.prompt.ids"], len(found["user.id"]), found["ragtrace.span.cut"]
         ('["a","b","c"]', 505, ('user.id',))
-        >>> Budget(600, limits=AttributeLimits(length=10)).fit({"ragtrace.prompt.ids": lists})
-        {'ragtrace.prompt.ids': '["a","b"]', 'ragtrace.span.cut': ('ragtrace.prompt.ids',)}
+        >>> Budget(600, limits=AttributeLimits(length=40)).fit({"user.id": '["' + "u" * 99 + '"]'})
+        {'user.id': '["uuuuuuuuuuuuuuu…[cut, 99 characters]"]', 'ragtrace.span.cut': ('user.id',)}
     """
 
     def __init__(self, span_bytes: int, *, limits: AttributeLimits = NO_LIMITS) -> None:

@@ -103,15 +103,15 @@ def clean_value(value: object) -> AnyValue:
 
 
 class AttributeLimits(NamedTuple):
-    """What an SDK keeps of the attributes of a span, an event or a log record.
+    """Limits of an SDK on the attributes of a span, an event or a log record.
 
     Attributes:
         length: characters of a value; None = no limit. It cuts longer ones.
-        count: attributes; None = no limit. It drops the oldest beyond it.
+        most: attributes; None = no limit. It drops the oldest beyond it.
     """
 
     length: int | None = None
-    count: int | None = None
+    most: int | None = None
 
 
 NO_LIMITS: Final = AttributeLimits()
@@ -123,7 +123,7 @@ def within(attributes: Mapping[str, AnyValue], limits: AttributeLimits) -> dict[
     Of too many the first stay. ``ragtrace.span.cut`` names those that are not whole.
 
     Example:
-        >>> within({"score": 0.5, "ids": '["a","b","c"]', "why": "No."}, AttributeLimits(length=10, count=3))
+        >>> within({"score": 0.5, "ids": '["a","b","c"]', "why": "No."}, AttributeLimits(length=10, most=3))
         {'score': 0.5, 'ids': '["a","b"]', 'ragtrace.span.cut': ('ids', 'why')}
     """
     kept, short = dict(attributes), list[str]()
@@ -135,11 +135,11 @@ def within(attributes: Mapping[str, AnyValue], limits: AttributeLimits) -> dict[
                     del kept[name]
                 else:
                     kept[name] = shorter
-    if limits.count is not None and len(kept) + bool(short) > limits.count:
-        over = list(kept)[max(limits.count - 1, 0) :]
+    if limits.most is not None and len(kept) + bool(short) > limits.most:
+        over = list(kept)[max(limits.most - 1, 0) :]
         short += [name for name in over if name not in short]
         kept = {name: value for name, value in kept.items() if name not in over}
-    if short and limits.count != 0:
+    if short and limits.most != 0:
         kept[semconv.SPAN_CUT] = tuple(name[: limits.length] for name in short)
     return kept
 

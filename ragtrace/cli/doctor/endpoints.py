@@ -44,8 +44,9 @@ def check_otlp(limit_s: float | None = None) -> list[CheckResult]:
     if EVERY in told:
         return [told[EVERY]]
     limit_s = LIMIT_S if limit_s is None else limit_s
-    signals = [told.pop(check_of(signal), None) or _within(limit_s, signal) for signal in SIGNALS]
-    return [*signals, *(result for result in found if result.check in told)]
+    names = {signal: check_of(signal) for signal in SIGNALS}
+    signals = [told[name] if name in told else _within(limit_s, signal) for signal, name in names.items()]
+    return [*signals, *(result for result in found if result.check not in names.values())]
 
 
 def _within(limit_s: float, signal: str) -> CheckResult:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
     from ragtrace.telemetry.setup.receipts import Receipts
+    from ragtrace.telemetry.setup.zeros import Send
 
     Listens = Callable[[], bool]  # whether anybody listens where a batch would go
 
@@ -281,7 +282,7 @@ class CountedMetrics(_Counted[MetricExporter], MetricExporter):
         is_heard = self._is_heard()
         if is_heard:
             self._delivery.took()
-            send = partial(self._inner.export, timeout_millis=timeout_millis, **kwargs)
+            send: Send = partial(self._inner.export, timeout_millis=timeout_millis, **kwargs)  # type: ignore[arg-type]
             export = send if self._zeros is None else partial(self._zeros.export, send=send)
             if not self._is_sent(1, partial(export, metrics_data)):
                 return MetricExportResult.FAILURE

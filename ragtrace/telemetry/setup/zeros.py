@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from opentelemetry.sdk.metrics.export import (
     AggregationTemporality,
     ConsoleMetricExporter,
-    ExponentialHistogram,
     ExponentialHistogramDataPoint,
+    Gauge,
     Histogram,
     HistogramDataPoint,
     MetricExporter,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import Metric, NumberDataPoint
 
     Send = Callable[[MetricsData], MetricExportResult]
-    Point = NumberDataPoint | HistogramDataPoint | ExponentialHistogramDataPoint
 
 PointT = TypeVar("PointT", "NumberDataPoint", HistogramDataPoint, ExponentialHistogramDataPoint)
 _BEFORE_NS: Final = 1_000_000_000  # between the two reports: some backends keep whole seconds
@@ -75,7 +74,8 @@ class Zeros:
             data: the collection.
             send: exports a report.
         """
-        zeros, new = self._new(data) or (None, set())
+        found = self._new(data)
+        zeros, new = (None, set[int]()) if found is None else found
         if zeros is not None:
             result = send(zeros)
             waits = result is not MetricExportResult.SUCCESS and not self._is_refused
@@ -89,7 +89,7 @@ class Zeros:
         return result
 
     @guarded
-    def _new(self, data: MetricsData) -> tuple[MetricsData | None, set[int]]:
+    def _new(self, data: MetricsData) -> tuple[MetricsData | None, set[int]] | None:
         """Return the new series of a collection that have counts, at zero, and the keys of all new ones."""
         new: set[int] = set()
         resources = []
@@ -107,23 +107,22 @@ class Zeros:
     def _zero(self, metric: Metric, new: set[int]) -> Metric | None:
         """Return a metric with its new series at zero, None where none has counts; add all new ones to `new`."""
         data = metric.data
+        if isinstance(data, Gauge) or data.aggregation_temporality is not AggregationTemporality.CUMULATIVE:
+            return None
         if isinstance(data, Sum):
-            if data.is_monotonic and data.aggregation_temporality is AggregationTemporality.CUMULATIVE:
-                numbers = [
-                    replace(point, value=type(point.value)(0), exemplars=[], **self._moment(point))
-                    for point in self._unseen(metric.name, data.data_points, new)
-                    if point.value
-                ]
-                return replace(metric, data=replace(data, data_points=numbers)) if numbers else None
-        elif (
-            isinstance(data, Histogram | ExponentialHistogram)
-            and data.aggregation_temporality is AggregationTemporality.CUMULATIVE
-        ):
+            if not data.is_monotonic:
+                return None
+            numbers = [
+                self._none(point) for point in self._unseen(metric.name, data.data_points, new) if point.value
+            ]
+            return replace(metric, data=replace(data, data_points=numbers)) if numbers else None
+        if isinstance(data, Histogram):
             empty = [
                 self._empty(point) for point in self._unseen(metric.name, data.data_points, new) if point.count
             ]
-            return replace(metric, data=replace(data, data_points=empty)) if empty else None  # type: ignore[arg-type]
-        return None
+            return replace(metric, data=replace(data, data_points=empty)) if empty else None
+        flat = [self._flat(point) for point in self._unseen(metric.name, data.data_points, new) if point.count]
+        return replace(metric, data=replace(data, data_points=flat)) if flat else None
 
     def _unseen(self, name: str, points: Sequence[PointT], new: set[int]) -> list[PointT]:
         keys = [hash((name, frozenset((point.attributes or {}).items()))) for point in points]
@@ -131,24 +130,27 @@ class Zeros:
         new.update(key for key, _ in unseen)
         return [point for _, point in unseen]
 
-    def _empty(
-        self, point: HistogramDataPoint | ExponentialHistogramDataPoint
-    ) -> HistogramDataPoint | ExponentialHistogramDataPoint:
-        none = {"count": 0, "sum": type(point.sum)(0), "min": 0.0, "max": 0.0, "exemplars": []}
-        if isinstance(point, HistogramDataPoint):
-            return replace(point, bucket_counts=[0] * len(point.bucket_counts), **none, **self._moment(point))
-        sides = {
-            side: replace(buckets, bucket_counts=[0] * len(buckets.bucket_counts))
-            for side, buckets in (("positive", point.positive), ("negative", point.negative))
-        }
-        return replace(point, zero_count=0, **sides, **none, **self._moment(point))  # type: ignore[arg-type]
+    def _none(self, point: NumberDataPoint) -> NumberDataPoint:
+        return replace(self._earlier(point), value=type(point.value)(0), exemplars=[])
 
-    def _moment(self, point: Point) -> dict[str, int]:
-        """Return the times of a point at zero: after the last report, and before anything was counted."""
-        now = point.time_unix_nano
-        at = min(point.start_time_unix_nano or now, now - _BEFORE_NS)
-        at = min(max(at, now - _MOST_BEFORE_NS, self._sent_ns + _LEAST_NS), now - _LEAST_NS)
-        return {"time_unix_nano": at, "start_time_unix_nano": min(point.start_time_unix_nano or at, at)}
+    def _empty(self, point: HistogramDataPoint) -> HistogramDataPoint:
+        counts = [0] * len(point.bucket_counts)
+        none = replace(self._earlier(point), count=0, sum=type(point.sum)(0), bucket_counts=counts, exemplars=[])
+        return replace(none, min=0.0, max=0.0)
+
+    def _flat(self, point: ExponentialHistogramDataPoint) -> ExponentialHistogramDataPoint:
+        positive, negative = (
+            replace(side, bucket_counts=[0] * len(side.bucket_counts)) for side in (point.positive, point.negative)
+        )
+        none = replace(self._earlier(point), count=0, sum=type(point.sum)(0), zero_count=0, exemplars=[])
+        return replace(none, positive=positive, negative=negative, min=0.0, max=0.0)
+
+    def _earlier(self, point: PointT) -> PointT:
+        """Return a point at a time after the last report, and before anything was counted."""
+        now, start = point.time_unix_nano, point.start_time_unix_nano or point.time_unix_nano
+        at = max(min(start, now - _BEFORE_NS), now - _MOST_BEFORE_NS, self._sent_ns + _LEAST_NS)
+        at = min(at, now - _LEAST_NS)
+        return replace(point, time_unix_nano=at, start_time_unix_nano=min(start, at))
 
 
 class ZerosFirst(MetricExporter):

@@ -177,7 +177,7 @@ class Budget:
         self.reserve = span_bytes - int(span_bytes * _DOCUMENTS)
         self.sent: set[str] = set()
         self._attribute = UNLIMITED if limits.length is None else limits.length
-        self._attributes = MAX_ATTRIBUTES if limits.count is None else limits.count
+        self._attributes = MAX_ATTRIBUTES if limits.most is None else limits.most
         self._short: dict[str, None] = {}  # attributes of the span in `fit` that are over a limit of the SDK
 
     def fit(self, attributes: Mapping[str, object], *, taken: int = 0, names: int = 0) -> dict[str, AnyValue]:
@@ -211,14 +211,16 @@ class Budget:
 
     def _marked(self, kept: dict[str, AnyValue], most: int) -> dict[str, AnyValue]:
         """Return at most so many attributes, with the names of those that are not whole."""
-        short = dict.fromkeys(kept.pop(semconv.SPAN_CUT, ())) | self._short
+        cut = kept.pop(semconv.SPAN_CUT, None)
+        short = dict.fromkeys(map(str, cut if isinstance(cut, tuple) else ())) | self._short
         if len(kept) + bool(short) > most:
             over = list(kept)[max(most - 1, 0) :]
             short |= dict.fromkeys(over)
             kept = dict(list(kept.items())[: max(most - 1, 0)])
         if short and most:
             names = [name[: self._attribute] for name in short]
-            kept[semconv.SPAN_CUT] = fit(names, size_bytes, self._mark_bytes(self.span_bytes))
+            told = fit(names, size_bytes, self._mark_bytes(self.span_bytes))
+            kept[semconv.SPAN_CUT] = told
         return kept
 
     def _mark_bytes(self, budget: int) -> int:

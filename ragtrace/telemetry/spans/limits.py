@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from ragtrace.telemetry.wire import AttributeLimits
 
@@ -17,9 +18,11 @@ def span_limits(span: object) -> AttributeLimits:
         >>> from opentelemetry.sdk.trace import SpanLimits, TracerProvider
         >>> tracer = TracerProvider(span_limits=SpanLimits(max_span_attribute_length=99)).get_tracer("x")
         >>> span_limits(tracer.start_span("y"))
-        AttributeLimits(length=99, count=128)
+        AttributeLimits(length=99, most=128)
     """
-    found = getattr(span, "_limits", None)  # private, but the only place where a provider built in code keeps them
+    found: Any = getattr(
+        span, "_limits", None
+    )  # private, but the only place where a provider built in code keeps them
     if hasattr(found, "max_span_attribute_length"):
         return AttributeLimits(found.max_span_attribute_length, found.max_span_attributes)
     return _of_environment("SPAN_")
@@ -27,7 +30,7 @@ def span_limits(span: object) -> AttributeLimits:
 
 def event_limits(span: object) -> AttributeLimits:
     """Return the limits of the attributes of a span's events."""
-    found = getattr(span, "_limits", None)
+    found: Any = getattr(span, "_limits", None)
     if hasattr(found, "max_attribute_length"):
         return AttributeLimits(found.max_attribute_length, found.max_event_attributes)
     return _of_environment("EVENT_")
@@ -35,7 +38,7 @@ def event_limits(span: object) -> AttributeLimits:
 
 def log_limits(logger: object) -> AttributeLimits:
     """Return the limits of the attributes of a logger's records."""
-    found = getattr(logger, "_log_record_limits", None)  # older SDKs have those of the environment alone
+    found: Any = getattr(logger, "_log_record_limits", None)  # older SDKs have those of the environment alone
     if hasattr(found, "max_log_record_attribute_length"):
         return AttributeLimits(found.max_log_record_attribute_length, found.max_log_record_attributes)
     return _of_environment("LOGRECORD_")

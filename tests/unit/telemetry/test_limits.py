@@ -188,7 +188,7 @@ def test_a_long_document_is_cut_in_one_walk():
 
 
 def test_attributes_within_limits():
-    kept = within({"a": 1, "b": "x" * 50, "c": "y", "d": 2}, AttributeLimits(length=30, count=3))
+    kept = within({"a": 1, "b": "x" * 50, "c": "y", "d": 2}, AttributeLimits(length=30, most=3))
     assert kept == {"a": 1, "b": "xxxxxxxxx…[cut, 50 characters]", semconv.SPAN_CUT: ("b", "c", "d")}
-    assert within({"a": 1, "c": "y"}, AttributeLimits(length=30, count=2)) == {"a": 1, "c": "y"}
-    assert within({"a": 1}, AttributeLimits(count=0)) == {}
+    assert within({"a": 1, "c": "y"}, AttributeLimits(length=30, most=2)) == {"a": 1, "c": "y"}
+    assert within({"a": 1}, AttributeLimits(most=0)) == {}

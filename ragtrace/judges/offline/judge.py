@@ -16,6 +16,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.base import Audit, Claim, Judge
@@ -24,6 +25,7 @@ from ragtrace.judges.offline.known import compare
 from ragtrace.judges.offline.reading import (
     LONG_CLAIM_TERMS,
     REVISION,
+    addresses_in,
     code_in,
     in_one_form,
     read_answer,
@@ -35,9 +37,10 @@ from ragtrace.judges.offline.short import COUNTERPARTS, stance
 from ragtrace.judges.offline.words import TermPlaces
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ragtrace.judges.base import Task
+    from ragtrace.judges.offline.addresses import KnownAddresses
     from ragtrace.judges.offline.code import KnownCode
     from ragtrace.judges.offline.known import Known
     from ragtrace.judges.offline.reading import ReadClaim
@@ -75,7 +78,8 @@ class _Evidence:
         weights: inverse sentence frequency of each term: a word that stands everywhere is weak evidence.
         places: the windows of each term.
         unknown_weight: of a term that no context has.
-        code: the code and links of the contexts, where the answer has some.
+        code: the code of the contexts, where the answer has some.
+        addresses: the addresses of the contexts, where the answer has some.
         stances: of a term, the sentences that affirm or deny it, read when they are first needed.
     """
 
@@ -86,10 +90,11 @@ class _Evidence:
     unknown_weight: float
     contrast: ContrastFinder
     code: KnownCode | None
+    addresses: KnownAddresses | None
     stances: dict[str, list[tuple[bool, str, frozenset[str]]]] = field(default_factory=dict)
 
 
-def _read_evidence(record: RagRecord, *, has_code: bool) -> _Evidence:
+def _read_evidence(record: RagRecord, claims: Sequence[ReadClaim]) -> _Evidence:
     contexts, known = read_contexts(record)
     windows: list[_SentencePair] = []
     sentences: list[tuple[str, frozenset[str]]] = []
@@ -115,8 +120,10 @@ def _read_evidence(record: RagRecord, *, has_code: bool) -> _Evidence:
     contrast = ContrastFinder(sentences, weights, unknown, terms_of_question(record.query))
     places = TermPlaces([window.terms for window in windows])
     return _Evidence(
-        known, windows, places, weights, unknown, contrast, code_in(record, contexts) if has_code else None
-    )
+        known, windows, places, weights, unknown, contrast,
+        code_in(record, contexts) if any(claim.exact for claim in claims) else None,
+        addresses_in(record) if any(claim.addresses for claim in claims) else None,
+    )  # fmt: skip
 
 
 class OverlapJudge(Judge):
@@ -161,7 +168,7 @@ class OverlapJudge(Judge):
             return Audit(
                 attempted=answer.is_attempt, noncommittal=not answer.is_attempt, unscorable=answer.unscorable
             )
-        evidence = _read_evidence(record, has_code=any(claim.exact for claim in answer.claims))
+        evidence = _read_evidence(record, answer.claims)
         claims, unseen = [], []
         for claim in answer.claims:
             lacking, normal = compare(claim.text, claim.normal, evidence.known)
@@ -171,13 +178,19 @@ class OverlapJudge(Judge):
         said = frozenset().union(*(claim.terms for claim in claims))
         for places in (evidence.places, evidence.contrast.places):
             places.of(said)  # in one pass for all claims
-        judged = [_judged(claim, its, evidence) for claim, its in zip(claims, unseen, strict=True)]
+        addresses = [
+            evidence.addresses.lacking(claim.addresses) if evidence.addresses is not None else [] for claim in claims
+        ]
+        judged = [
+            _judged(claim, its, lacking, evidence)
+            for claim, its, lacking in zip(claims, unseen, addresses, strict=True)
+        ]
         return Audit(
             attempted=answer.is_attempt,
             noncommittal=not answer.is_attempt,
             claims=_decided(judged, claims),
             truncated=answer.is_truncated,
-            invented=tuple(dict.fromkeys(it.shown for its in unseen for it in its)),
+            invented=tuple(dict.fromkeys([*(it.shown for its in unseen for it in its), *chain(*addresses)])),
         )
 
 
@@ -189,8 +202,10 @@ def _cut(text: str) -> str:
     return f"{start.rpartition(' ')[0] or start}…"
 
 
-def _judged(said: ReadClaim, unseen: list[Specific], evidence: _Evidence) -> Claim:
+def _judged(said: ReadClaim, unseen: list[Specific], addresses: list[str], evidence: _Evidence) -> Claim:
     """Return a claim with its support; ``supported`` says that nothing speaks against it."""
+    if said.addresses and (said.is_empty or len(said.terms) < LONG_CLAIM_TERMS):
+        return _pointing(said, unseen, addresses)
     whole, best, window = _cover(said.terms, evidence)
     against = evidence.contrast.against(said.normal) if best >= 0.3 else ""
     if len(said.terms) == 1 and (told := _told(said, evidence)) is not None:
@@ -205,20 +220,35 @@ def _judged(said: ReadClaim, unseen: list[Specific], evidence: _Evidence) -> Cla
     raw = WINDOW_SHARE * best + (1.0 - WINDOW_SHARE) * whole - penalty
     if unseen:
         raw *= UNSEEN_FACTOR
-    if against or code or (unseen and said.terms <= terms_of(" ".join(it.shown for it in unseen))):
+    if against or code or addresses or (unseen and said.terms <= terms_of(" ".join(it.shown for it in unseen))):
         raw *= AGAINST_FACTOR
     support = min(1.0, max(0.0, raw))
     reasons = [against] if against else []
     reasons.append(f"nearest: {_cut(window.text)}" if window else "no word of it is in the contexts")
-    for kind, lacking in (("numbers", numbers), ("names", names), ("code", code)):
+    for kind, lacking in (("numbers", numbers), ("names", names), ("code", code), ("addresses", addresses)):
         if lacking:
             reasons.append(f"{kind} not in the contexts: {', '.join(lacking[:5])}")
     return Claim(
-        text=said.text,
-        verdict="contradicted" if against else "not_supported" if unseen or code else "supported",
+        text=said.quote,
+        verdict="contradicted" if against else "not_supported" if unseen or code or addresses else "supported",
         support=support,
         sources=(window.context,) if window is not None else (),
         reason="; ".join(reasons),
+        start=said.start,
+        end=said.end,
+    )
+
+
+def _pointing(said: ReadClaim, unseen: list[Specific], addresses: list[str]) -> Claim:
+    """Return a claim that only points to an address ("See https://nova.dev."), which the contexts hold or lack."""
+    lacking = [*(it.shown for it in unseen), *addresses]
+    return Claim(
+        text=said.quote,
+        verdict="not_supported" if lacking else "supported",
+        support=0.0 if lacking else 1.0,
+        reason=f"addresses not in the contexts: {', '.join(lacking[:5])}" if lacking else "",
+        start=said.start,
+        end=said.end,
     )
 
 

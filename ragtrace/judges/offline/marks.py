@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from ragtrace.judges.offline.placed import Placed
+
 FILE = r"[\w./%-]{1,120}\.(?:pdf|md|txt|docx?|html?|csv|json|xlsx?|pptx?|ya?ml)"
 _SOURCE = (
     r"(?:sources?|docs?|documents?|passages?|contexts?|refs?|references?|chunks?|citations?|cites?|sections?|pages?|"
@@ -81,13 +83,17 @@ _PATTERNS = tuple(
 )
 
 
-def without_marks(text: str) -> str:
+def without_marks(text: Placed) -> Placed:
     """Return a text with a blank in place of each citation mark.
 
     Example:
-        >>> " ".join(without_marks("It weighs 3.4 kg [1] (#2), is ranked #1 (see [3]) and new (2019).").split())
+        >>> said = "It weighs 3.4 kg [1] (#2), is ranked #1 (see [3]) and new (2019)."
+        >>> " ".join(without_marks(Placed.whole(said)).text.split())
         'It weighs 3.4 kg , is ranked #1 and new (2019).'
     """
     for pattern in _PATTERNS:
-        text = pattern.sub(lambda found: found[0] if found.groupdict().get("ranked") else " ", text)
+        text = text.sub(
+            pattern,
+            lambda found, held: held[slice(*found.span())] if found.groupdict().get("ranked") else " ",
+        )
     return text

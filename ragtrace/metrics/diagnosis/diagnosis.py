@@ -20,7 +20,7 @@ from ragtrace.model.diagnosis import DIAGNOSIS, FAILURES, STAGES
 from ragtrace.model.record import CONTEXTS_TRUNCATED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ragtrace.judges.base import Claim
     from ragtrace.metrics.diagnosis.needed import By, Needed
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ragtrace.model.diagnosis import Because
 
 LOW_NUGGETS: Final = 0.5
+SOME_SUPPORT: Final = 0.3  # of a claim by a judge that measures it: the contexts seem to be about it
 _MOST_NAMED: Final = 5  # claims and specifics in the details
 _WHOLE_SCOPES = ("gold", "shadow")
 _LACKING: Mapping[str, Because] = {
@@ -164,6 +165,7 @@ class _JudgeVerdicts:
             selected=needed.selected,
             shown=needed.shown,
             related=self.responsiveness.related,
+            touched=_touched(self._claims(ctx)),
             matched=_matched(ctx.record),
             attempted=self._attempted(ctx),
             supported=self._supported(ctx),
@@ -304,6 +306,16 @@ def _matched(record: RagRecord) -> Known:
     if record.lossy.get("prompt_unmatched"):
         return "no"
     return "yes" if record.pool("used") else "unknown"
+
+
+def _touched(claims: Sequence[Claim]) -> Known:
+    """Return whether something in the contexts speaks for or against a claim, or they have some of its words."""
+    if not claims:
+        return "unknown"
+    is_touched = any(
+        claim.verdict in {SUPPORTED, "contradicted"} or claim.support >= SOME_SUPPORT for claim in claims
+    )
+    return "yes" if is_touched else "no"
 
 
 def _value(ctx: EvalContext, *names: str) -> float | None:

@@ -9,7 +9,7 @@ from itertools import chain, pairwise, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.judges.offline.addresses import ADDRESS, is_address, is_phone
-from ragtrace.judges.offline.marks import FILE, LINKED_MARK, without_marks
+from ragtrace.judges.offline.marks import FILE, ADDRESSED_MARK, without_marks
 from ragtrace.judges.offline.placed import Placed, composed_in_place, quoted
 from ragtrace.judges.offline.words import windows
 
@@ -57,7 +57,7 @@ def _kept(found: re.Match[str], text: Placed) -> Placed:
 
 # Marks of citations and pictures, whose addresses claim nothing.
 _CITED = (  # of at most 8,192 characters: a window
-    (re.compile(LINKED_MARK), " "),
+    (re.compile(ADDRESSED_MARK), " "),
     (re.compile(r"!\[[^\]\n]{0,200}\]\([^)\n]{0,600}\)"), " "),
     (re.compile(r"\[([^\[\]\n]{1,400})\]\[[^\[\]\n]{0,40}\](?!\[)(?=[ ,;:]?[a-z])"), _kept),
 )

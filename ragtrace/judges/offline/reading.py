@@ -145,12 +145,12 @@ def read_answer(record: RagRecord) -> ReadAnswer:
 def _read(said: Said, parts: Sequence[Placed], record: RagRecord) -> Iterator[ReadClaim]:
     """Yield the sentences that may claim something."""
     asked = terms_of_question(record.query)
-    has_code = any(one.is_code for one in said.apart)
+    is_apart = bool(said.apart) and not any(map(_is_prose, parts))  # then a lead-in says nothing of its own
     before: frozenset[str] = frozenset()
     for part in parts:
         claim = part[:0] if part.text.rstrip().endswith("?") else claim_in(part)
         apart = said.parts_in(claim.text)
-        if not claim.text or (has_code and claim.text.rstrip().endswith(":") and not apart):
+        if not claim.text or (is_apart and claim.text.rstrip().endswith(":") and not apart):
             continue
         text = said.filled(claim.text, has_addresses=False)[:LONGEST]
         normal = normalise(text)

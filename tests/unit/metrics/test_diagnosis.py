@@ -35,8 +35,8 @@ TEXTS = {
 }
 
 
-# All 531,441 combinations take four seconds; a step that is no multiple of three meets each fact's every value.
-STEPS = [pytest.param(1, id="all", marks=pytest.mark.slow), pytest.param(7, id="every seventh")]
+# All 1,594,323 combinations take twelve seconds; a step that is no multiple of three meets each fact's every value.
+STEPS = [pytest.param(1, id="all", marks=pytest.mark.slow), pytest.param(19, id="every nineteenth")]
 
 
 def combinations(step: int) -> Iterator[DiagnosisFacts]:
@@ -67,7 +67,8 @@ def test_promises_over_every_combination(step: int) -> None:
         if STAGES[verdict] in {"retrieval", "rerank", "prompt"}:
             assert facts.holds == "no", facts
         if verdict == "unsupported" and facts.holds == "unknown":
-            assert "no" not in {facts.related, facts.responsive}, facts
+            assert facts.responsive != "no", facts
+            assert facts.related != "no" or facts.touched == "yes", facts
         if verdict in {"rightly_refused", "wrongly_refused"}:
             assert facts.attempted == "no", facts
         if verdict in {"lost_in_rerank", "cut_from_prompt"}:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.words import windows
@@ -25,6 +26,14 @@ _PHONE = r"(?<![\w.,:/$€£-])[+(]?\d(?:[ ()./\u2011\u2013-]{0,2}\d){5,16}(?![\
 ADDRESS = re.compile(  # of at most 8,192 characters: a window
     rf"{MAILBOX}|{LINK}|{PATH}|{_DOTTED}|(?P<phone>{_PHONE})", re.IGNORECASE
 )
+_NUMERIC = re.compile(r"[+(]?\d[^A-Za-z@]*+")
+_SLASH = re.compile(r"[/\\@]")
+_BEFORE_NAME = re.compile(r"(?:^|[^\w.@-]|www\.)$")
+_BEFORE_PATH = re.compile(r"(?:^|[^\w.@/\\+-]|://(?:www\.)?|\bwww\.)$")
+_BEHIND_NAME = re.compile(r"(?![\w@-]|\.\w)")
+_BEHIND_PATH = re.compile(r"(?![\w@-]|[.=&%+]\w|[/\\]+\w)")
+_MOST_BEFORE = 12  # characters that tell whether an address begins
+_DIGITS_OF_PHONE = re.compile(r"\d(?:[ ()./\u2011\u2013-]{0,3}\d){5,30}")  # of at most 8,192 characters: a window
 _ADDRESS_ONLY = re.compile(rf"(?:{MAILBOX}|{LINK}|{PATH}|/\S+|{_DOTTED})", re.IGNORECASE)
 _START = re.compile(r"^(?:mailto:|[a-z][a-z0-9+.-]*://)?(?:www\.)?")
 _NOT_DIGIT = re.compile(r"\D+")
@@ -66,79 +75,59 @@ def is_phone(text: str) -> bool:
     return text[0] in "+0" or _LOCAL.fullmatch(text) is not None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KnownAddresses:
     """The addresses of given texts.
 
     Attributes:
-        keys: in lower case, without scheme, "www." and last slash; of a link its host and its file too.
-        phones: their digits.
-        numbers: all groups of digits.
+        text: all texts in lower case.
     """
 
-    keys: frozenset[str]
-    phones: frozenset[str]
-    numbers: frozenset[str]
+    text: str
 
     def lacking(self, addresses: Iterable[str]) -> list[str]:
         """Return the addresses that the texts lack, each once.
 
+        Scheme, "www.", case and a last slash do not matter. A host or a file alone is held by a link with it, a
+        link by no host; a phone number with or without the code of its country.
+
         Example:
-            >>> known = known_addresses(["Open https://nova.dev/faq/ or call 030 901820.", "help@nova.dev"])
+            >>> known = KnownAddresses("open https://nova.dev/faq/#top or call 030 901820, or mail to help@nova.dev.")
             >>> known.lacking(["nova.dev", "www.nova.dev/faq", "+49 30 901820", "nova.dev/fees", "desk@nova.dev"])
             ['nova.dev/fees', 'desk@nova.dev']
         """
         return [one for one in dict.fromkeys(addresses) if not self._holds(one)]
 
     def _holds(self, address: str) -> bool:
-        if _key(address) in self.keys:
+        if _NUMERIC.fullmatch(address):
+            return self._has_phone(address)
+        lowered = address.lower()
+        key = _START.sub("", lowered).rstrip("/.") or lowered
+        before = _BEFORE_NAME if _SLASH.search(key) is None else _BEFORE_PATH
+        at = self.text.find(key)
+        while at >= 0:
+            end = at + len(key)
+            is_begun = before.search(self.text[max(0, at - _MOST_BEFORE) : at]) is not None
+            if is_begun and (_BEHIND_NAME if before is _BEFORE_NAME else _BEHIND_PATH).match(self.text, end):
+                return True
+            at = self.text.find(key, end)
+        return False
+
+    def _has_phone(self, phone: str) -> bool:
+        digits = _national(phone)
+        if any(digits in run or _is_with_prefix(digits, run) for run in self._phones):
             return True
-        if not (address[0] in "+(" or address[0].isdigit()) or any(map(str.isalpha, address)):
-            return False
-        digits = _national(address)
-        if any(digits == one or _is_with_prefix(digits, one) or _is_with_prefix(one, digits) for one in self.phones):
-            return True
-        groups = [group for group in _NOT_DIGIT.split(address) if group]  # "100-2000" is a range
-        return address[0] not in "+(0" and self.numbers.issuperset(groups)
+        is_range = phone[0] not in "+(0"  # "100-2000"
+        return is_range and self._numbers.issuperset(filter(None, _NOT_DIGIT.split(phone)))
 
+    @cached_property
+    def _phones(self) -> frozenset[str]:
+        found = (_national(it) for part in windows(self.text) for it in _DIGITS_OF_PHONE.findall(part))
+        return frozenset(digits for digits in found if len(digits) >= _FEWEST_DIGITS - 1)
 
-def known_addresses(texts: Iterable[str], names: Iterable[str] = ()) -> KnownAddresses:
-    """Collect the addresses of texts.
-
-    Args:
-        texts: that an answer may take addresses from.
-        names: ids, sources and facts of passages, each an address of its own.
-    """
-    keys: set[str] = set()
-    phones: set[str] = set()
-    numbers: set[str] = set()
-    for text in (*texts, *names):
-        for found in (it for part in windows(text) for it in ADDRESS.finditer(part)):
-            if found.lastgroup == "phone":
-                phones.add(_national(found[0]))
-                numbers.update(_NOT_DIGIT.split(found[0]))
-            else:
-                keys.update(_keys(found[0]))
-        numbers.update(group for part in windows(text) for group in _NOT_DIGIT.split(part))
-    for name in names:
-        keys.update(_keys(name))
-    return KnownAddresses(frozenset(keys), frozenset(phones), frozenset(numbers))
-
-
-def _keys(address: str) -> set[str]:
-    """Return what an address supports: itself, without its place in a page, its host, and its file."""
-    key = _key(address)
-    page = key.partition("#")[0].partition("?")[0].rstrip("/")
-    found = {key, page}
-    if "@" not in key:
-        parts = page.replace("\\", "/").split("/")
-        found.update(part for part in (parts[0], parts[-1]) if "." in part)
-    return found
-
-
-def _key(address: str) -> str:
-    lowered = address.lower()
-    return _START.sub("", lowered).rstrip("/.") or lowered
+    @cached_property
+    def _numbers(self) -> frozenset[str]:
+        return frozenset(number for part in windows(self.text) for number in _NOT_DIGIT.split(part))
 
 
 def _national(phone: str) -> str:
@@ -148,4 +137,4 @@ def _national(phone: str) -> str:
 
 def _is_with_prefix(long: str, short: str) -> bool:
     """Return whether one number is another one behind the code of its country."""
-    return len(short) >= _FEWEST_DIGITS and long.endswith(short) and len(long) - len(short) <= _MOST_PREFIX
+    return long.endswith(short) and len(long) - len(short) <= _MOST_PREFIX

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from ragtrace.judges.offline.addresses import known_addresses
+from ragtrace.judges.offline.addresses import KnownAddresses
 from ragtrace.judges.offline.code import exact_in, known_code
 from ragtrace.judges.offline.contrast import terms_of
 from ragtrace.judges.offline.known import compare, known_in
@@ -26,7 +26,6 @@ from ragtrace.text import MAX_RECORD_CHARS, composed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ragtrace.judges.offline.addresses import KnownAddresses
     from ragtrace.judges.offline.code import KnownCode
     from ragtrace.judges.offline.known import Known
     from ragtrace.judges.offline.markup import Said
@@ -333,7 +332,8 @@ def code_in(record: RagRecord, contexts: Sequence[Sequence[tuple[str, str]]]) ->
 def addresses_in(record: RagRecord) -> KnownAddresses:
     """Read the addresses that an answer may take over, from question, turns, and passages with what is known of them."""
     texts = [record.query, *(turn.shown for turn in record.history), *(it.text for it in record.contexts)]
-    return known_addresses(texts, [name for passage in record.contexts for name in _names_of(passage)])
+    names = (name for passage in record.contexts for name in _names_of(passage))
+    return KnownAddresses("\n".join((*texts, *names)).lower())
 
 
 def _names_of(passage: Passage) -> Iterator[str]:

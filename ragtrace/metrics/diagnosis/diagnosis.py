@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from ragtrace.model.diagnosis import Because
 
 LOW_NUGGETS: Final = 0.5
-SOME_SUPPORT: Final = 0.3  # of a claim by a judge that measures it: the contexts seem to be about it
+# Support of a claim from which on the contexts seem to be about it; an invented specific takes about half of it.
+SOME_SUPPORT: Final = 0.3
+SOME_BESIDE_INVENTED: Final = 0.15
 _MOST_NAMED: Final = 5  # claims and specifics in the details
 _WHOLE_SCOPES = ("gold", "shadow")
 _LACKING: Mapping[str, Because] = {
@@ -165,7 +167,7 @@ class _JudgeVerdicts:
             selected=needed.selected,
             shown=needed.shown,
             related=self.responsiveness.related,
-            touched=_touched(self._claims(ctx)),
+            touched=_touched(self._claims(ctx), self.invented),
             matched=_matched(ctx.record),
             attempted=self._attempted(ctx),
             supported=self._supported(ctx),
@@ -308,14 +310,12 @@ def _matched(record: RagRecord) -> Known:
     return "yes" if record.pool("used") else "unknown"
 
 
-def _touched(claims: Sequence[Claim]) -> Known:
+def _touched(claims: Sequence[Claim], invented: Sequence[str]) -> Known:
     """Return whether something in the contexts speaks for or against a claim, or they have some of its words."""
     if not claims:
         return "unknown"
-    is_touched = any(
-        claim.verdict in {SUPPORTED, "contradicted"} or claim.support >= SOME_SUPPORT for claim in claims
-    )
-    return "yes" if is_touched else "no"
+    least = SOME_BESIDE_INVENTED if invented else SOME_SUPPORT
+    return _tri(any(claim.verdict in {SUPPORTED, "contradicted"} or claim.support >= least for claim in claims))
 
 
 def _value(ctx: EvalContext, *names: str) -> float | None:

@@ -187,20 +187,25 @@ def _counted(read: list[ReadClaim]) -> list[ReadClaim]:
 
 
 def says_nothing(terms: frozenset[str], asked: frozenset[str]) -> bool:
-    """Return whether terms are only those of the question, and such that say nothing, one of these at least.
+    """Return whether terms say nothing, beside those of the question in a sentence that evades.
 
     Example:
-        >>> asked = terms_of_question("What does the plan cost?")
-        >>> [says_nothing(terms_of(said), asked) for said in ("The cost depends on the plan.", "The plan costs 5.")]
-        [True, False]
+        >>> asked = terms_of_question("Do you support the plan?")
+        >>> said = ("It depends on the plan.", "Every case is different.", "We support the plan.", "It depends on age.")
+        >>> [says_nothing(terms_of(one), asked) for one in said]
+        [True, True, False, False]
     """
-    empty = _empty_terms()
-    return not terms.isdisjoint(empty) and terms <= (empty | asked)
+    evading, empty = _evading_terms()
+    if not terms or not terms <= (evading | empty | asked):
+        return False
+    return terms.isdisjoint(asked) or not terms.isdisjoint(evading - asked)
 
 
 @cache
-def _empty_terms() -> frozenset[str]:
-    return frozenset(stems(" ".join(words("says_nothing"))))
+def _evading_terms() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the terms that evade, and those that say nothing beside them."""
+    evading = stems(" ".join(words("evades")))
+    return frozenset(evading), frozenset(stems(" ".join((*words("says_nothing"), *words("english")))))
 
 
 def terms_of_question(question: str) -> frozenset[str]:
@@ -368,5 +373,5 @@ def specifics_in(record: RagRecord) -> Specifics:
 
 def version() -> str:
     """Return 8 hex digits over the reading and its phrases."""
-    parts = (REVISION, LONG_CLAIM_TERMS, refusal_pattern(), sorted(words("says_nothing")))
+    parts = (REVISION, LONG_CLAIM_TERMS, refusal_pattern(), *map(sorted, _evading_terms()))
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]

@@ -23,8 +23,8 @@ _UNSEEN = re.compile("[\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad\ufe0f]++
 _BLANK = re.compile("[\u00a0\u2007\u202f\t]")
 _NEW_LINE = re.compile(r"\n")
 _BAR = re.compile(r"\|")
-_JSON_LEAF = re.compile(
-    r'"(?:[^"\\]++|\\.)*+"(?P<key>\s*+:)?|-?\d[\d.eE+-]*+|true|false|null|NaN|-?Infinity', re.DOTALL
+_JSON_WORD = re.compile(
+    r'"(?:[^"\\]++|\\.)*+"|-?\d[\d.eE+-]*+|true|false|null|NaN|-?Infinity', re.DOTALL
 )
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[\da-fA-F]{4}|.)")
 _GAP = re.compile(r"[^\S\n]{40,}+")  # of at most 8,192 characters: a window
@@ -274,7 +274,7 @@ def _without_addresses(text: Placed, apart: list[Apart]) -> Placed:
         is_alone = held.text[found.start()] == "(" or _POINTER.match(title.text)
         if not is_address(link):
             return title[: 0 if is_alone else None]
-        hole = _set_apart(held, found.start("link"), found.end(), link, apart)
+        hole = _set_apart(held, found.start("link" if title.text else 0), found.end(), link, apart)
         return hole if is_alone else Placed.joined([title, Placed.at(" ", hole.places[0]), hole])
 
     def bare(found: re.Match[str], held: Placed) -> Placed:
@@ -315,35 +315,35 @@ def _in_one_fence(text: Placed) -> Placed:
     return text[begin.end() : len(body)] if begin and is_closed else text
 
 
-Leaves = Placed | list["Leaves"] | dict[str, "Leaves"]
+Leaves = Placed | list["Leaves"] | dict[str, tuple[int, "Leaves"]]  # by key, with its place
 
 
 def _from_json(given: object, inside: Placed, text: Placed) -> Placed:
     """Return what a JSON object says under a usual key of an answer, else all its facts."""
-    written = [inside[slice(*it.span())] for it in _JSON_LEAF.finditer(inside.text) if not it["key"]]
+    written = [inside[slice(*it.span())] for it in _JSON_WORD.finditer(inside.text)]
     if len(written) != _size(given):
         return text  # a key twice
     placed = _placed(given, iter(written))
     if isinstance(given, dict):
         name = next((key for key in _ANSWER_KEYS if key in given), None)
         if name is not None:
-            given, placed = given[name], placed[name]  # type: ignore[index, call-overload]
+            given, placed = given[name], placed[name][1]  # type: ignore[index, call-overload]
     elif not isinstance(given, list) or not any(isinstance(item, str | dict) for item in given):
         return text  # numbers in brackets may be citation marks
     return Placed.joined(_facts_in(placed), "\n") if given is not None else text[:0]
 
 
 def _size(value: object) -> int:
-    """Return how many texts, numbers and truth values a JSON value has."""
-    if isinstance(value, dict | list):
-        return sum(map(_size, value.values() if isinstance(value, dict) else value))
-    return 1
+    """Return how many keys, texts, numbers and truth values a JSON value has."""
+    if isinstance(value, dict):
+        return len(value) + sum(map(_size, value.values()))
+    return sum(map(_size, value)) if isinstance(value, list) else 1
 
 
 def _placed(value: object, written: Iterator[Placed]) -> Leaves:
     """Return a JSON value with its texts, numbers and truth values as they were written."""
     if isinstance(value, dict):
-        return {key: _placed(it, written) for key, it in value.items()}
+        return {key: (next(written).places[0], _placed(it, written)) for key, it in value.items()}
     if isinstance(value, list):
         return [_placed(it, written) for it in value]
     leaf = next(written)
@@ -352,26 +352,24 @@ def _placed(value: object, written: Iterator[Placed]) -> Leaves:
     return leaf[1:-1].sub(_ESCAPE, lambda found, _: json.loads(f'"{found[0]}"'))
 
 
-def _facts_in(value: Leaves, name: str = "") -> Iterator[Placed]:
+def _facts_in(value: Leaves, name: str = "", place: int = 0) -> Iterator[Placed]:
     """Yield a line for each object and each item of a list, as "name value, name value"."""
     if isinstance(value, dict):
-        flat = [_named(key, it) for key, it in value.items() if isinstance(it, Placed)]
+        flat = [_named(it, key, at) for key, (at, it) in value.items() if isinstance(it, Placed)]
         if flat:
             yield Placed.joined(flat, ", ")
-        for key, it in value.items():
+        for key, (at, it) in value.items():
             if not isinstance(it, Placed):
-                yield from _facts_in(it, key)
+                yield from _facts_in(it, key, at)
     elif isinstance(value, list):
         for item in value:
-            yield from _facts_in(item, name)
+            yield from _facts_in(item, name, place)
     else:
-        yield _named(name, value)
+        yield _named(value, name, place)
 
 
-def _named(name: str, value: Placed) -> Placed:
-    spelled = name.replace("_", " ")
-    begin = value.places[0] if value.places else 0
-    return Placed.joined([Placed.at(f"{spelled} " if spelled else "", begin), value])
+def _named(value: Placed, name: str, place: int) -> Placed:
+    return Placed.joined([Placed.at(f"{name.replace('_', ' ')} ", place), value]) if name else value
 
 
 def _is_prose(line: str) -> bool:

@@ -17,7 +17,7 @@ _LETTER = re.compile(  # with the marks that are composed with it
     "[^\u0300-\u036f\u1160-\u11ff\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f]?"
     "[\u0300-\u036f\u1160-\u11ff\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f]++|[^\x00-\x7f]"
 )
-_MARKS = ("**", "__", "~~", "`", "*", "_")
+_MARKS = ("**", "__", "~~", "`", "*", "_", '"')
 _CLOSING = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«", "】": "【"}  # noqa: RUF001
 _OPENING = {opening: closing for closing, opening in _CLOSING.items()}
 _MOST_CLOSED = 4  # marks that are taken in at either end of a quote

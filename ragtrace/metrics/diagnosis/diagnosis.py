@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from ragtrace.model.diagnosis import Because
 
 LOW_NUGGETS: Final = 0.5
-# Support of a claim from which on the contexts seem to be about it; an invented specific takes about half of it.
-SOME_SUPPORT: Final = 0.3
-SOME_BESIDE_INVENTED: Final = 0.15
+SOME_SUPPORT: Final = 0.3  # of a claim: from it on the contexts seem to be about it
+SOME_OF_INVENTION: Final = 0.15  # the same of a claim with an invented specific, which takes half of its support
 _MOST_NAMED: Final = 5  # claims and specifics in the details
 _WHOLE_SCOPES = ("gold", "shadow")
 _LACKING: Mapping[str, Because] = {
@@ -314,8 +313,15 @@ def _touched(claims: Sequence[Claim], invented: Sequence[str]) -> Known:
     """Return whether something in the contexts speaks for or against a claim, or they have some of its words."""
     if not claims:
         return "unknown"
-    least = SOME_BESIDE_INVENTED if invented else SOME_SUPPORT
-    return _tri(any(claim.verdict in {SUPPORTED, "contradicted"} or claim.support >= least for claim in claims))
+    begins = {it.split()[0] for it in invented if it.strip()}  # a number's unit may be written otherwise
+    return _tri(
+        any(
+            claim.verdict in {SUPPORTED, "contradicted"}
+            or claim.support >= SOME_SUPPORT
+            or (claim.support >= SOME_OF_INVENTION and any(begin in claim.text for begin in begins))
+            for claim in claims
+        )
+    )
 
 
 def _value(ctx: EvalContext, *names: str) -> float | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -54,11 +55,20 @@ MAX_PENALISED = 2
 THRESHOLD = 0.57
 CLAIM_THRESHOLD = 0.30  # of one longer claim in an answer whose mean passes `THRESHOLD`
 LONGER_TERMS = 5
+CONDITION_TERMS = 2  # with fewer, a condition says little
+CONDITION_KNOWN = 0.25  # of its terms: no more of an invented one stand in the contexts
 UNSEEN_FACTOR = 0.56
 AGAINST_FACTOR = 0.55
 _REVISION = "overlap/3"
 _SAFE = 1.0 - 1e-9  # against the rounding of sums
 _MOST_SHOWN = 160  # characters of the nearest passage in a reason
+
+
+_CONDITION = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    r"\b(?:if|unless|provided|providing|once|when|after|before|until|except|only|as long as|so long as|subject to|upon|"
+    r"but)\b[^,;:.()]*+",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +141,9 @@ class OverlapJudge(Judge):
 
     It needs no network, no model and about 10 ms an answer. Support of a sentence = half the idf-weighted share
     of its terms in the best two-sentence window, half that in the whole context, minus .10 a number (at most
-    two) and .05 a name (at most two) that the contexts lack. A sentence with an unknown specific is multiplied
-    by .56, and a sentence with evidence against it, or with code or a link that the contexts lack, by .55. A
+    two) and .05 a name (at most two) that the contexts lack. A sentence with an unknown specific, or a condition
+    ("unless you paid by invoice") of which the contexts have at most a quarter of the words, is multiplied by .56,
+    and a sentence with evidence against it, or with code or an address that the contexts lack, by .55. A
     sentence of one term ("It is free.") counts as the sentences with that term that are about the same: against it
     where they deny it. In [0, 1], higher is better supported. A claim is supported from 0.57 on; a longer one from
     0.30 on where nothing speaks against it and the mean of the answer is 0.57 or more. Weights and thresholds are
@@ -156,7 +167,8 @@ class OverlapJudge(Judge):
         parts = (
             _REVISION, REVISION, task,
             WINDOW_SHARE, NUMBER_PENALTY, NAME_PENALTY, MAX_PENALISED, LONG_CLAIM_TERMS,
-            THRESHOLD, CLAIM_THRESHOLD, LONGER_TERMS, UNSEEN_FACTOR, AGAINST_FACTOR, refusal_pattern(),
+            THRESHOLD, CLAIM_THRESHOLD, LONGER_TERMS, UNSEEN_FACTOR, AGAINST_FACTOR,
+            CONDITION_TERMS, CONDITION_KNOWN, refusal_pattern(),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
@@ -218,7 +230,8 @@ def _judged(said: ReadClaim, unseen: list[Specific], addresses: list[str], evide
     code = evidence.code.lacking(said.exact) if evidence.code is not None else []
     penalty = NUMBER_PENALTY * min(len(numbers), MAX_PENALISED) + NAME_PENALTY * min(len(names), MAX_PENALISED)
     raw = WINDOW_SHARE * best + (1.0 - WINDOW_SHARE) * whole - penalty
-    if unseen:
+    condition = _unknown_condition(said, evidence)
+    if unseen or condition:
         raw *= UNSEEN_FACTOR
     if against or code or addresses or (unseen and said.terms <= terms_of(" ".join(it.shown for it in unseen))):
         raw *= AGAINST_FACTOR
@@ -228,9 +241,12 @@ def _judged(said: ReadClaim, unseen: list[Specific], addresses: list[str], evide
     for kind, lacking in (("numbers", numbers), ("names", names), ("code", code), ("addresses", addresses)):
         if lacking:
             reasons.append(f"{kind} not in the contexts: {', '.join(lacking[:5])}")
+    if condition:
+        reasons.append(f"a condition that the contexts lack: {_cut(condition)}")
+    is_lacking = bool(unseen or code or addresses or condition)
     return Claim(
         text=said.quote,
-        verdict="contradicted" if against else "not_supported" if unseen or code or addresses else "supported",
+        verdict="contradicted" if against else "not_supported" if is_lacking else "supported",
         support=support,
         sources=(window.context,) if window is not None else (),
         reason="; ".join(reasons),
@@ -289,6 +305,16 @@ def _cover(terms: frozenset[str], evidence: _Evidence) -> tuple[float, float, _S
             if covered > best or (covered == best and covered > 0.0 and place < nearest):
                 best, nearest = covered, place
     return whole, best, evidence.windows[nearest] if nearest >= 0 else None
+
+
+def _unknown_condition(said: ReadClaim, evidence: _Evidence) -> str:
+    """Return a condition of a claim ("unless you paid by invoice") of which the contexts have hardly a word."""
+    for found in _CONDITION.finditer(said.normal):
+        terms = terms_of(f"x {found[0]}") - {"x"} - evidence.contrast.asked
+        n_known = len(terms & evidence.weights.keys())
+        if len(terms) >= CONDITION_TERMS and n_known <= CONDITION_KNOWN * len(terms):
+            return found[0].strip()
+    return ""
 
 
 def _told(said: ReadClaim, evidence: _Evidence) -> tuple[bool, str] | None:

@@ -17,7 +17,9 @@ LINK = (
     r"\b[a-z0-9][\w-]{0,62}(?:\.[\w-]{1,63}){0,4}\.[a-z]{2,12}/[\w./?=&%#~+-]{0,500}\w"
 )
 MAILBOX = r"\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+"
-PATH = r"(?<![\w./])(?:(?:~|\.{1,2}|[A-Za-z]:)?[/\\][\w.-]+[/\\][\w./\\-]*\w|~[/\\][\w.-]*\w)"  # of two names at least
+PATH = (  # of two names at least, or in a person's folder
+    r"(?<![\w./])(?:(?:~|\.{1,2}|[A-Za-z]:)?[/\\][\w.-]+[/\\][\w./\\-]*\w|~[/\\][\w.-]*\w)"
+)
 _DOTTED = (  # a host or a file: words that dots join, the last one of one case
     r"(?<![\w@./\\-])(?:[\w-]{1,64}[/\\]){0,6}[a-z0-9][\w-]{0,63}(?:\.[\w-]{1,63}){0,4}"
     r"\.(?-i:[a-z][a-z0-9]{1,11}|[A-Z][A-Z0-9]{1,11})(?![\w@/\\])"
@@ -92,7 +94,7 @@ class KnownAddresses:
         link by no host; a phone number with or without the code of its country.
 
         Example:
-            >>> known = KnownAddresses("open https://nova.dev/faq/#top or call 030 901820, or mail to help@nova.dev.")
+            >>> known = KnownAddresses("https://nova.dev/faq/#top, call 030 901820, mail to help@nova.dev.")
             >>> known.lacking(["nova.dev", "www.nova.dev/faq", "+49 30 901820", "nova.dev/fees", "desk@nova.dev"])
             ['nova.dev/fees', 'desk@nova.dev']
         """

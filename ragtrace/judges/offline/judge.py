@@ -65,8 +65,8 @@ _MOST_SHOWN = 160  # characters of the nearest passage in a reason
 
 
 _CONDITION = re.compile(  # of at most 8,000 characters: a sentence in one notation
-    r"\b(?:if|unless|provided|providing|once|when|after|before|until|except|only|as long as|so long as|subject to|upon|"
-    r"but)\b[^,;:.()]*+",
+    r"\b(?:if|unless|provided|providing|once|when|after|before|until|except|only|as long as|so long as|"
+    r"subject to|upon|but)\b[^,;:.()]*+",
     re.IGNORECASE,
 )
 
@@ -190,9 +190,8 @@ class OverlapJudge(Judge):
         said = frozenset().union(*(claim.terms for claim in claims))
         for places in (evidence.places, evidence.contrast.places):
             places.of(said)  # in one pass for all claims
-        addresses = [
-            evidence.addresses.lacking(claim.addresses) if evidence.addresses is not None else [] for claim in claims
-        ]
+        known = evidence.addresses
+        addresses = [known.lacking(claim.addresses) if known is not None else [] for claim in claims]
         judged = [
             _judged(claim, its, lacking, evidence)
             for claim, its, lacking in zip(claims, unseen, addresses, strict=True)

@@ -9,7 +9,7 @@ from itertools import chain, pairwise, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.judges.offline.addresses import ADDRESS, is_address, is_phone
-from ragtrace.judges.offline.marks import FILE, ADDRESSED_MARK, without_marks
+from ragtrace.judges.offline.marks import ADDRESSED_MARK, FILE, without_marks
 from ragtrace.judges.offline.placed import Placed, composed_in_place, quoted
 from ragtrace.judges.offline.words import windows
 
@@ -23,9 +23,7 @@ _UNSEEN = re.compile("[\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad\ufe0f]++
 _BLANK = re.compile("[\u00a0\u2007\u202f\t]")
 _NEW_LINE = re.compile(r"\n")
 _BAR = re.compile(r"\|")
-_JSON_WORD = re.compile(
-    r'"(?:[^"\\]++|\\.)*+"|-?\d[\d.eE+-]*+|true|false|null|NaN|-?Infinity', re.DOTALL
-)
+_JSON_WORD = re.compile(r'"(?:[^"\\]++|\\.)*+"|-?\d[\d.eE+-]*+|true|false|null|NaN|-?Infinity', re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[\da-fA-F]{4}|.)")
 _GAP = re.compile(r"[^\S\n]{40,}+")  # of at most 8,192 characters: a window
 _EMOJI = re.compile(  # of at most 8,192 characters: a window
@@ -162,7 +160,7 @@ class Said(NamedTuple):
     is_cut: bool = False
 
     def filled(self, text: str, *, has_addresses: bool = True) -> str:
-        """Return a part of the text with the parts that were set apart in their places; addresses may be left out."""
+        """Return a part of the text with what was set apart from it in its place; addresses may be left out."""
 
         def shown(found: re.Match[str]) -> str:
             part = self.apart[ord(found[0]) - _HOLES[0]]
@@ -230,7 +228,9 @@ def _unmarked(text: Placed) -> Placed:
     return text.sub(_EMOJI, " ")
 
 
-def _set_apart(text: Placed, start: int, end: int, exact: str, apart: list[Apart], *, is_code: bool = False) -> Placed:
+def _set_apart(
+    text: Placed, start: int, end: int, exact: str, apart: list[Apart], *, is_code: bool = False
+) -> Placed:
     """Return the character that stands for a part of a text; the part itself where there are too many."""
     if len(apart) > _HOLES[1] - _HOLES[0]:
         return text[start:end]

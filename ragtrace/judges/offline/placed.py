@@ -10,7 +10,7 @@ from ragtrace.judges.offline.words import LIST_MARK, parts_of, spans_of_pieces, 
 from ragtrace.text import composed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
 _LINE_END = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")  # as of `str.splitlines`
 _LETTER = re.compile(  # with the marks that are composed with it
@@ -18,7 +18,7 @@ _LETTER = re.compile(  # with the marks that are composed with it
     "[\u0300-\u036f\u1160-\u11ff\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f]++|[^\x00-\x7f]"
 )
 _MARKS = ("**", "__", "~~", "`", "*", "_", '"')
-_CLOSING = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«", "】": "【"}  # noqa: RUF001
+_CLOSING = {")": "(", "]": "[", "}": "{", "”": "“", "»": "«", "】": "【"}
 _OPENING = {opening: closing for closing, opening in _CLOSING.items()}
 _MOST_CLOSED = 4  # marks that are taken in at either end of a quote
 _LONGEST_TARGET = 600  # characters of the address behind a title

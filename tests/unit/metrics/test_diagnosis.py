@@ -422,6 +422,9 @@ async def test_a_model_that_declines_without_a_needed_passage_has_a_reason(
         ("That depends on many things.", {}, "sufficient_but_ignored", "undetermined"),
         ("Thank you for your question. It varies.", {}, "sufficient_but_ignored", "undetermined"),
         ("Great question! Let me know if you have more questions.", {}, "sufficient_but_ignored", "undetermined"),
+        ("Please contact support.", {}, "sufficient_but_ignored", "undetermined"),
+        ("Yes. What cancelling costs varies.", {}, "sufficient_but_ignored", "undetermined"),
+        ("Please contact support at 0800 123 4567.", {}, "unsupported", "unsupported"),
         ("Students pay half.", {}, "unsupported", "unsupported"),
     ],
 )
@@ -439,6 +442,7 @@ async def test_the_offline_judge_tells_an_answer_to_another_question_by_words(
     ("stages", "given", "verdict"),
     [
         ("door tea", {}, "undetermined"),  # nothing on cancelling: the retriever may have missed it
+        ("door tea", {"answer": f"{TEXTS['door']} Students of law pay half of the price."}, "unsupported"),
         ("fee tea", {}, "unsupported"),
         ("door tea", {"query": "price of leaving"}, "unsupported"),
         ("door tea", {"history": (Message(role="user", content="Tea?"),)}, "unsupported"),
@@ -449,7 +453,7 @@ async def test_the_offline_judge_tells_an_answer_to_another_question_by_words(
 async def test_a_claim_without_support_is_the_models_only_where_the_contexts_are_about_the_question(
     stages: str, given: dict[str, Any], verdict: str
 ) -> None:
-    record = run_of(stages, answer="Students of law pay half of the price.", **given)
+    record = run_of(stages, **{"answer": "Students of law pay half of the price.", **given})
     found, _ = await diagnosed(record, judge=OverlapJudge(), metrics=OFFLINE)
     assert verdict_of(found) == verdict
     assert [claim["verdict"] for claim in found.details["claims"]] == ["not_supported"]  # type: ignore[attr-defined]

@@ -9,8 +9,8 @@ from tests.unit.judges.offline.scoring import results
 
 CONTEXTS = (
     "The copier uses black toner, cartridge KX-990A. Error TB-5031 means a duplicate. Ask Maria Berg in Room B-12.",
-    "Write to help@acme.example or open https://acme.example/help/start.html?lang=en#top. Call +49 (0)30 901820, or "
-    "1-800-555-0199.",
+    "Write to help@acme.example or open https://acme.example/help/start.html?lang=en#top.",
+    "Call +49 (0)30 901820, or 1-800-555-0199.",
     "The log is /var/log/acme/debug.log, and the form is Travel_Claim_2024.xlsx. Tests of the Nova X2 are known.",
 )
 HELD = (
@@ -36,8 +36,8 @@ LACKED = {
     "The log is C:\\acme\\a.ini.": "C:\\acme\\a.ini",
     "Fill in Travel_Claim_2025.xlsx.": "Travel_Claim_2025.xlsx",
     "The copier uses cartridge KX-990B.": "KX-990B",
-    "Error TB-5032 means a duplicate.": "TB-5032",
-    "Tests of the Nova X3 are known.": "Nova X3",
+    "Error TB-5032 means a duplicate.": "Error TB-5032",
+    "Tests of the Nova X3 are known.": "Tests of the Nova X3",
 }
 
 

@@ -210,7 +210,8 @@ def _numbers() -> tuple[_Row, ...]:
               r"\bone[ -](?=(?:euro|dollar|pound|hour|minute|week|month|year|kilo\w*|met(?:re|er)|mile|gram|"
               r"percent|lit(?:re|er)|gigabyte|megabyte|tablet|person)\b)", "1 "),
         _step("#",
-              rf"(?P<before>(?:US\$|[€$£¥₹]|\b(?:EUR|USD|GBP|CHF|NOK|SEK|DKK|INR|JPY)\b) ?)?(?<![\w.])"
+              rf"(?P<before>(?:US\$|[€$£¥₹]|\b(?:EUR|USD|GBP|CHF|NOK|SEK|DKK|INR|JPY)\b) ?)?"
+              r"(?<![\w.])(?<!(?-i:[A-Z])-)"
               rf"(?P<amount>{_AMOUNT})(?:(?P<short>(?-i:[kKMB])(?![\w])| ?(?:bn|mn)\b)|[ -]?(?P<scale>{_SCALE})\b)?"
               rf"(?:(?=[ -]?[{begin}])[ -]?(?P<unit>{spelled})(?![\w°²³]))?", _number),
     )  # fmt: skip

@@ -18,7 +18,7 @@ _DATE = re.compile(  # of at most 8,000 characters: a sentence in one notation
 _SLASHED = re.compile(r"(?<![\w/.])(\d{1,2})/(\d{1,2})/(\d{4})(?![\w/])")
 _TIME = re.compile(r"\b(\d{1,2}):(\d{2})\b")
 _NUMBER = re.compile(  # of at most 8,000 characters: a sentence in one notation
-    r"(?<![\w.,:])(\d+(?:[.,]\d+)*)(?![\w:])(?: ([a-z]+(?:[²³]|/[a-z]+|-hour)?))?"
+    r"(?<![\w.,:])(?<![A-Z]-)(\d+(?:[.,]\d+)*)(?![\w:])(?: ([a-z]+(?:[²³]|/[a-z]+|-hour)?))?"
 )
 _RANGE = re.compile(r"(?: ?[-\u2013] ?| to | or )\d")
 _CALENDAR = re.compile(  # of at most 8,000 characters: a sentence in one notation
@@ -35,7 +35,7 @@ _DIGIT = re.compile(r"\d")
 _TOKEN = re.compile(r"[^\W_]+")
 _DECADE = re.compile(r"(?<!\w)(\d{3}0)s\b")
 _NAME = re.compile(  # of at most 8,000 characters: a sentence in one notation
-    r"\b[A-Z][^\W\d_]*(?:['\u2019-][A-Z]?[^\W\d_]+)*(?:\d+\w*)?|\b[A-Z]{1,5}\d+\w*"
+    r"\b[A-Z]{1,8}(?:-\d\w*)+|\b[A-Z][^\W\d_]*(?:['\u2019-][A-Z]?[^\W\d_]+)*(?:\d+\w*)?|\b[A-Z]{1,5}\d+\w*"
 )
 _JOINED = re.compile(r"^ (?:(?:of|the|de|da|di|van|von|der|den|la|le|al|bin|for|&) ){0,2}$")
 _QUOTED = re.compile(  # of at most 8,000 characters: a sentence in one notation

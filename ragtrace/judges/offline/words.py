@@ -28,7 +28,7 @@ _SENTENCE_END = re.compile(  # of at most 8,192 characters: a window
 )
 LONGEST = 2_000  # characters of a sentence; a longer one is cut, as some comparisons would cost its square
 WINDOW = 8_192  # characters of a text that one pattern reads at a time, since it holds the interpreter's lock
-_LIST_MARK = re.compile(r"^(?:[-*•#>]++|\d{1,3}[.)])\s++")
+LIST_MARK = re.compile(r"^(?:[-*•#>]++|\d{1,3}[.)])\s++")
 _SUFFIXES = ("ingly", "edly", "ing", "ied", "ies", "ed", "es", "ly", "s")
 
 _SAMPLE = 4000
@@ -76,18 +76,20 @@ def sentences(text: str) -> list[str]:
         >>> sentences("It opened in 2010. It is in Oslo.")
         ['It opened in 2010.', 'It is in Oslo.']
     """
-    whole = (_LIST_MARK.sub("", part.strip().replace("**", ""), count=1) for part in _split(text) if part)
+    parts = (text[start:end] for start, end in parts_of(text) if start < end)
+    whole = (LIST_MARK.sub("", part.strip().replace("**", ""), count=1) for part in parts)
     parts = (part for sentence in whole for part in pieces(sentence))
     return [part for part in parts if part.strip()]
 
 
-def _split(text: str) -> Iterator[str]:
+def parts_of(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of the sentences of a text, with their list marks."""
     begin = 0
     for start, end in windows_of(text):
         for found in _SENTENCE_END.finditer(text, start, end):
-            yield text[begin : found.start()]
+            yield begin, found.start()
             begin = found.end()
-    yield text[begin:]
+    yield begin, len(text)
 
 
 def windows_of(text: str) -> Iterator[tuple[int, int]]:
@@ -103,13 +105,18 @@ def windows_of(text: str) -> Iterator[tuple[int, int]]:
 
 def pieces(text: str) -> list[str]:
     """Return a text, or pieces of at most 2,000 characters, which end at a blank where they have one."""
-    parts, start = [], 0
+    return [text[start:end] for start, end in spans_of_pieces(text)]
+
+
+def spans_of_pieces(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of the pieces of a text."""
+    start = 0
     while len(text) - start > LONGEST:
         blank = text.rfind(" ", start, start + LONGEST)
         end = blank if blank > start else start + LONGEST
-        parts.append(text[start:end])
+        yield start, end
         start = end
-    return [*parts, text[start:]]
+    yield start, len(text)
 
 
 def windows(text: str) -> list[str]:

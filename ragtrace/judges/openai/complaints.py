@@ -49,6 +49,7 @@ _FILTER_WORDS = re.compile(  # of at most 4,000 characters: a complaint
     r"|inappropriate content|prohibited content|sensitive (?:content|words?)",
     re.IGNORECASE,
 )
+_FILTER_CODE = re.compile(r"content_?(?:filter|policy)")
 _FILTER_FLAG = re.compile(r"\"(?:filtered|flagged|blocked|detected)\": true")
 # Of OpenAI, Azure, vLLM, llama.cpp, LM Studio, Anthropic, Gemini, Mistral, Bedrock and text-generation-inference.
 _LONG_WORDS = re.compile(  # of at most 4,000 characters: a complaint
@@ -193,7 +194,7 @@ def _kind_of(status: int | None, facts: _Facts, text: str) -> Kind:
     if status in {401, 402}:
         return ""
     if facts.param not in _OWN:
-        is_filter_code = any(re.search(r"content_?(?:filter|policy)", code) for code in codes)
+        is_filter_code = any(_FILTER_CODE.search(code) for code in codes)
         if facts.is_filtered or is_filter_code or (status not in {404, 408} and _FILTER_WORDS.search(text)):
             return "filtered"
         if status == 413 or (status in {None, 400, 422, 500} and _LONG_WORDS.search(text)):

@@ -92,7 +92,8 @@ def kinds() -> dict[str, Kind]:
     described = inspect.type_info(RecordLine)
     assert isinstance(described, inspect.StructType)  # noqa: S101 - it is one
     for field in described.fields:
-        types = field.type.types if isinstance(field.type, inspect.UnionType) else (field.type,)
+        said = field.type.type if isinstance(field.type, inspect.Metadata) else field.type
+        types = said.types if isinstance(said, inspect.UnionType) else (said,)
         kind = next((kind for classes, kind in kind_of if any(isinstance(one, classes) for one in types)), None)
         if kind is not None:
             found |= dict.fromkeys((field.name, *ALIASES.get(field.name, ())), kind)

@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ragtrace.batch.resume import scored_line
 from ragtrace.batch.fields import plain
+from ragtrace.batch.resume import scored_line
 from ragtrace.errors import ConfigError
 from ragtrace.model.codec import record_to_json
 from ragtrace.model.printable import count_text, printable

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from ragtrace.capture.passages import ID_KEYS, SCORE_KEYS, id_in, read_mapping, score_in, text_key
 from ragtrace.errors import InputError
 from ragtrace.model.codec import ALIASES, read_aliases
 from ragtrace.model.line import PassageLine, RecordLine
@@ -183,8 +184,6 @@ def _passage(item: Any, pool: str, unread: dict[str, None]) -> Any:
         return {**_passage(item[0], pool, unread), "score": item[1]}
     if not isinstance(item, dict) or _OF_PASSAGE.issuperset(item):
         return item
-    from ragtrace.capture.passages import ID_KEYS, SCORE_KEYS, id_in, read_mapping, score_in, text_key
-
     dumped = item["kwargs"] if isinstance(item.get("kwargs"), dict) else item  # LangChain's `dumpd`
     text, facts = read_mapping(dumped)
     inner = {name: part for name, part in dumped.items() if isinstance(part, dict)}
@@ -230,4 +229,3 @@ def _role(turn: object, name: str) -> str:
         raise InputError(f"a turn of {name!r} must be an object with type and content")
     kind = str(turn.get("type") or turn.get("role") or "human")
     return _ROLES.get(kind, kind)
-

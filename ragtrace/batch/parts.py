@@ -159,7 +159,7 @@ def _format(columns: list[str], path: str, given: str | None) -> str:
 
 
 class _Facts(NamedTuple):
-    """Columns of a file, None where it is empty; row groups and rows of Parquet; columns of decimal commas of CSV."""
+    """Columns of a file, None where it is empty; row groups and rows of Parquet; decimal commas of CSV."""
 
     columns: list[str] | None
     groups: int = 0

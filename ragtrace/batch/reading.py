@@ -9,9 +9,9 @@ import re
 from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from ragtrace.batch.fields import kinds, names_of
+from ragtrace.batch.fields import kinds, names_of, nested
 from ragtrace.batch.files import open_file
 from ragtrace.batch.readers import reader_of, readers
 from ragtrace.batch.table import arrow, rows_of
@@ -203,9 +203,12 @@ def _csv_rows(stream: IO[bytes], part: Part) -> Iterator[tuple[str, Callable[[],
     rows = _cells(lines, delimiter)
     _, header = next(rows, ("", []))
     columns = _names(header or [])
-    types = {column: _number(column in part.commas) for column in columns if is_number(part.format, column)}
+    types: dict[str, Callable[[str], Any]] = {
+        name: _number(name in part.commas) for name in columns if is_number(part.format, name)
+    }
     if reader_of(part.format).records is None:
         types |= {name: _truth for name in columns if kinds().get(name) == "truth"}
+        types |= {name: partial(nested, name) for name in columns if kinds().get(name) == "nested"}
     for where, cells in rows:
         yield where, partial(_csv_row, columns, cells, types, delimiter)
 

@@ -185,9 +185,7 @@ def json_of_line(
     return made
 
 
-def bounded_json(
-    raw: bytes, *, is_large: bool = False, takes_nan: bool = False, names_once: bool = False
-) -> Any:
+def bounded_json(raw: bytes, *, is_large: bool = False, takes_nan: bool = False, names_once: bool = False) -> Any:
     """Return the JSON of a text that a stranger may have written; see `json_of_line`.
 
     Raises:

@@ -41,7 +41,7 @@ def _spans(row: Mapping[str, Any]) -> Iterator[RawSpan]:
 
 
 def _value(name: str, value: Any) -> Any:
-    """Return an attribute; its lists are values, and metadata are the text of an object, as OpenInference has it."""
+    """Return an attribute; its lists are values, and metadata are the text of an object, as in OpenInference."""
     if name == f"{_PREFIX}{semconv.METADATA}":
         found = nested(name, value)
         return json_text(found) if isinstance(found, dict) else found

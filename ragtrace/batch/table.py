@@ -216,5 +216,5 @@ def rows_of(table: pa.Table) -> list[dict[str, Any] | InputError]:
         return list(table.to_pylist(maps_as_pydicts="strict"))
     except (KeyError, ValueError) as error:  # of a map with a key twice, or of a struct with a field twice
         if table.num_rows == 1:
-            return [InputError(f"two keys or fields have one name ({' '.join(str(error).split())}); rename one")]
+            return [InputError(f"two keys or fields of one name ({' '.join(str(error).split())}); rename one")]
         return [row for place in range(table.num_rows) for row in rows_of(table.slice(place, 1))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -161,18 +162,18 @@ def plain(value: Any) -> Any:
     return plain(value.tolist()) if hasattr(value, "tolist") else value
 
 
-def _by_name(row: Mapping[str, Any]) -> dict[str, Any]:
+def _by_name(row: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the values that are there by their names without blanks."""
-    found: dict[str, Any] = {}
-    places: dict[str, str] = {}
-    for given, value in row.items():
-        if value is None or (isinstance(value, float) and math.isnan(value)):
-            continue
-        name = given.strip(_BLANKS) or given if isinstance(given, str) else given
-        if name in found:
-            raise InputError(f"the fields {places[name]!r} and {given!r} have one name; rename or delete one")
-        found[name], places[name] = value, given
-    return found
+    names = {given: given.strip(_BLANKS) or given if isinstance(given, str) else given for given in row}
+    if len(set(names.values())) < len(names):
+        name, _ = Counter(names.values()).most_common(1)[0]
+        first, second, *_ = (given for given in names if names[given] == name)
+        raise InputError(f"the fields {first!r} and {second!r} are both named {name!r}; rename or delete one")
+    return {
+        names[given]: value
+        for given, value in row.items()
+        if value is not None and not (isinstance(value, float) and math.isnan(value))
+    }
 
 
 def _passage(item: Any, pool: str, unread: dict[str, None]) -> Any:

@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 METRICS = "faithfulness,mrr,answer_similarity"
-PASSAGES = [("d1", "The canteen opens at noon."), ("d2", "The lab's in Oslo, Norway; it is new."), ("d3", "It's red.")]
+PASSAGES = [
+    ("d1", "The canteen opens at noon."),
+    ("d2", "The lab's in Oslo, Norway; it is new."),
+    ("d3", "It's red."),
+]
 PLAIN: list[Row] = [
     {
         "id": "a",
@@ -51,7 +55,7 @@ PLAIN: list[Row] = [
 SCORES = [
     {"faithfulness": 1.0, "mrr": 0.5},
     {"faithfulness": 0.0, "mrr": 1.0},
-    {"faithfulness": "missing_input:answer", "mrr": "missing_input:labels"},
+    {"faithfulness": "missing_input:answer", "mrr": "unsupported_by_judge"},
 ]
 
 
@@ -65,7 +69,8 @@ def found(status: int, said: str, rows: Iterable[Row]) -> Found:
     """Return scores in the order of the rows, as a value or a reason; those of SCORES alone."""
     of_id = {}
     for row in rows:
-        given = row["scores"]
+        if (given := row["scores"]) is None:  # of a broken row of Parquet
+            continue
         by_name = {one["metric"]: one for one in given} if isinstance(given, list) else given
         of_id[row["id"]] = {name: by_name[name]["value"] or by_name[name]["reason"] or 0.0 for name in SCORES[0]}
     return Found(status, [of_id[name] for name in sorted(of_id)], " ".join(said.split()))
@@ -100,7 +105,7 @@ class Runner:
             return Found(2, [], str(error))
         rows = scored.to_pylist(maps_as_pydicts="lossy")
         said = " ".join([*self.caplog.messages, *(row["score_error"] or "" for row in rows)])
-        return found(0, said, [row for row in rows if not row["score_error"]])
+        return found(0, said, rows)
 
 
 def lines(rows: list[Row]) -> bytes:
@@ -133,13 +138,13 @@ def arrow(rows: list[Row]) -> pa.Table:
     columns = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]
-        is_map = name == "labels"
+        is_map = any(isinstance(one, dict) for one in values)
         try:
             columns[name] = pa.array(
-                [list(one.items()) if is_map and one else one for one in values],
+                [list(one.items()) if isinstance(one, dict) and is_map else one for one in values],
                 pa.map_(pa.string(), pa.int64()) if is_map else None,
             )
-        except pa.ArrowInvalid:
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
             columns[name] = pa.array([None if one is None else as_json(one) for one in values])
     return pa.table(columns)
 
@@ -162,7 +167,10 @@ def frame(rows: list[Row]) -> pa.Table:
 def of_pandas(rows: list[Row]) -> str:
     """Return what ``DataFrame.to_csv`` writes: the index is a column without a name, and numbers are floats."""
     of_index = [{"": place, **row} for place, row in enumerate(rows)]
-    return cells([{name: float(one) if name == "k" and one else one for name, one in row.items()} for row in of_index], as_python)
+    return cells(
+        [{name: float(one) if name == "k" and one else one for name, one in row.items()} for row in of_index],
+        as_python,
+    )
 
 
 FORMATS: dict[str, Callable[[Runner, list[Row]], Found]] = {
@@ -205,9 +213,11 @@ def with_contexts(form: Callable[[Row], Any]) -> Callable[[Row], Row]:
 
 def conversation(row: Row) -> Row:
     turns = [
-        {"content": "Hi (you)", "type": "human"}, {"content": "Hello.", "type": "ai"},
-        {"content": row["query"], "type": "human"}, *([{"content": row["answer"], "type": "ai"}] if row["answer"] else []),
-    ]  # fmt: skip
+        {"content": "Hi (you)", "type": "human"},
+        {"content": "Hello.", "type": "ai"},
+        {"content": row["query"], "type": "human"},
+        *([{"content": row["answer"], "type": "ai"}] if row["answer"] else []),
+    ]
     rest = {name: value for name, value in row.items() if name not in {"query", "answer", "contexts"}}
     return {"user_input": turns, "retrieved_contexts": row["contexts"], **rest}
 
@@ -226,13 +236,13 @@ FORMS: dict[str, Callable[[Row], Row]] = {
         lambda one: {
             "lc": 1, "type": "constructor", "id": ["langchain", "schema", "Document"],
             "kwargs": {"id": one["id"], "metadata": {"page": 1}, "page_content": one["text"], "type": "Document"},
-        }  # fmt: skip
+        }
     ),
     "nodes of LlamaIndex": with_contexts(
         lambda one: {
             "node": {"id_": one["id"], "metadata": {"page": 1}, "text": one["text"], "class_name": "TextNode"},
             "score": 0.5, "class_name": "NodeWithScore",
-        }  # fmt: skip
+        }
     ),
     "nodes of LlamaIndex without scores": with_contexts(
         lambda one: {"id_": one["id"], "text": one["text"], "text_template": "x", "class_name": "TextNode"}
@@ -337,7 +347,10 @@ NUMBERS = {
     "a comma": (("0,5", "1.234,5", "7"), [0.5, 1234.5, 7.0]),
     "a point": (("0.5", "1,234.5", "7"), [0.5, 1234.5, 7.0]),
     "whole": (("5", "1234", "7"), [5.0, 1234.0, 7.0]),
-    "both": (("0,5", "0.5", "7"), "has 0.5 (line 3) with a point before the decimals, and 0,5 (line 2) with a comma"),
+    "both": (
+        ("0,5", "0.5", "7"),
+        "has 0.5 (line 3) with a point before the decimals, and 0,5 (line 2) with a comma",
+    ),
     "either": (("1,234", "7", "7"), "has 1,234 (line 2), which may be a number with decimals or one of thousands"),
     "told by another": (("1,234", "7", "0,5"), [1.234, 7.0, 0.5]),
 }
@@ -358,7 +371,10 @@ def test_a_column_decides_how_its_numbers_are_read(run, name):
 
 
 REFUSED = {
-    "Latin-1 in the header": ("größe,query\n".encode("latin-1"), "line 1: not UTF-8; of Excel save the file as CSV UTF-8"),
+    "Latin-1 in the header": (
+        "größe,query\n".encode("latin-1"),
+        "line 1: not UTF-8; of Excel save the file as CSV UTF-8",
+    ),
     "UTF-16 without a mark": ("query,answer\n".encode("utf-16-le"), "this is UTF-16 or UTF-32 without a mark"),
     "unknown columns": (b"a;b\n1;2\n", "unknown format with the columns a, b; formats: "),
     "a header without end": (b'query,"answer\n', "line 1: a text in double quotes has no end"),
@@ -420,7 +436,9 @@ def test_observations_of_langfuse_are_the_same_in_every_format(run, name):
         {"id": "o2", "type": "GENERATION", "input": [{"role": "user", "content": "Where?"}], "output": "In Oslo."},
     ]
     more = {"trace_id": "t", "latency": 3}
-    done = FORMATS[name](run, [{**row, **more, "parent_observation_id": "o0" if n else None} for n, row in enumerate(rows)])
+    done = FORMATS[name](
+        run, [{**row, **more, "parent_observation_id": "o0" if n else None} for n, row in enumerate(rows)]
+    )
     assert done.status == 0, done.said
     assert [row["faithfulness"] for row in done.scores] == [1.0]
     assert "latency (3)" in done.said

@@ -143,14 +143,14 @@ def csv_head(path: str, form: str | None = None) -> CsvHead | None:
             if header is None:
                 return None
             columns = _names(header)
-        except InputError as error:
+        except (csv.Error, InputError) as error:
             raise ConfigError(f"{path}: line {lines.first}: {error}") from None
         name = form or next((name for name, reader in readers().items() if reader.reads(columns)), None)
         found = {column: _Numbers(column) for column in columns if name and is_number(name, column)}
         for where, cells in rows if found else ():
             for column, cell in zip(columns, cells if isinstance(cells, list) else (), strict=False):
                 if column in found:
-                    found[column].add(where, cell.strip())
+                    found[column].add(where, cell)
     try:
         return CsvHead(columns, tuple(name for name, one in found.items() if one.has_comma(delimiter)))
     except InputError as error:
@@ -178,14 +178,14 @@ class _Numbers:
     both: str = ""
 
     def add(self, where: str, cell: str) -> None:
-        by_point, by_comma = _POINT.fullmatch(cell), _COMMA.fullmatch(cell)
-        said = f"{cell[:40]} ({where})"
-        if by_point and by_comma:
-            self.both = self.both or ("" if cell.lstrip("+-").isdecimal() else said)
-        elif by_point:
+        by_point, by_comma = _number(cell, has_comma=False), _number(cell, has_comma=True)
+        said = f"{cell.strip()[:40]} ({where})"
+        if by_point is None:
+            self.comma = self.comma or (said if by_comma is not None else "")
+        elif by_comma is None:
             self.point = self.point or said
-        elif by_comma:
-            self.comma = self.comma or said
+        elif by_point != by_comma:
+            self.both = self.both or said
 
     def has_comma(self, delimiter: str) -> bool:
         if self.point and self.comma:
@@ -204,7 +204,9 @@ def _csv_rows(stream: IO[bytes], part: Part) -> Iterator[tuple[str, Callable[[],
     _, header = next(rows, ("", []))
     columns = _names(header or [])
     types: dict[str, Callable[[str], Any]] = {
-        name: _number(name in part.commas) for name in columns if is_number(part.format, name)
+        name: partial(_number_or_text, has_comma=name in part.commas)
+        for name in columns
+        if is_number(part.format, name)
     }
     if reader_of(part.format).records is None:
         types |= {name: _truth for name in columns if kinds().get(name) == "truth"}
@@ -215,7 +217,6 @@ def _csv_rows(stream: IO[bytes], part: Part) -> Iterator[tuple[str, Callable[[],
 
 def _cells(lines: _CsvLines, delimiter: str) -> Iterator[tuple[str, list[str] | str]]:
     """Yield the cells of each row that has some, or why it has none."""
-    csv.field_size_limit(MOST_LINE)
     rows = csv.reader(lines, delimiter=delimiter)
     while True:
         lines.begin()
@@ -267,6 +268,7 @@ class _CsvLines:
 
     def delimiter(self) -> str:
         """Return the delimiter that Excel's first line names, else that by which the header has known columns."""
+        csv.field_size_limit(MOST_LINE)
         given: dict[str, list[str]] = {}
         for number, line in self._lines:
             if (told := _SEP.fullmatch(line)) is not None:
@@ -379,17 +381,18 @@ def _refuse_other_bytes(cells: list[str]) -> None:
         raise InputError(_NOT_UTF_8) from None
 
 
-def _number(has_comma: bool) -> Callable[[str], Any]:  # noqa: FBT001
-    """Return what reads the cells of a column of numbers; a cell of another kind stays a text."""
+def _number(cell: str, *, has_comma: bool) -> int | float | None:
+    """Return the number of a cell with a comma or a point before its decimals, None where it has none."""
+    text = cell.strip()
+    if len(text) > _MOST_DIGITS or not (_COMMA if has_comma else _POINT).fullmatch(text):
+        return None
+    text = text.replace(".", "").replace(",", ".") if has_comma else text.replace(",", "")
+    return int(text) if text.lstrip("+-").isdecimal() else float(text)
 
-    def read(cell: str) -> int | float | str:
-        text = cell.strip()
-        if not (_COMMA if has_comma else _POINT).fullmatch(text) or len(text) > _MOST_DIGITS:
-            return cell
-        text = text.replace(".", "").replace(",", ".") if has_comma else text.replace(",", "")
-        return int(text) if text.lstrip("+-").isdecimal() else float(text)
 
-    return read
+def _number_or_text(cell: str, *, has_comma: bool) -> int | float | str:
+    found = _number(cell, has_comma=has_comma)
+    return cell if found is None else found
 
 
 def _truth(cell: str) -> bool | str:

@@ -14,7 +14,7 @@ _MOST_DEPTH: Final = 100  # lists in lists, as of JSON
 _BLANKS = re.compile(r"\s*")
 _TOKEN = re.compile(
     r"""(?P<text>'[^'\\\n]*(?:\\.[^'\\\n]*)*'|"[^"\\\n]*(?:\\.[^"\\\n]*)*")
-    |(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]))
+    |(?P<number>[-+]?[\d.][\w.]*(?:(?<=[eE])[-+]\d+)?)
     |(?P<word>[-+]?[^\W\d][\w.]*)
     |(?P<sign>[\[({])""",
     re.VERBOSE,
@@ -105,9 +105,12 @@ class _Reader:
             return _WORDS[word]
         if kind == "word" and self._text.startswith("(", self._at):
             raise self._refusal(f"it holds {word}(...), an object of Python")
-        if kind != "number" or len(word) > _MOST_DIGITS:
+        try:
+            number = float(word) if kind == "number" and len(word) <= _MOST_DIGITS else None
+        except ValueError:
+            number = None
+        if number is None or "_" in word:
             raise self._refusal(_NEITHER)
-        number = float(word)
         return int(word) if word.lstrip("+-").isdecimal() else number if math.isfinite(number) else None
 
     def _next(self) -> tuple[str, str]:

@@ -351,6 +351,7 @@ NUMBERS = {
         ("0,5", "0.5", "7"),
         "has 0.5 (line 3) with a point before the decimals, and 0,5 (line 2) with a comma",
     ),
+    "an exponent": (("1e5", "7", "7"), [1e5, 7.0, 7.0]),
     "either": (("1,234", "7", "7"), "has 1,234 (line 2), which may be a number with decimals or one of thousands"),
     "told by another": (("1,234", "7", "0,5"), [1.234, 7.0, 0.5]),
 }

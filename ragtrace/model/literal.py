@@ -53,7 +53,7 @@ def nested_value(text: str) -> Any:
         >>> nested_value("['Oslo.' 'Rome.']")
         Traceback (most recent call last):
         ...
-        ragtrace.errors.InputError: a list without commas, as numpy prints an array (at character 9)
+        ragtrace.errors.InputError: a list without commas, as numpy prints an array (at character 10)
     """
     try:
         return bounded_json(text.encode("utf-8", "surrogatepass"), takes_nan=True, names_once=True)

@@ -443,3 +443,12 @@ def test_observations_of_langfuse_are_the_same_in_every_format(run, name):
     assert done.status == 0, done.said
     assert [row["faithfulness"] for row in done.scores] == [1.0]
     assert "latency (3)" in done.said
+
+
+def test_a_resumed_run_names_what_its_finished_parts_did_not_read(run):
+    path = run.folder / "a.jsonl"
+    path.write_bytes(lines([{**PLAIN[0], "documents": ["x"]}]))
+    command = ["score", str(path), "--engine", "local", "--metrics", METRICS, "--out", str(run.folder / "out")]
+    for more in ([], ["--resume"]):
+        assert main([*command, *more]) == 0
+        assert "documents (1)" in run.capsys.readouterr().out

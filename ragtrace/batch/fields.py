@@ -23,7 +23,7 @@ SCORES, ERROR = "scores", "score_error"  # columns of an earlier run
 _POOLS = ("pool", "selection", "contexts", *ALIASES["contexts"])
 _CONVERSATIONS = ("user_input", "question")  # of ragas
 _TRUTHS = "ground_truths"  # of earlier ragas
-_MAY_BE_TEXT = (*_CONVERSATIONS, _TRUTHS, "context")
+MAY_BE_TEXT = (*_CONVERSATIONS, _TRUTHS, "context")
 _ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}
 _KNOWN = {*RecordLine.__struct_fields__, SCORES, ERROR}
 _OF_PASSAGE = {*PassageLine.__struct_fields__, "content", "doc_id"}  # as the codec reads them
@@ -90,7 +90,7 @@ def kinds() -> dict[str, Kind]:
         ((inspect.IntType,), "whole number"),
         ((inspect.BoolType,), "truth"),
     ]
-    found: dict[str, Kind] = dict.fromkeys(_MAY_BE_TEXT, "nested")
+    found: dict[str, Kind] = dict.fromkeys(MAY_BE_TEXT, "nested")
     described = inspect.type_info(RecordLine)
     assert isinstance(described, inspect.StructType)  # noqa: S101 - it is one
     for field in described.fields:
@@ -139,7 +139,7 @@ def nested(name: str, value: Any) -> Any:
     try:
         return nested_value(value)
     except InputError as error:
-        if name in _MAY_BE_TEXT:
+        if name in MAY_BE_TEXT:
             return value
         raise InputError(f"field {name!r} is a text that is no list: {error}; {WAY_OUT}") from None
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from ragtrace.batch.fields import kinds, names_of, nested
+from ragtrace.batch.fields import MAY_BE_TEXT, WAY_OUT, kinds, names_of, nested
 from ragtrace.batch.files import open_file
 from ragtrace.batch.readers import reader_of, readers
 from ragtrace.batch.table import arrow, rows_of
@@ -210,7 +210,7 @@ def _csv_rows(stream: IO[bytes], part: Part) -> Iterator[tuple[str, Callable[[],
     }
     if reader_of(part.format).records is None:
         types |= {name: _truth for name in columns if kinds().get(name) == "truth"}
-        types |= {name: partial(nested, name) for name in columns if kinds().get(name) == "nested"}
+        types |= {name: partial(_list, name) for name in columns if kinds().get(name) == "nested"}
     for where, cells in rows:
         yield where, partial(_csv_row, columns, cells, types, delimiter)
 
@@ -393,6 +393,13 @@ def _number(cell: str, *, has_comma: bool) -> int | float | None:
 def _number_or_text(cell: str, *, has_comma: bool) -> int | float | str:
     found = _number(cell, has_comma=has_comma)
     return cell if found is None else found
+
+
+def _list(name: str, cell: str) -> Any:
+    found = nested(name, cell)
+    if isinstance(found, str) and name not in MAY_BE_TEXT:
+        raise InputError(f"field {name!r} is a text that is no list; {WAY_OUT}")
+    return found
 
 
 def _truth(cell: str) -> bool | str:

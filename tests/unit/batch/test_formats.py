@@ -327,6 +327,12 @@ TWINS: dict[str, tuple[str, bytes, int, str]] = {
 }  # fmt: skip
 
 
+def test_a_cell_of_contexts_that_is_one_text_names_the_way_out(run):
+    done = run.file("a.csv", b"query,contexts\nWhere?,It is in Oslo.\n")
+    assert done.status == 1
+    assert "line 2: field 'contexts' is a text that is no list; write the rows by df.to_json(" in done.said
+
+
 @pytest.mark.parametrize("name", TWINS)
 def test_a_name_that_stands_twice_is_refused_with_both_places(run, name):
     file, data, status, said = TWINS[name]

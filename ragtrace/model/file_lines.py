@@ -198,8 +198,11 @@ def bounded_json(raw: bytes, *, is_large: bool = False, takes_nan: bool = False,
     made = json_value(raw, partial(_unusual, refuse=None if takes_nan else _refuse))
     if parts > _MOST_DEPTH and _is_deep(made):
         raise InputError("nested too deeply")
-    if names_once and len(_NAME_END.findall(raw)) != _names_in(made):  # a text may hold such an end too
-        _refuse_twins(raw)
+    if names_once:
+        is_tight = not any(sign in raw for sign in (b" :", b"\t:", b"\r:", b"\n:"))
+        ends = raw.count(b'":') if is_tight else len(_NAME_END.findall(raw))  # a text may hold one too
+        if ends != _names_in(made):
+            _refuse_twins(raw)
     return made
 
 

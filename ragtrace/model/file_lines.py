@@ -211,12 +211,11 @@ def _names_in(value: Any) -> int:
     found, waiting = 0, [value]
     while waiting:
         one = waiting.pop()
-        if isinstance(one, dict):
+        if type(one) is dict:
             found += len(one)
-            one = one.values()
-        elif not isinstance(one, list):
-            continue
-        waiting.extend(part for part in one if isinstance(part, dict | list))
+            waiting.extend(one.values())
+        elif type(one) is list:
+            waiting.extend(one)
     return found
 
 

@@ -11,7 +11,7 @@ from ragtrace.judges.offline.tables import table, words
 from ragtrace.judges.offline.words import stems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Container, Iterable, Mapping
 
 Modality = Literal["", "must", "may"]
 
@@ -19,12 +19,15 @@ _MOST_CLAUSES = 24  # of a sentence; what is behind them is one clause
 _TOKEN = re.compile(r"[^\W_]+(?:[.,:]\d+)*|[,;:()\u2013\u2014!?]")
 _WORD = re.compile(r"[^\W_]+")
 _NEGATION = re.compile(  # of at most 8,000 characters: a sentence in one notation
-    r"\b(?:not(?! only\b| just\b| necessarily\b)|never|no(?! (?:longer than|later than|sooner|matter|doubt)\b)(?=\s)|"
-    r"none|neither|without|nobody|nothing|unable|hardly|rarely|lacks?|lacking|fails? to|failed to|free (?:of|from)|"
-    r"non|instead of|rather than)\b",
+    r"\b(?:not(?! only\b| just\b| necessarily\b)|never|(?<!-)no(?! (?:longer than|later than|sooner|matter|doubt)\b)"
+    r"(?=\s)|none|neither|without|nobody|nothing|unable|hardly|lacks?|lacking|fails? to|failed to|free (?:of|from)|"
+    r"nor|instead of|rather than)\b",
     re.IGNORECASE,
 )
 _FREE = re.compile(r"(?<=\w)-free\b")
+_NON = re.compile(r"\bnon-(?=\w)", re.IGNORECASE)
+_OR_MORE = re.compile(r"\s(?:more|less|fewer|so|over|above|under|below|[a-z]+er)\b")
+_OR_NOT = re.compile(r" or not\b")
 _CUT = re.compile(  # of at most 8,000 characters: a sentence in one notation
     r"\s(?:if|unless|when|until|since|as long as|provided|in case)\s", re.IGNORECASE
 )
@@ -66,6 +69,7 @@ class Clause:
         is_negated: whether it denies what its terms say.
         modality: whether it tells a duty or a leave. "Must not" denies a leave, "need not" a duty.
         is_open: whether a negation before it may hold for it: "do not soak it and rinse it".
+        denied: the first term behind each negation.
     """
 
     text: str
@@ -75,6 +79,7 @@ class Clause:
     is_negated: bool
     modality: Modality = ""
     is_open: bool = False
+    denied: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -84,7 +89,6 @@ class _Draft:
     subject: frozenset[str] = frozenset()
     rests: list[tuple[str, bool, bool]] = field(default_factory=list)  # text, whether negated, whether open
     is_relative: bool = False
-    is_denied: bool = False
 
 
 def clauses_of(text: str) -> tuple[Clause, ...]:
@@ -98,10 +102,11 @@ def clauses_of(text: str) -> tuple[Clause, ...]:
         >>> [(sorted(clause.terms), clause.is_negated) for clause in said]
         [(['children', 'drug', 'safe'], True), (['milk', 'taken'], False)]
     """
+    text = _OR_NOT.sub("", _NON.sub("non", text))
     found: list[Clause] = []
     for draft in _drafts(text):
         whole = " ".join(draft.parts)
-        is_negated = (_n_negations(draft.own) % 2 == 1) != draft.is_denied
+        is_negated = _n_negations(draft.own) % 2 == 1
         before = [part for part in draft.parts[: draft.parts.index(draft.own)] if part]
         is_negated ^= sum(map(_n_negations, before)) % 2 == 1
         found.append(_clause(whole, draft.subject, is_negated=is_negated))
@@ -114,7 +119,7 @@ def clauses_of(text: str) -> tuple[Clause, ...]:
             found.append(_clause(main, draft.subject, is_negated=_n_negations(main) % 2 == 1, is_open=True))
         subject = draft.subject or subject_of(draft.own)
         for rest, is_denied, is_open in draft.rests:
-            found.append(_clause(rest, subject, is_negated=is_denied, is_open=is_open))
+            found.append(_clause(rest, subject, is_negated=is_denied, is_open=is_open, denied=_inherited(draft.own, rest)))
     return tuple(dict.fromkeys(clause for clause in found if clause.terms or clause.subject))
 
 
@@ -126,9 +131,9 @@ def _drafts(text: str) -> list[_Draft]:
         mark = given.removeprefix(", ") or given
         said = [word.lower() for word in _WORD.findall(part)]
         verb = next((i for i, word in enumerate(said) if word in words("verbs")), -1)
-        denies = _NEGATION.search(part) is not None or mark == "nor"
-        is_clause = verb >= 0 or denies or mark in _STRONG or said[0] in words("subjects")
-        is_bare = said[0] in words("verbs") or said[0] in {"not", "never", "no", "also", "nothing", "without", "then"}
+        denies = _NEGATION.search(part) is not None
+        is_clause = verb >= 0 or denies or mark in _STRONG or (len(said) > 1 and said[0] in words("subjects"))
+        is_bare = said[0] in words("verbs") or said[0] in {"not", "never", "no", "also", "nothing", "without", "nor", "then"}
         if mark in _RELATIVE:
             before = pending[-1][1] if pending else drafts[-1].parts[-1] if drafts else ""
             its = frozenset(stems(before)[-1:])
@@ -160,11 +165,11 @@ def _drafts(text: str) -> list[_Draft]:
                 pending.append((given, part))
         elif is_clause:
             own = frozenset() if not is_bare or pending else subject
-            drafts.append(_Draft([*_joined(pending), part], part, own, is_denied=mark == "nor" and _n_negations(part) == 0))
+            drafts.append(_Draft([*_joined(pending), part], part, own))
             subject, pending = (subject_of(part) or subject) if not own else subject, []
         else:
             last = next(one for one in reversed(drafts) if not one.is_relative)
-            is_denied = _n_negations(last.own) % 2 == 1 or last.is_denied
+            is_denied = _n_negations(last.own) % 2 == 1
             last.parts.append(part)
             last.rests.append((part, is_denied, is_denied and mark not in {"or", "nor"}))
     return [*drafts, *(_Draft([part], part) for part in _joined(pending))]
@@ -186,7 +191,7 @@ def _parts(text: str) -> list[tuple[str, str]]:
     for token in _TOKEN.finditer(text):
         word = token[0].lower()
         is_mark = word in _STRONG or word in _WEAK or word in _RELATIVE
-        if not is_mark or len(parts) >= _MOST_CLAUSES:
+        if not is_mark or len(parts) >= _MOST_CLAUSES or (word == "or" and _OR_MORE.match(text, token.end())):
             continue
         if word == "that" and text[: token.start()].rstrip()[-1:] in {"", ",", ";"}:
             continue  # the thing itself
@@ -196,7 +201,7 @@ def _parts(text: str) -> list[tuple[str, str]]:
             mark = word
         elif mark in {"", ",", ";"} or word in _RELATIVE:
             mark = (f", {word}" if mark == "," and word in _WEAK else word) if parts else ""
-        begin = token.end()
+        begin = token.start() if word == "nor" else token.end()
     part = text[begin:].strip(" ,.;:!?)")
     if _WORD.search(part):
         parts.append((mark, part))
@@ -227,7 +232,29 @@ def _n_negations(text: str) -> int:
     return len(_NEGATION.findall(text)) + len(_FREE.findall(text))
 
 
-def _clause(text: str, subject: Iterable[str], *, is_negated: bool, is_open: bool = False) -> Clause:
+def _denied(text: str) -> frozenset[str]:
+    """Return the first term behind each negation: what it denies."""
+    found = set(its for it in _FREE.finditer(text) for its in stems(text[: it.start()])[-1:])
+    for it in _NEGATION.finditer(text):
+        its = [word for word in _WORD.findall(text[it.end() : it.end() + 80]) if not word.endswith("ly")]
+        found.update(stems(" ".join(its))[:1])
+    return frozenset(found)
+
+
+def _inherited(own: str, rest: str) -> frozenset[str]:
+    """Return what a negation before a part denies of it."""
+    denied = _denied(own)
+    return denied if denied <= _SOFT else frozenset(stems(rest)[:1])
+
+
+def _clause(
+    text: str,
+    subject: Iterable[str],
+    *,
+    is_negated: bool,
+    is_open: bool = False,
+    denied: frozenset[str] = frozenset(),
+) -> Clause:
     own = frozenset(stems(text))
     is_duty, is_leave = _DUTY.search(text) is not None, _LEAVE.search(text) is not None
     modality: Modality = "must" if is_duty and not is_leave else "may" if is_leave and not is_duty else ""
@@ -242,6 +269,7 @@ def _clause(text: str, subject: Iterable[str], *, is_negated: bool, is_open: boo
         is_negated=is_negated,
         modality=modality,
         is_open=is_open,
+        denied=denied | _denied(text),
     )
 
 
@@ -350,12 +378,36 @@ def soft_terms() -> frozenset[str]:
     return _SOFT
 
 
-def polarity_differs(ours: Clause, theirs: Clause) -> bool:
+def polarity_differs(
+    ours: Clause, theirs: Clause, opposed: Collection[str] = (), known: Container[str] | None = None
+) -> bool:
     """Return whether one of two clauses denies what the other one says, opposites aside.
 
-    A leave denies no missing duty: "you may wear it" and "you need not wear it".
+    A negation counts where the other clause has the word that it denies: "without a key" denies the key. "Not
+    allowed" denies what any other negation does. A leave denies no missing duty: "you may wear it" and "you need not
+    wear it".
+
+    Args:
+        ours: one clause.
+        theirs: the other one.
+        opposed: the words of one clause for which the other one has an opposite.
+        known: the words of the texts; a word of our clause that is none is one in other words.
     """
+    n_met = 0
+    soft, rest = [], []
+    for its, other in ((ours, theirs), (theirs, ours)):
+        denied = its.denied - other.denied
+        met = {
+            word
+            for word in denied
+            if word in other.terms or word in other.subject or word in opposed
+            or (known is not None and its is ours and word not in known and word not in _SOFT)
+        }  # fmt: skip
+        n_met += len(met)
+        soft.append(len((denied & _SOFT) - met))
+        rest.append(len(denied - met - _SOFT))
+    n_denied = n_met + max(0, soft[0] - rest[1]) + max(0, soft[1] - rest[0])
     if {ours.modality, theirs.modality} == {"must", "may"}:
         duty, leave = (ours, theirs) if ours.modality == "must" else (theirs, ours)
-        return not duty.is_negated and leave.is_negated
-    return ours.is_negated != theirs.is_negated
+        return n_denied > 0 and leave.is_negated and not duty.is_negated
+    return n_denied % 2 == 1

@@ -291,6 +291,8 @@ class ContrastFinder:
     def _contrary_to(self, said: Clause, near: list[Sentence]) -> str:
         found = ""
         for sentence in near:
+            if "?" in sentence.whole.text:
+                continue
             met = [
                 (len(theirs.terms), reason)
                 for theirs in self._clauses(sentence)
@@ -333,14 +335,14 @@ class ContrastFinder:
         met = terms & (held | turned.keys())
         known = {term: self.weights.get(term, 0.0) or self.unknown_weight for term in terms if self._knows(term, turned)}
         total = math.fsum(known.values())
-        cover = math.fsum(known[term] for term in met) / total if total else 0.0
+        cover = math.fsum(known.get(term, 0.0) for term in met) / total if total else 0.0
         if cover < NEARLY_ALL or not met or not self._is_known_enough(terms - turned.keys(), len(turned)):
             return None
         back = len(others & (terms | said.subject | set(turned.values())))
         if back < (ALL_BACK if cover >= 1.0 else BACK) * len(others):
             return None
-        is_flipped = polarity_differs(said, theirs)
         pairs = turned | unsaid
+        is_flipped = polarity_differs(said, theirs, {*pairs, *pairs.values()}, self.weights)
         is_turned = are_turned(said.text, theirs.text)
         is_compared = are_compared_otherwise(said.text, theirs.text)
         if (is_flipped + len(pairs) + is_turned + is_compared) % 2 == 0:

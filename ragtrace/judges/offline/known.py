@@ -13,11 +13,11 @@ import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.judges.offline.names import KnownNames, abbreviates_words_before
 from ragtrace.judges.offline.near import Near, sizes_of_lists
-from ragtrace.judges.offline.notation import MONTHS, units
+from ragtrace.judges.offline.notation import MONTHS, unit_named, units
 from ragtrace.judges.offline.quantities import (
     MONTH_ERROR,
     Number,
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from ragtrace.judges.offline.specifics import Specific
 
+MOST_BARE = 20  # of one number
+_SHORTEST_UNIT = 4
 MOST_DERIVED = 20  # numbers of one sentence that are looked for as sums and the like
 NEAREST = 3  # sentences in which these are looked for, with their neighbours
 _GENERIC_NOUNS = frozenset(
@@ -53,10 +55,29 @@ _ARTICLE = re.compile(  # of at most 8,000 characters
     r"(minute|hour|day|week|fortnight|month|year|decade|century)s?\b",
     re.IGNORECASE,
 )
+_TOO_SHORT = 7  # digits: with fewer, two phone numbers end alike by chance
+_DECLARED = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    r"\b(?:in|of) ([^\W\d_]{2,})\b|\(([^\W\d_]{1,12}|[€$£¥₹%°²³/\w]{1,6})\)|([€$£¥₹%])"
+)
+_LABELLED = re.compile(r"\b(?:page|room|chapter|section|paragraph|article|figure|table|step|line|version|number|no\.?|"
+                       r"level|floor|gate|platform|bus|route|exit|item|question|appendix|annex|p\.) $", re.IGNORECASE)
+_AGE = re.compile(r"\b(?:aged?|old|older|younger)\b", re.IGNORECASE)
+_UNIT_WORD = re.compile(r"[^\W\d_]+|[€$£¥₹%]")
 _AT_HOUR = re.compile(r"(?:\b(?:from|at|between|until|till|to|by|after|before|and)\s|[-\u2013]\s?)$")
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
+_DIGIT = re.compile(r"\d")
+_YEAR = re.compile(r"1\d{3}|20\d{2}")
 _GROUP = re.compile(r"(?<=\d )\d++|(?<!\d)\d++(?= \d)")
 _TOKEN = re.compile(r"[^\W_]+")
+
+
+class Bare(NamedTuple):
+    """A number without a unit of its own, and the units that its sentence names for it."""
+
+    shown: str
+    units: frozenset[str]
+    noun: str
+    is_hour: bool
 
 
 @dataclass(eq=False)
@@ -68,7 +89,11 @@ class Known:
         raw: the texts as written.
         answer: as written; what it lists itself it may count.
         question: which may ask for a sum.
-        numbers: with their units; none where no unit is known of one.
+        numbers: as they are shown, by their units; "" for one without.
+        bare: the numbers without a unit, each time that one stands somewhere.
+        digits: all that stand somewhere.
+        loose: digits of no date, time or number, as in "v1.21": what they count is unknown.
+        declared: units that are named once for all: "prices in euros", "length (cm)".
         keys: times, months, weekdays, decades and centuries, as they are shown.
         dates: the years of each day of a month, as they are shown; "" for a date without one.
         ordinals: with the nouns that they count.
@@ -78,14 +103,18 @@ class Known:
     raw: str
     answer: str = ""
     question: str = ""
-    numbers: dict[str, dict[str, None]] = field(default_factory=dict)
+    numbers: dict[str, dict[str, str]] = field(default_factory=dict)
+    bare: dict[str, list[Bare]] = field(default_factory=dict)
+    digits: set[str] = field(default_factory=set)
+    loose: set[str] = field(default_factory=set)
+    declared: set[str] = field(default_factory=set)
     keys: dict[tuple[str, str], str] = field(default_factory=dict)
     dates: dict[str, dict[str, str]] = field(default_factory=dict)
     ordinals: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     names: KnownNames = field(init=False)
 
     def __post_init__(self) -> None:
-        self.names = KnownNames(self.sentences, self.raw, self.numbers)
+        self.names = KnownNames(self.sentences, self.raw, self.digits)
 
     def wording(self, it: Specific, claim: str) -> str | None:
         """Return how the texts say a specific of a claim; None where they lack it.
@@ -98,6 +127,8 @@ class Known:
         """
         if it.kind == "number":
             return self._number(it, claim)
+        if it.kind == "phone":
+            return self._phone(it)
         if it.kind == "name":
             return self.names.wording(it, claim)
         if it.kind == "quote":
@@ -115,16 +146,44 @@ class Known:
     # Numbers
 
     def _number(self, it: Specific, claim: str) -> str | None:
-        with_units = self.numbers.get(it.key)
-        if with_units is not None and (not it.unit or not with_units or it.unit in with_units or "" in with_units):
+        if (exact := next((found for key in it.keys if (found := self._exactly(key, it)) is not None), None)) is not None:
+            return exact
+        for key in it.keys:
+            one = it._replace(key=key)
+            if (span := span_of(one, claim)) is None:
+                continue
+            found = self._in_own_unit(one, span) or self._converted(one, claim) or self._hour(one, claim)
+            if found is not None:
+                return found
+        return None
+
+    def _exactly(self, key: str, it: Specific) -> str | None:
+        """Return the same number of the same unit, or of the same thing."""
+        with_units = self.numbers.get(key, {})
+        if it.unit:
+            if it.unit in with_units:
+                return with_units[it.unit]
+            return next((one.shown for one in self.bare.get(key, ()) if self._may_count(one, it)), None)
+        bare = [one for one in self.bare.get(key, ()) if not it.noun or not one.is_hour]
+        if bare:
+            return bare[0].shown
+        if not it.noun or _YEAR.fullmatch(key):
+            return next(iter(with_units.values()), it.shown if key in self.digits else None)
+        if key in self.loose:
             return it.shown
-        if (span := span_of(it, claim)) is None:
-            return None
-        return self._in_own_unit(it, span) or self._converted(it, claim) or self._hour(it, claim)
+        alike = (unit for unit in with_units if it.noun.startswith(unit[:_SHORTEST_UNIT]) and len(unit) >= 3)
+        return next((with_units[unit] for unit in alike), None)
+
+    def _may_count(self, one: Bare, it: Specific) -> bool:
+        if one.is_hour:
+            return False
+        if one.noun:
+            return one.noun == it.noun
+        return it.unit in one.units or it.unit in self.declared
 
     def _in_own_unit(self, it: Specific, span: Span) -> str | None:
         """Return a number of the same unit within the precision of the stated one."""
-        fitting = (one for one in within(self._values, span) if one.unit == it.unit or not (one.unit and it.unit))
+        fitting = (one for one in within(self._values, span) if one.unit == it.unit or not (it.unit or it.noun))
         return next((one.shown for one in fitting), None)
 
     def _converted(self, it: Specific, claim: str) -> str | None:
@@ -153,11 +212,14 @@ class Known:
     @cached_property
     def _values(self) -> list[Number]:
         found = [
-            Number(value, unit, f"{key} {unit}".strip())
+            Number(value, unit, shown)
             for key, with_units in self.numbers.items()
             if (value := value_of(key)) is not None
-            for unit in with_units or ("",)
+            for unit, shown in with_units.items()
         ]
+        for key, its in self.bare.items():
+            if (value := value_of(key)) is not None:
+                found += [Number(value, unit, one.shown) for one in its for unit in ("", *one.units, *self.declared)]
         for one in dict.fromkeys(self.sentences):
             found += [Number(2.0 if it[1] else 1.0, it[2].lower(), it[2]) for it in _ARTICLE.finditer(one)]
         return sorted(dict.fromkeys(found))
@@ -174,6 +236,15 @@ class Known:
 
     # Dates and times
 
+    def _phone(self, it: Specific) -> str | None:
+        """Return the same phone number, with or without the numbers of country and area."""
+        for kind, key in self.keys:
+            if kind == "phone" and min(len(key), len(it.key)) >= _TOO_SHORT and (
+                key.endswith(it.key) or it.key.endswith(key)
+            ):
+                return self.keys[kind, key]
+        return None
+
     def _date(self, it: Specific) -> str | None:
         for key in _readings(it):
             years = self.dates.get(key)
@@ -181,7 +252,7 @@ class Known:
                 continue
             if not it.unit or it.unit in years:
                 return years.get(it.unit) or next(iter(years.values()))
-            if "" in years and it.unit in self.numbers:
+            if "" in years and (it.unit in self.numbers or it.unit in self.bare):
                 return it.shown
         return None
 
@@ -218,7 +289,7 @@ class Known:
         noun = _singular(it.unit)
         if noun and noun not in _GENERIC_NOUNS and any(noun in nouns for nouns in self.ordinals.values()):
             return False
-        return int(it.key) <= 3 or it.key in self.numbers or int(it.key) in self._list_sizes
+        return int(it.key) <= 3 or it.key in self.digits or int(it.key) in self._list_sizes
 
     def _span(self, it: Specific) -> str | None:
         """Return how the texts say a century or decade: itself, a year in it, or a century for its hundreds."""
@@ -239,7 +310,7 @@ class Known:
 
     @cached_property
     def _years(self) -> frozenset[int]:
-        plain = (int(key) for key in self.numbers if key.isdigit() and len(key) == 4)
+        plain = (int(key) for key in (*self.numbers, *self.bare) if key.isdigit() and len(key) == 4)
         decades = (int(key) for kind, key in self.keys if kind == "decade" and int(key) % 100)
         return frozenset((*plain, *decades))
 
@@ -287,23 +358,57 @@ def known_in(sentences: Iterable[str], raw: str, answer: str = "", question: str
     """Collect the specifics of normalised sentences and their raw text."""
     known = Known(list(sentences), raw, answer, question)
     for sentence in dict.fromkeys(known.sentences):
-        for it in measures_of(sentence):
-            if it.kind == "number":
-                known.numbers.setdefault(it.key, {})[it.unit] = None
-            elif it.kind == "date":
+        measures = measures_of(sentence)
+        for it in measures:
+            if it.kind == "date":
                 for key in _readings(it):
                     known.dates.setdefault(key, {})[it.unit] = it.shown
                     known.keys["month", key.split()[1]] = it.shown
                 if it.unit:
-                    known.numbers.setdefault(it.unit, {})[""] = None
+                    known.numbers.setdefault(it.unit, {})[""] = it.unit
             elif it.kind == "ordinal":
                 known.ordinals[it.key].add(_singular(it.unit))
-            else:
+            elif it.kind != "number":
                 known.keys.setdefault((it.kind, it.key), it.shown)
+        if _DIGIT.search(sentence):
+            _add_numbers(known, sentence, measures)
         known.names.vocabulary.update(_TOKEN.findall(sentence.lower()))
-        for digits in _DIGITS.findall(sentence):
-            known.numbers.setdefault(digits, {})  # as in "v1.21": no unit is known of it
     return known
+
+
+def _add_numbers(known: Known, sentence: str, measures: Sequence[Specific]) -> None:
+    """Add the numbers of a sentence. One without a unit may have that of another number, or one that is named."""
+    taken = {at for it in measures for at in range(it.start, it.start + len(it.shown))}
+    for digits in _DIGITS.finditer(sentence):
+        known.digits.add(digits[0])
+        if digits.start() not in taken:
+            known.loose.add(digits[0])
+    for found in _DECLARED.finditer(sentence):
+        if unit := unit_named(found[1] or found[2] or found[3]):
+            known.declared.add(unit)
+    numbers = [it for it in measures if it.kind == "number"]
+    bare = [it for it in numbers if not it.unit]
+    for it in numbers:
+        for key in it.keys if it.unit else ():
+            known.numbers.setdefault(key, {})[it.unit] = it.shown
+    if not bare:
+        return
+    hours = {found.start(1) for found in _HOUR.finditer(sentence)}
+    held = frozenset(it.unit for it in numbers if it.unit) | _named_in(sentence)
+    for it in bare:
+        is_label = _LABELLED.search(sentence, max(0, it.start - 12), it.start) is not None
+        one = Bare(it.shown, frozenset() if is_label else held, it.noun, it.start in hours)
+        for key in it.keys:
+            its = known.bare.setdefault(key, [])
+            if one not in its and len(its) < MOST_BARE:
+                its.append(one)
+
+
+def _named_in(sentence: str) -> frozenset[str]:
+    found = {unit for word in set(_UNIT_WORD.findall(sentence)) if (unit := unit_named(word)) and len(word) > 1}
+    if _AGE.search(sentence):
+        found.add("year")
+    return frozenset(found)
 
 
 def compare(text: str, normal: str, known: Known) -> tuple[list[Specific], str]:

@@ -659,5 +659,10 @@ def _alike(unit: TextUnit, it: Specific) -> list[Specific]:
     return [
         one
         for one in unit.specifics
-        if one.kind == it.kind and (one.unit == it.unit or not one.unit or not it.unit or it.kind == "date")
+        if one.kind == it.kind and (one.unit == it.unit or _may_be_one(one, it) or it.kind == "date")
     ]
+
+
+def _may_be_one(one: Specific, other: Specific) -> bool:
+    """Return whether a number without a unit may have that of another one: none that counts something has."""
+    return (not one.unit and (not one.noun or not other.unit)) or (not other.unit and not other.noun)

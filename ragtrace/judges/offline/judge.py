@@ -164,10 +164,10 @@ class OverlapJudge(Judge):
         evidence = _read_evidence(record, has_code=any(claim.exact for claim in answer.claims))
         claims, unseen = [], []
         for claim in answer.claims:
-            lacking, normal = compare(claim.text, claim.normal, evidence.known)
-            terms = (terms_of(normal) if normal != claim.normal else claim.terms) or claim.terms
-            claims.append(replace(claim, normal=normal, terms=terms))
-            unseen.append(lacking)
+            found = compare(claim.text, claim.normal, evidence.known)
+            terms = (terms_of(found.reworded) if found.reworded != claim.normal else claim.terms) or claim.terms
+            claims.append(replace(claim, normal=found.stated, terms=terms))
+            unseen.append(found.lacking)
         said = frozenset().union(*(claim.terms for claim in claims))
         for places in (evidence.places, evidence.contrast.places):
             places.of(said)  # in one pass for all claims

@@ -13,6 +13,7 @@ import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.judges.offline.names import KnownNames, abbreviates_words_before
@@ -29,13 +30,11 @@ from ragtrace.judges.offline.quantities import (
     within,
     without_hedge,
 )
-from ragtrace.judges.offline.specifics import measures_of, quotes_of, specifics_of
+from ragtrace.judges.offline.specifics import Specific, measures_of, quotes_of, specifics_of
 from ragtrace.judges.offline.words import stems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ragtrace.judges.offline.specifics import Specific
+    from collections.abc import Iterable, Iterator, Sequence
 
 MOST_BARE = 20  # of one number
 _SHORTEST_UNIT = 4
@@ -52,7 +51,8 @@ _ARTICLE = re.compile(  # of at most 8,000 characters
     # In "10 euros a day" it is no length
     r"\b(?:(?:within|for|after|in|takes?|took|lasts?|lasted|is|was|have|has|about|every|under|over|another|than|of|"
     r"needs?|runs?|ran) (?:an?|another|one)|(a couple of|a pair of)) "
-    r"(minute|hour|day|week|fortnight|month|year|decade|century)s?\b",
+    r"(minute|hour|day|week|fortnight|month|year|decade|century)s?\b|"
+    r"\ban? (minute|hour|day|week|fortnight|month|year|decade) (?:later|earlier|ago|before|after|long|old)\b",
     re.IGNORECASE,
 )
 _TOO_SHORT = 7  # digits: with fewer, two phone numbers end alike by chance
@@ -63,6 +63,7 @@ _LABELLED = re.compile(r"\b(?:page|room|chapter|section|paragraph|article|figure
                        r"level|floor|gate|platform|bus|route|exit|item|question|appendix|annex|p\.) $", re.IGNORECASE)
 _AGE = re.compile(r"\b(?:aged?|old|older|younger)\b", re.IGNORECASE)
 _UNIT_WORD = re.compile(r"[^\W\d_]+|[€$£¥₹%]")
+_IN = re.compile(r" (?:in|out of|of) (?:every )?")
 _AT_HOUR = re.compile(r"(?:\b(?:from|at|between|until|till|to|by|after|before|and)\s|[-\u2013]\s?)$")
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 _DIGIT = re.compile(r"\d")
@@ -75,7 +76,7 @@ class Bare(NamedTuple):
     """A number without a unit of its own, and the units that its sentence names for it."""
 
     shown: str
-    units: frozenset[str]
+    units: dict[str, str]  # as they are named there
     noun: str
     is_hour: bool
 
@@ -116,8 +117,13 @@ class Known:
     def __post_init__(self) -> None:
         self.names = KnownNames(self.sentences, self.raw, self.digits)
 
-    def wording(self, it: Specific, claim: str) -> str | None:
+    def wording(self, it: Specific, claim: str, said: frozenset[str] = frozenset()) -> str | None:
         """Return how the texts say a specific of a claim; None where they lack it.
+
+        Args:
+            it: of the claim.
+            claim: in one notation.
+            said: the units of the claim's other numbers, which one without a unit may have.
 
         Example:
             >>> known = known_in(["The trail is 5 kilometre long."], "The trail is 5 km long.")
@@ -126,7 +132,7 @@ class Known:
             ['5 kilometre']
         """
         if it.kind == "number":
-            return self._number(it, claim)
+            return self._number(it, claim, said)
         if it.kind == "phone":
             return self._phone(it)
         if it.kind == "name":
@@ -145,9 +151,10 @@ class Known:
 
     # Numbers
 
-    def _number(self, it: Specific, claim: str) -> str | None:
-        if (exact := next((found for key in it.keys if (found := self._exactly(key, it)) is not None), None)) is not None:
-            return exact
+    def _number(self, it: Specific, claim: str, said: frozenset[str]) -> str | None:
+        for key in it.keys:
+            if (exact := self._exactly(key, it, said)) is not None:
+                return exact
         for key in it.keys:
             one = it._replace(key=key)
             if (span := span_of(one, claim)) is None:
@@ -157,13 +164,14 @@ class Known:
                 return found
         return None
 
-    def _exactly(self, key: str, it: Specific) -> str | None:
+    def _exactly(self, key: str, it: Specific, said: frozenset[str]) -> str | None:
         """Return the same number of the same unit, or of the same thing."""
         with_units = self.numbers.get(key, {})
         if it.unit:
             if it.unit in with_units:
                 return with_units[it.unit]
-            return next((one.shown for one in self.bare.get(key, ()) if self._may_count(one, it)), None)
+            its = (one for one in self.bare.get(key, ()) if self._may_count(one, it))
+            return next((f"{one.shown} {one.units.get(it.unit) or it.unit}" for one in its), None)
         bare = [one for one in self.bare.get(key, ()) if not it.noun or not one.is_hour]
         if bare:
             return bare[0].shown
@@ -171,7 +179,7 @@ class Known:
             return next(iter(with_units.values()), it.shown if key in self.digits else None)
         if key in self.loose:
             return it.shown
-        alike = (unit for unit in with_units if it.noun.startswith(unit[:_SHORTEST_UNIT]) and len(unit) >= 3)
+        alike = (unit for unit in with_units if unit in said or (len(unit) >= 3 and it.noun.startswith(unit[:_SHORTEST_UNIT])))
         return next((with_units[unit] for unit in alike), None)
 
     def _may_count(self, one: Bare, it: Specific) -> bool:
@@ -221,7 +229,7 @@ class Known:
             if (value := value_of(key)) is not None:
                 found += [Number(value, unit, one.shown) for one in its for unit in ("", *one.units, *self.declared)]
         for one in dict.fromkeys(self.sentences):
-            found += [Number(2.0 if it[1] else 1.0, it[2].lower(), it[2]) for it in _ARTICLE.finditer(one)]
+            found += [Number(2.0 if it[1] else 1.0, (it[2] or it[3]).lower(), it[2] or it[3]) for it in _ARTICLE.finditer(one)]
         return sorted(dict.fromkeys(found))
 
     @cached_property
@@ -394,25 +402,38 @@ def _add_numbers(known: Known, sentence: str, measures: Sequence[Specific]) -> N
     if not bare:
         return
     hours = {found.start(1) for found in _HOUR.finditer(sentence)}
-    held = frozenset(it.unit for it in numbers if it.unit) | _named_in(sentence)
+    held = dict.fromkeys((it.unit for it in numbers if it.unit), "") | _named_in(sentence)
     for it in bare:
         is_label = _LABELLED.search(sentence, max(0, it.start - 12), it.start) is not None
-        one = Bare(it.shown, frozenset() if is_label else held, it.noun, it.start in hours)
+        one = Bare(it.shown, {} if is_label else held, it.noun, it.start in hours)
         for key in it.keys:
             its = known.bare.setdefault(key, [])
             if one not in its and len(its) < MOST_BARE:
                 its.append(one)
 
 
-def _named_in(sentence: str) -> frozenset[str]:
-    found = {unit for word in set(_UNIT_WORD.findall(sentence)) if (unit := unit_named(word)) and len(word) > 1}
-    if _AGE.search(sentence):
-        found.add("year")
-    return frozenset(found)
+def _named_in(sentence: str) -> dict[str, str]:
+    """Return the units that a sentence names, as it names them."""
+    found = {unit: word for word in set(_UNIT_WORD.findall(sentence)) if (unit := unit_named(word))}
+    return found | ({"year": "year"} if _AGE.search(sentence) else {})
 
 
-def compare(text: str, normal: str, known: Known) -> tuple[list[Specific], str]:
-    """Return the specifics of a sentence that the texts lack, each once, and the sentence in the texts' words.
+class Compared(NamedTuple):
+    """A sentence beside the texts.
+
+    Attributes:
+        lacking: its specifics that the texts lack, each once.
+        reworded: the sentence in the texts' words.
+        stated: the same without the numbers that the texts only yield.
+    """
+
+    lacking: list[Specific]
+    reworded: str
+    stated: str
+
+
+def compare(text: str, normal: str, known: Known) -> Compared:
+    """Return the specifics of a sentence that the texts lack, and the sentence in the texts' words.
 
     A quote counts from three words on.
 
@@ -423,13 +444,14 @@ def compare(text: str, normal: str, known: Known) -> tuple[list[Specific], str]:
 
     Example:
         >>> said = 'She called it "a very great day" in Oslo.'
-        >>> compare(said, said, known_in(["It is in Oslo."], "It is in Oslo."))[0][0].shown
+        >>> compare(said, said, known_in(["It is in Oslo."], "It is in Oslo.")).lacking[0].shown
         'a very great day'
-        >>> compare("It is 5,000 m.", "It is 5000 metre.", known_in(["It is 5 kilometre."], ""))
-        ([], 'It is 5 kilometre.')
+        >>> compare("It is 5,000 m.", "It is 5000 metre.", known_in(["It is 5 kilometre."], "")).reworded
+        'It is 5 kilometre.'
     """
     its = specifics_of(normal)
-    wordings = {it: known.wording(it, normal) for it in its}
+    said = frozenset(it.unit for it in its if it.kind == "number" and it.unit)
+    wordings = {it: known.wording(it, normal, said) for it in its}
     dates = [it for it in its if it.kind == "date"][:MOST_DERIVED]
     for it in its:
         if wordings[it] is None and it.kind == "weekday" and _is_day_of_a_date(it, dates):
@@ -438,16 +460,34 @@ def compare(text: str, normal: str, known: Known) -> tuple[list[Specific], str]:
             wordings[it] = ""
     grouped = {found.start() for found in _GROUP.finditer(normal)}  # of a phone number: no sums
     lacking = [it for it in its if it.kind == "number" and wordings[it] is None and it.start not in grouped]
+    derived = set()
     if lacking:
         near = known.near(normal)
+        for one, other, share in _ratios(normal, lacking):
+            found = known.wording(share, normal) or (near.wording(share, its) or ("",))[0]
+            if found:
+                wordings[one], wordings[other] = found, ""
+                derived |= {one, other}
         for it in sorted(lacking, key=lambda it: -(value_of(it.key) or 0.0))[:MOST_DERIVED]:
             found = near.wording(it, its) if wordings[it] is None else None
             if found is not None:
                 wordings[it] = found[0]
+                derived.add(it)
                 wordings.update({other: "" for other in found[1] if wordings[other] is None})
     quotes = [it for it in quotes_of(text) if known.wording(it, text) is None]
     invented = {(it.kind, it.key): it for it in (*(it for it in its if wordings[it] is None), *quotes)}
-    return list(invented.values()), _reworded(normal, wordings)
+    plain = {it: "" if it in derived else wording for it, wording in wordings.items()}
+    return Compared(list(invented.values()), _reworded(normal, wordings), _reworded(normal, plain))
+
+
+def _ratios(text: str, its: Sequence[Specific]) -> Iterator[tuple[Specific, Specific, Specific]]:
+    """Yield two numbers of "2 in 5", and the percentage that they make."""
+    for one, other in pairwise(its):
+        between = text[one.start + len(one.shown) : other.start]
+        top, whole = value_of(one.key), value_of(other.key)
+        if _IN.fullmatch(between) and top and whole and 0.0 < top < whole:
+            share = f"{100.0 * top / whole:.4f}".rstrip("0").rstrip(".")
+            yield one, other, Specific("number", share, text[one.start : other.start + len(other.shown)], one.start, "percent")
 
 
 def _reworded(text: str, wordings: dict[Specific, str | None]) -> str:

@@ -63,6 +63,7 @@ _LABELLED = re.compile(r"\b(?:page|room|chapter|section|paragraph|article|figure
                        r"level|floor|gate|platform|bus|route|exit|item|question|appendix|annex|p\.) $", re.IGNORECASE)
 _AGE = re.compile(r"\b(?:aged?|old|older|younger)\b", re.IGNORECASE)
 _UNIT_WORD = re.compile(r"[^\W\d_]+|[€$£¥₹%]")
+_CLOCK = re.compile(r"([01]?\d|2[0-3])\.([0-5]\d)")
 _IN = re.compile(r" (?:in|out of|of) (?:every )?")
 _AT_HOUR = re.compile(r"(?:\b(?:from|at|between|until|till|to|by|after|before|and)\s|[-\u2013]\s?)$")
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
@@ -117,13 +118,12 @@ class Known:
     def __post_init__(self) -> None:
         self.names = KnownNames(self.sentences, self.raw, self.digits)
 
-    def wording(self, it: Specific, claim: str, said: frozenset[str] = frozenset()) -> str | None:
+    def wording(self, it: Specific, claim: str) -> str | None:
         """Return how the texts say a specific of a claim; None where they lack it.
 
         Args:
             it: of the claim.
             claim: in one notation.
-            said: the units of the claim's other numbers, which one without a unit may have.
 
         Example:
             >>> known = known_in(["The trail is 5 kilometre long."], "The trail is 5 km long.")
@@ -132,7 +132,7 @@ class Known:
             ['5 kilometre']
         """
         if it.kind == "number":
-            return self._number(it, claim, said)
+            return self._number(it, claim)
         if it.kind == "phone":
             return self._phone(it)
         if it.kind == "name":
@@ -151,9 +151,9 @@ class Known:
 
     # Numbers
 
-    def _number(self, it: Specific, claim: str, said: frozenset[str]) -> str | None:
+    def _number(self, it: Specific, claim: str) -> str | None:
         for key in it.keys:
-            if (exact := self._exactly(key, it, said)) is not None:
+            if (exact := self._exactly(key, it)) is not None:
                 return exact
         for key in it.keys:
             one = it._replace(key=key)
@@ -164,7 +164,7 @@ class Known:
                 return found
         return None
 
-    def _exactly(self, key: str, it: Specific, said: frozenset[str]) -> str | None:
+    def _exactly(self, key: str, it: Specific) -> str | None:
         """Return the same number of the same unit, or of the same thing."""
         with_units = self.numbers.get(key, {})
         if it.unit:
@@ -179,7 +179,7 @@ class Known:
             return next(iter(with_units.values()), it.shown if key in self.digits else None)
         if key in self.loose:
             return it.shown
-        alike = (unit for unit in with_units if unit in said or (len(unit) >= 3 and it.noun.startswith(unit[:_SHORTEST_UNIT])))
+        alike = (unit for unit in with_units if len(unit) >= 3 and it.noun.startswith(unit[:_SHORTEST_UNIT]))
         return next((with_units[unit] for unit in alike), None)
 
     def _may_count(self, one: Bare, it: Specific) -> bool:
@@ -212,6 +212,8 @@ class Known:
     def _hour(self, it: Specific, claim: str) -> str | None:
         """Return the time of an hour that stands alone, as in "from 9 to 17"."""
         before = claim[max(0, it.start - 10) : it.start]
+        if not it.unit and (clock := _CLOCK.fullmatch(it.key)):  # "17.30"
+            return self.keys.get(("time", f"{int(clock[1])}:{clock[2]}"))
         if it.unit or not it.key.isdigit() or int(it.key) > 24 or not _AT_HOUR.search(before):
             return None
         hour = int(it.key)
@@ -275,6 +277,9 @@ class Known:
         of_clock = int(hour) - 12
         if 0 < of_clock < 10 and self.keys.get(("time", f"{of_clock}:{minutes}"), "0")[0] != "0":
             return self.keys["time", f"{of_clock}:{minutes}"]
+        for at in (int(hour), of_clock):
+            if any(not one.noun for one in self.bare.get(f"{at}.{minutes}", ())):
+                return f"{at}.{minutes}"
         if minutes == "00":
             return next((str(at) for at in (int(hour), of_clock) if at in self._hours), None)
         return None
@@ -450,8 +455,7 @@ def compare(text: str, normal: str, known: Known) -> Compared:
         'It is 5 kilometre.'
     """
     its = specifics_of(normal)
-    said = frozenset(it.unit for it in its if it.kind == "number" and it.unit)
-    wordings = {it: known.wording(it, normal, said) for it in its}
+    wordings = {it: known.wording(it, normal) for it in its}
     dates = [it for it in its if it.kind == "date"][:MOST_DERIVED]
     for it in its:
         if wordings[it] is None and it.kind == "weekday" and _is_day_of_a_date(it, dates):

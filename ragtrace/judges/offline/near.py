@@ -91,7 +91,8 @@ _REST = re.compile(  # of at most 2,000 characters: a sentence
     r"\b(?:rest|remain\w*|others?|not|no|without|against|disagreed?|fail\w*)\b", re.IGNORECASE
 )
 _EACH = re.compile(  # of at most 2,000 characters: a sentence
-    r"\b(?:each|per|every|apiece|times|a (?:piece|person|day|night|week|month|year)|an hour|\d+ [^\W\d_]+ (?:of|at|à) \d+)"
+    r"\b(?:each|per|every|apiece|times|a (?:piece|person|day|night|week|month|year)|an hour|"
+    r"\d+ (?:[^\W\d_]+ ){1,2}(?:of|at|à|for) \d+)"
     r"\b",
     re.IGNORECASE,
 )
@@ -218,7 +219,7 @@ class Near:
             else:
                 is_fitting = any(
                     look(one, other, it, span)
-                    for look in (self._is_sum_or_difference, self._is_product, self._is_quotient)
+                    for look in (self._is_sum_or_difference, self._is_product, self._is_quotient, self._is_area)
                 )
             if is_fitting:
                 return f"{one.shown} and {other.shown}"
@@ -240,14 +241,17 @@ class Near:
         """Return the same amount in another period: 30 a month are 360 a year."""
         period = _period(self.claim, it.start + len(it.shown))
         for one in self.numbers if period else ():
-            text = self.sentences[one.sentence]
-            other = _period(text, text.find(one.shown) + len(one.shown))
+            other = self._period_of(one)
             if one.unit != it.unit or not other or other == period:
                 continue
             up, down = (_IN_A_PERIOD.get(pair, ()) for pair in ((other, period), (period, other)))
             if any(one.value * ratio in span for ratio in up) or any(one.value / ratio in span for ratio in down):
                 return one.shown
         return None
+
+    def _period_of(self, one: Number) -> str:
+        text = self.sentences[one.sentence]
+        return _period(text, text.find(one.shown) + len(one.shown))
 
     def _is_span_of_years(self, one: Number, other: Number, it: Specific, span: Span) -> bool:
         is_length = it.unit == "year" or _AGED.search(self._before(it)) is not None
@@ -277,6 +281,15 @@ class Near:
             not factor.unit and factor.value >= 2.0 and _is_multiple(factor, of, it, span)
             for factor, of in ((one, other), (other, one))
         )
+
+    def _is_area(self, one: Number, other: Number, it: Specific, span: Span) -> bool:
+        """Return whether a number is the area of two lengths in one sentence."""
+        sizes = [unit.size for unit in units().get(it.unit, ()) if unit.dimension == "area"]
+        sides = [
+            [number.value * unit.size for unit in units().get(number.unit, ()) if unit.dimension == "length"]
+            for number in (one, other)
+        ]
+        return one.sentence == other.sentence and any(a * b / size in span for size in sizes for a in sides[0] for b in sides[1])
 
     def _is_quotient(self, one: Number, other: Number, it: Specific, span: Span) -> bool:
         if not _EACH.search(self.claim) and not _AVERAGE.search(self.claim):
@@ -368,11 +381,12 @@ class Near:
     ) -> tuple[str, tuple[Specific, ...]] | None:
         """Return what "two boxes have 24 bottles" takes from "each box has 12 bottles"."""
         for other in others:
-            factor = value_of(other.key) if other.kind == "number" and not other.unit else None
+            factor = value_of(other.key) if other.kind == "number" else None
             if other is it or factor is None or not 1.0 < factor <= 1000.0:
                 continue
             for one in self.numbers:
-                if _is_multiple(Number(factor, "", ""), one, it, span):
+                is_rate = not other.unit or self._period_of(one) == other.unit
+                if is_rate and _is_multiple(Number(factor, "", ""), one, it, span):
                     return one.shown, (other,)
         return None
 

@@ -207,7 +207,8 @@ def _dates_and_times() -> tuple[_Row, ...]:
               lambda it: _date(it[1], it[2], it[3])),
         _step("#", r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?", _time),
         _step(_SHORT_MONTHS,
-              rf"\b({short_month})(?:\.(?! ?[A-Z][a-z])|\b(?= ?\d{{4}}\b)|(?:(?<=[-\u2013/]...)|"
+              rf"\b({short_month})(?:\.(?! ?[A-Z][a-z])|\b(?= ?\d{{4}}\b)|(?=\s?[-\u2013/]\s?(?:{short_month}|[A-Z][a-z]{{2,8}})\b)|"
+              r"(?:(?<=[-\u2013/]...)|"
               r"(?<=\b(?:in|of|to|by) ...)|(?<=\band ...)|(?<=\b(?:from|late) ...)|"
               r"(?<=\b(?:since|until|early) ...))\b(?! [A-Z]))",
               lambda it: _month(it[1]), keeps_case=True),
@@ -220,7 +221,7 @@ def _dates_and_times() -> tuple[_Row, ...]:
               rf"\b(the |early |late |mid-)(?:({'|'.join(_DECADES)})|([3-9]0)s)\b|(?<!\w)'([1-9]0)s\b",
               lambda it: f"{it[1] or ''}19{_DECADES.get((it[2] or '').lower()) or it[3] or it[4]}s"),
         _step("#", r"(?<![\w.,+/-])(?:\+\d{1,3}|\(\+?\d{1,5}\)|0\d{2,5}|\d{3}(?=[-. ]\d{3}[-. ]\d{4}\b))"
-              r"(?:(?:[ /.-]|\) ?| ?\()\d{2,6}){1,6}\)?(?!\w|[.,]\d)", _phone),
+              r"(?:(?:[ /.-]|\) ?| ?\()\d{2,8}){1,6}\)?(?!\w|[.,]\d)", _phone),
         _step("call phone telephone tel dial ring fax hotline line mobile caretaker number",
               r"(?<![\w.,+/-])\d{3}[- ]\d{4}(?![\w/-]|[.,]\d)", _phone),
     )  # fmt: skip
@@ -272,6 +273,7 @@ def _numbers() -> tuple[_Row, ...]:
         _step([*NUMBER_WORDS, *_SCALES, "dozen"],
               rf"\b(?:a dozen|dozen|{_BASE}(?: (?:{_SCALE})\b(?:(?: and)? {_BASE}\b)?)*|an? (?:{_SCALE}))\b"
               rf"(?![ -]{{1,3}}{_FRACTION}|-(?:{'|'.join(_ORDINALS[:9])}))", _in_digits),
+        _step("one", r"\bone (?=(?:in|out of) (?:every )?\d)", "1 "),
         _step("half", r"\b(\d+) and a half\b", r"\1.5"),
         _step("#", r"\b(\d+) ?½", r"\1.5"),
         _step("noon midday", r"\b(?:noon|midday)\b", "12:00"),
@@ -293,7 +295,7 @@ def _numbers() -> tuple[_Row, ...]:
               rf"(?-i:m)(?= (?:{'|'.join(codes)}|euro|dollar|pound|kr)))|[ -]?(?P<scale>{_SCALE})s?\b)?"
               rf"(?:(?=[ -]?[{begin}])[ -]?(?P<unit>{spelled}|(?-i:[{''.join(sorted(_LETTERS))}]))(?![\w°²³]))?", _number),
         _step("#", rf"(?<![\w.,])(?P<first>\d+(?:\.\d+)?) (?P<large>{normal}),?(?: and)? (?P<second>\d+(?:\.\d+)?)"
-              rf"(?: (?P<small>{normal}|in\b(?! ?\w))(?![\w°²³/-])|(?![\w.,:%]*\w)(?! (?:{normal})\b))", _composite),
+              rf"(?: (?P<small>{normal}|(?<=foot \d )in|(?<=foot \d\d )in)(?![\w°²³/-])|(?![\w.,:%]*\w)(?! (?:{normal})\b))", _composite),
     )  # fmt: skip
 
 
@@ -320,10 +322,13 @@ def _slashed(found: re.Match[str]) -> str:
     """Return a date with slashes in the one notation, where only one order of day and month is possible."""
     first, second, year = int(found[1]), int(found[2]), found[3]
     if not (0 < first <= 31 and 0 < second <= 31) or (first > 12) == (second > 12):
-        return found[0]
+        return f"{first}/{second}/{_century(year)}" if 0 < first <= 12 and 0 < second <= 12 else found[0]
     day, month = (first, second) if first > 12 else (second, first)
-    century = "" if len(year) == 4 else "20" if int(year) < 70 else "19"
-    return _date(str(day), MONTHS[month - 1], century + year)
+    return _date(str(day), MONTHS[month - 1], _century(year))
+
+
+def _century(year: str) -> str:
+    return year if len(year) == 4 else f"{20 if int(year) < 70 else 19}{year}"
 
 
 @cache

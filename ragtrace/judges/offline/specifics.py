@@ -163,7 +163,7 @@ def _numbers(text: str, taken: set[int]) -> list[Specific]:
         behind, second = it[2] or "", it[3] or ""
         unit = behind if behind in units() else ""
         shown = f"{it[1]} {unit}" if unit and text[it.end(1)] == " " else it[1]
-        is_noun = bool(behind) and not unit and behind not in words("english") and behind not in words("verbs")
+        is_noun = bool(behind) and not unit and words("no_nouns").isdisjoint({behind}) and behind not in words("english")
         if is_noun and second:
             unit = unit_named(second)  # "30 working days"
         joined = _RANGE.match(text, it.end(1))

@@ -131,7 +131,7 @@ def _drafts(text: str) -> list[_Draft]:
         mark = given.removeprefix(", ") or given
         said = [word.lower() for word in _WORD.findall(part)]
         verb = next((i for i, word in enumerate(said) if word in words("verbs")), -1)
-        denies = _NEGATION.search(part) is not None
+        denies = (its := _NEGATION.search(part)) is not None and its[0].lower() != "nor"
         is_clause = verb >= 0 or denies or mark in _STRONG or (len(said) > 1 and said[0] in words("subjects"))
         is_bare = said[0] in words("verbs") or said[0] in {"not", "never", "no", "also", "nothing", "without", "nor", "then"}
         if mark in _RELATIVE:
@@ -151,10 +151,11 @@ def _drafts(text: str) -> list[_Draft]:
             pending = []
         elif said[0] in _CONDITIONS and not drafts and mark == "" and not pending:
             pending.append((given, part))
-        elif pending and is_clause and (mark in _STRONG or given != mark) and not is_bare:
+        elif pending and is_clause and (mark in _STRONG or (given != mark and not is_bare)):
             drafts += [_Draft([one], one) for one in _joined(pending)]
-            drafts.append(_Draft([part], part))
-            subject, pending = subject_of(part), []
+            subject = subject_of(pending[0][1]) if is_bare else subject_of(part)
+            drafts.append(_Draft([part], part, subject if is_bare else frozenset()))
+            pending = []
         elif not [one for one in drafts if not one.is_relative]:
             if is_clause:
                 before_it = _joined(pending)

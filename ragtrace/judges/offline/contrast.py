@@ -623,20 +623,24 @@ def _are_alike(ours: _Between, theirs: _Between) -> bool:
 
 
 def _given_to_another(said: Sentence, near: list[Sentence]) -> str:
-    """Return the evidence that a sentence tells of one thing what the contexts tell of the other one.
+    """Return the evidence that a sentence tells of one thing what the contexts tell of another one.
 
-    Both stand first in clauses of one sentence that share a word: "A pays for the roof and B pays for the door".
+    Both stand first in clauses of one sentence, and the clauses share a word ("A pays for the roof and B pays for the
+    door"), or the sentence tells of the other thing what is the first one's.
     """
-    for unit in said.clauses:
-        (ours, *rest) = stems(unit.text) or [""]
-        if len(rest) < 2:
-            continue
-        for sentence in near:
-            firsts = [(one, (stems(one.text) or [""])[0]) for one in sentence.clauses]
-            its = [one for one, first in firsts if first == ours]
-            for one, first in firsts:
-                is_rest = ours not in one.terms and first not in unit.terms and set(rest) <= one.terms
-                if is_rest and any(other.terms & one.terms & set(rest) and not set(rest) <= other.terms for other in its):
+    own = [(its[0], frozenset(its[1:])) for unit in said.clauses if len(its := stems(unit.text)) > 1]
+    for sentence in near if own else ():
+        theirs = [(its[0], one) for one in sentence.clauses if (its := stems(one.text))]
+        for ours, rest in own:
+            for first, one in theirs:
+                if first == ours or not rest <= one.terms or ours in one.terms or any(first in it for _, it in own):
+                    continue
+                of_ours = [other for other_first, other in theirs if other_first == ours and not rest <= other.terms]
+                is_parallel = len(rest) > 1 and all(first != it for it, _ in own) and any(
+                    other.terms & one.terms & rest for other in of_ours
+                )
+                is_swapped = any(it == first and its & other.terms for other in of_ours for it, its in own)
+                if is_parallel or is_swapped:
                     return f"the contexts have {first!r} in place of {ours!r}: {sentence.whole.text[:160]}"
     return ""
 

@@ -92,6 +92,7 @@ class Known:
         answer: as written; what it lists itself it may count.
         question: which may ask for a sum.
         numbers: as they are shown, by their units; "" for one without.
+        rates: the periods of each number and its unit; "" where it has none.
         bare: the numbers without a unit, each time that one stands somewhere.
         digits: all that stand somewhere.
         loose: digits of no date, time or number, as in "v1.21": what they count is unknown.
@@ -106,6 +107,7 @@ class Known:
     answer: str = ""
     question: str = ""
     numbers: dict[str, dict[str, str]] = field(default_factory=dict)
+    rates: dict[tuple[str, str], set[str]] = field(default_factory=lambda: defaultdict(set))
     bare: dict[str, list[Bare]] = field(default_factory=dict)
     digits: set[str] = field(default_factory=set)
     loose: set[str] = field(default_factory=set)
@@ -157,7 +159,7 @@ class Known:
                 return exact
         for key in it.keys:
             one = it._replace(key=key)
-            if (span := span_of(one, claim)) is None:
+            if not self._is_rate(key, it) or (span := span_of(one, claim)) is None:
                 continue
             found = self._in_own_unit(one, span) or self._converted(one, claim) or self._hour(one, claim)
             if found is not None:
@@ -169,7 +171,7 @@ class Known:
         with_units = self.numbers.get(key, {})
         if it.unit:
             if it.unit in with_units:
-                return with_units[it.unit]
+                return with_units[it.unit] if self._is_rate(key, it) else None
             its = (one for one in self.bare.get(key, ()) if self._may_count(one, it))
             return next((f"{one.shown} {one.units.get(it.unit) or it.unit}" for one in its), None)
         bare = [one for one in self.bare.get(key, ()) if not it.noun or not one.is_hour]
@@ -181,6 +183,11 @@ class Known:
             return it.shown
         alike = (unit for unit in with_units if len(unit) >= 3 and it.noun.startswith(unit[:_SHORTEST_UNIT]))
         return next((with_units[unit] for unit in alike), None)
+
+    def _is_rate(self, key: str, it: Specific) -> bool:
+        """Return whether a number may be of the stated period. "9 euro a month" are not 9 a week."""
+        rates = self.rates.get((key, it.unit), set())
+        return not it.rate or not rates or "" in rates or it.rate in rates
 
     def _may_count(self, one: Bare, it: Specific) -> bool:
         if one.is_hour:
@@ -404,6 +411,7 @@ def _add_numbers(known: Known, sentence: str, measures: Sequence[Specific]) -> N
     for it in numbers:
         for key in it.keys if it.unit else ():
             known.numbers.setdefault(key, {})[it.unit] = it.shown
+            known.rates[key, it.unit].add(it.rate)
     if not bare:
         return
     hours = {found.start(1) for found in _HOUR.finditer(sentence)}

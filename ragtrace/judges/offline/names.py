@@ -34,6 +34,7 @@ _PREFIX = re.compile(r"^(?:non|pre|post|anti|mid|ex|pro|co|self|multi|intra|inte
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _BETWEEN_PARTS = re.compile(r"[ '\u2019-]+")
 _PAIR = re.compile(r"\b([A-Z][a-z]+)(?= ([A-Z][a-z]+))")  # of at most 8,192 characters: a window
+_HYPHENED = re.compile(r"\b([^\W\d_]{2,})-(?=([^\W\d_]{2,}))")
 _LETTER_TIMES = re.compile(r"([A-Za-z])([2-4])")
 _TIMES_LETTER = re.compile(r"([2-4])([A-Za-z])")
 _SMALL = frozenset({"of", "the", "and", "for", "in", "on", "to", "a"})
@@ -185,6 +186,8 @@ class KnownNames:
         }
         for left, right in (it for part in windows(self.raw) for it in _PAIR.findall(part)):
             found.setdefault((left + right).lower(), f"{left} {right}")
+        for left, right in (it for part in windows(self.raw) for it in _HYPHENED.findall(part)):
+            found.setdefault((left + right).lower(), f"{left}-{right}")
         return found
 
     @cached_property

@@ -19,6 +19,7 @@ _TIME = re.compile(r"\b(\d{1,2}):(\d{2})\b")
 _NUMBER = re.compile(  # of at most 8,000 characters: a sentence in one notation
     r"(?<![\w.,:+])(\d+(?:[.,]\d+)*)(?![\w:])(?:[ -]([a-zø]+(?:[²³]|/[a-z]+|-hour)?)(?:[ -]([a-z]+))?)?"
 )
+_RATE = re.compile(r"(?: (?:an?|per|each|every) | ?/ ?)(minute|hour|day|night|week|month|quarter|year)\b", re.IGNORECASE)
 _PHONE = re.compile(r"(?<!\w)\+(\d{7,15})(?!\d)")
 _YEAR = re.compile(r"1\d{3}|20\d{2}")
 _RANGE = re.compile(r"(?: ?[-\u2013] ?| to | or | and |, )\d")
@@ -56,6 +57,7 @@ class Specific(NamedTuple):
         unit: a number's unit where it has a known one, and an ordinal's noun.
         also: the other value of a number that another country reads otherwise.
         noun: the term directly behind a number, which it may count.
+        rate: the period directly behind a number with a unit: "9 euro a month".
     """
 
     kind: Kind
@@ -65,6 +67,7 @@ class Specific(NamedTuple):
     unit: str = ""
     also: str = ""
     noun: str = ""
+    rate: str = ""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -164,14 +167,17 @@ def _numbers(text: str, taken: set[int]) -> list[Specific]:
         unit = behind if behind in units() else ""
         shown = f"{it[1]} {unit}" if unit and text[it.end(1)] == " " else it[1]
         is_noun = bool(behind) and not unit and words("no_nouns").isdisjoint({behind}) and behind not in words("english")
-        if is_noun and second:
+        if second and not unit and behind not in words("english"):
             unit = unit_named(second)  # "30 working days"
         joined = _RANGE.match(text, it.end(1))
         if not unit and joined and joined.end() - 1 == end and not _YEAR.fullmatch(it[1]):
             unit = unit_behind
         value, *also = readings(it[1])
         noun = (stems(behind) or [""])[0] if is_noun else ""
-        found.append(Specific("number", value, shown, it.start(), unit, "".join(also), noun))
+        per = _RATE.match(text, it.start() + len(shown)) if unit else None
+        found.append(
+            Specific("number", value, shown, it.start(), unit, "".join(also), noun, per[1].lower() if per else "")
+        )
         end, unit_behind = it.start(), unit
     return found[::-1]
 

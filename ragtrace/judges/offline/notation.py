@@ -294,8 +294,9 @@ def _numbers() -> tuple[_Row, ...]:
               rf"(?P<amount>{_AMOUNT})(?:(?P<short>(?-i:[kKMB])(?![\w])| ?(?:bn|mn|mln|mio|mrd|tn)\b\.?|"
               rf"(?-i:m)(?= (?:{'|'.join(codes)}|euro|dollar|pound|kr)))|[ -]?(?P<scale>{_SCALE})s?\b)?"
               rf"(?:(?=[ -]?[{begin}])[ -]?(?P<unit>{spelled}|(?-i:[{''.join(sorted(_LETTERS))}]))(?![\w°²³]))?", _number),
-        _step("#", rf"(?<![\w.,])(?P<first>\d+(?:\.\d+)?) (?P<large>{normal}),?(?: and)? (?P<second>\d+(?:\.\d+)?)"
-              rf"(?: (?P<small>{normal}|(?<=foot \d )in|(?<=foot \d\d )in)(?![\w°²³/-])|(?![\w.,:%]*\w)(?! (?:{normal})\b))", _composite),
+        _step("#", rf"(?<![\w.,])(?P<first>\d+(?:\.\d+)?) (?P<large>{normal})(?:,?(?: and)? (?P<second>\d+(?:\.\d+)?) "
+              rf"(?P<small>{normal}|(?<=foot \d )in|(?<=foot \d\d )in)(?![\w°²³/-])| (?P<coins>\d\d)"
+              rf"(?![\w.,:%]*\w)(?! (?:{normal})\b))", _composite),
     )  # fmt: skip
 
 
@@ -451,12 +452,11 @@ def _value(written: str, comma: str | None, *, is_measured: bool) -> tuple[str, 
 
 def _composite(found: re.Match[str]) -> str:
     """Return "3 hour 20 minute" in the smaller unit, and "3 pound 50" in the larger one."""
-    large, small = found["large"], found["small"] or ""
-    small = "inch" if small == "in" else small
+    large = found["large"]
+    if found["coins"]:
+        return f"{found['first']}.{found['coins']} {large}" if large in _currencies() else found[0]
+    small = "inch" if found["small"] == "in" else found["small"]
     first, second = float(found["first"]), float(found["second"])
-    if not small:
-        is_price = large in _currencies() and len(found["second"]) == 2
-        return f"{found['first']}.{found['second']} {large}" if is_price else found[0]
     for of in units().get(large, ()):
         for part in units().get(small, ()):
             ratio = of.size / part.size

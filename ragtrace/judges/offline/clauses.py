@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from ragtrace.judges.offline.tables import table, words
@@ -19,7 +20,8 @@ _MOST_CLAUSES = 24  # of a sentence; what is behind them is one clause
 _TOKEN = re.compile(r"[^\W_]+(?:[.,:]\d+)*|[,;:()\u2013\u2014!?]")
 _WORD = re.compile(r"[^\W_]+")
 _NEGATION = re.compile(  # of at most 8,000 characters: a sentence in one notation
-    r"\b(?:not(?! only\b| just\b| necessarily\b)|never|(?<!-)no(?! (?:longer than|later than|sooner|matter|doubt)\b)"
+    r"\b(?:not(?! only\b| just\b| necessarily\b)|never|"
+    r"(?<!-)no(?! (?:longer than|later than|sooner|matter|doubt)\b)"
     r"(?=\s)|none|neither|without|nobody|nothing|unable|hardly|lacks?|lacking|fails? to|failed to|free (?:of|from)|"
     r"nor|instead of|rather than)\b",
     re.IGNORECASE,
@@ -48,7 +50,9 @@ _PARTICLES = {"on": "off", "off": "on", "up": "down", "down": "up", "in": "out",
 _STRONG = frozenset({";", ":", "but", "whereas", "although", "though", "because", "\u2014", "\u2013", "("})
 _WEAK = frozenset({",", "and", "or", "nor", "&", ")", "!", "?", "while"})
 _RELATIVE = frozenset({"who", "which", "that"})
-_CONDITIONS = frozenset({"if", "unless", "when", "whenever", "once", "until", "as", "after", "before", "since", "in", "for"})
+_CONDITIONS = frozenset(
+    {"if", "unless", "when", "whenever", "once", "until", "as", "after", "before", "since", "in", "for"}
+)
 _SOFT = frozenset(
     stems(
         "requires required require need needs needed necessary mandatory compulsory obligatory obliged always ever "
@@ -119,7 +123,9 @@ def clauses_of(text: str) -> tuple[Clause, ...]:
             found.append(_clause(main, draft.subject, is_negated=_n_negations(main) % 2 == 1, is_open=True))
         subject = draft.subject or subject_of(draft.own)
         for rest, is_denied, is_open in draft.rests:
-            found.append(_clause(rest, subject, is_negated=is_denied, is_open=is_open, denied=_inherited(draft.own, rest)))
+            found.append(
+                _clause(rest, subject, is_negated=is_denied, is_open=is_open, denied=_inherited(draft.own, rest))
+            )
     return tuple(dict.fromkeys(clause for clause in found if clause.terms or clause.subject))
 
 
@@ -133,7 +139,16 @@ def _drafts(text: str) -> list[_Draft]:
         verb = next((i for i, word in enumerate(said) if word in words("verbs")), -1)
         denies = (its := _NEGATION.search(part)) is not None and its[0].lower() != "nor"
         is_clause = verb >= 0 or denies or mark in _STRONG or (len(said) > 1 and said[0] in words("subjects"))
-        is_bare = said[0] in words("verbs") or said[0] in {"not", "never", "no", "also", "nothing", "without", "nor", "then"}
+        is_bare = said[0] in words("verbs") or said[0] in {
+            "not",
+            "never",
+            "no",
+            "also",
+            "nothing",
+            "without",
+            "nor",
+            "then",
+        }
         if mark in _RELATIVE:
             before = pending[-1][1] if pending else drafts[-1].parts[-1] if drafts else ""
             its = frozenset(stems(before)[-1:])
@@ -186,7 +201,7 @@ def _joined(pending: list[tuple[str, str]]) -> list[str]:
 
 
 def _parts(text: str) -> list[tuple[str, str]]:
-    """Return the parts of a sentence between commas, conjunctions and relative words, each with the mark before it."""
+    """Return the parts between commas, conjunctions and relative words, each with the mark before it."""
     parts: list[tuple[str, str]] = []
     mark, begin = "", 0
     for token in _TOKEN.finditer(text):
@@ -235,7 +250,7 @@ def _n_negations(text: str) -> int:
 
 def _denied(text: str) -> frozenset[str]:
     """Return the first term behind each negation: what it denies."""
-    found = set(its for it in _FREE.finditer(text) for its in stems(text[: it.start()])[-1:])
+    found = {its for it in _FREE.finditer(text) for its in stems(text[: it.start()])[-1:]}
     for it in _NEGATION.finditer(text):
         its = [word for word in _WORD.findall(text[it.end() : it.end() + 80]) if not word.endswith("ly")]
         found.update(stems(" ".join(its))[:1])
@@ -278,7 +293,7 @@ def _clause(
 def _hidden() -> frozenset[str]:
     """Return the words of negation, and adverbs that change no polarity."""
     return frozenset(
-        stems("never none neither without nobody nothing hardly rarely lack lacks lacking fails failed non free unable "
+        stems("never none neither without nobody nothing hardly rarely lack lacks lacking fails failed non unable "
               "always ever instead rather")
     ) - {"free"}  # fmt: skip
 
@@ -350,7 +365,10 @@ def are_compared_otherwise(ours: str, theirs: str) -> bool:
         return False
     (our_more, our_less), (their_more, their_less) = (map(frozenset, map(stems, side)) for side in (left, right))
     first, second = our_more & their_less - our_less - their_more, our_less & their_more - our_more - their_less
-    signs = [next((word for word in reversed(_WORD.findall(side[0])) if word in _degrees()), "") for side in (left, right)]
+    signs = [
+        next((word for word in reversed(_WORD.findall(side[0])) if word in _degrees()), "")
+        for side in (left, right)
+    ]
     is_generic = bool({"more", "less", "fewer"} & set(signs)) and signs[1] not in _opposites_as_written(signs[0])
     is_reversed = is_generic and all(signs) and _degrees()[signs[0]] != _degrees()[signs[1]]
     return (bool(first) and bool(second)) != is_reversed
@@ -363,9 +381,7 @@ def _opposites_as_written(word: str) -> frozenset[str]:
 def particles(text: str) -> dict[str, str]:
     """Return the words with a particle behind them that has an opposite: "switched off"."""
     said = _WORD.findall(text.lower())
-    return {
-        (stems(word) or [word])[0]: behind for word, behind in zip(said, said[1:], strict=False) if behind in _PARTICLES
-    }
+    return {(stems(word) or [word])[0]: behind for word, behind in pairwise(said) if behind in _PARTICLES}
 
 
 def are_turned(ours: str, theirs: str) -> bool:
@@ -385,8 +401,8 @@ def polarity_differs(
     """Return whether one of two clauses denies what the other one says, opposites aside.
 
     A negation counts where the other clause has the word that it denies: "without a key" denies the key. "Not
-    allowed" denies what any other negation does. A leave denies no missing duty: "you may wear it" and "you need not
-    wear it".
+    allowed" denies what any other negation does. A leave denies no missing duty: "you may wear it" and "you need
+    not wear it".
 
     Args:
         ours: one clause.

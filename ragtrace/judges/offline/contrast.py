@@ -313,7 +313,7 @@ class ContrastFinder:
         return self._read_clauses[text]
 
     def _opposed(self, said: Clause, theirs: Clause, sentence: Sentence) -> str | None:
-        """Return why a clause is the opposite of another; "" where they say the same; None where they do not meet."""
+        """Return why a clause is the opposite of another; "" where both say the same; None where they do not meet."""
         hidden = soft_terms() if said.modality and theirs.modality else frozenset()
         terms, others = (said.terms - hidden) or said.terms, (theirs.terms - hidden) or theirs.terms
         held = others | theirs.subject | sentence.above
@@ -333,7 +333,9 @@ class ContrastFinder:
             if word in opposites() and (other := opposite_in(word, theirs.forms - terms)) is not None
         }
         met = terms & (held | turned.keys())
-        known = {term: self.weights.get(term, 0.0) or self.unknown_weight for term in terms if self._knows(term, turned)}
+        known = {
+            term: self.weights.get(term, 0.0) or self.unknown_weight for term in terms if self._knows(term, turned)
+        }
         total = math.fsum(known.values())
         cover = math.fsum(known.get(term, 0.0) for term in met) / total if total else 0.0
         if cover < NEARLY_ALL or not met or not self._is_known_enough(terms - turned.keys(), len(turned)):
@@ -615,7 +617,7 @@ def _around(text: str) -> dict[tuple[str, str], _Between]:
 
 
 def _are_alike(ours: _Between, theirs: _Between) -> bool:
-    """Return whether two relations are one. The forms of an irregular verb share at least a letter: "took", "taken"."""
+    """Return whether two relations are one. Forms of an irregular verb share at least a letter: "took", "taken"."""
     if ours.words == theirs.words:
         return True
     is_irregular = ours.is_passive != theirs.is_passive and len(ours.words) == len(theirs.words) == 1
@@ -625,8 +627,8 @@ def _are_alike(ours: _Between, theirs: _Between) -> bool:
 def _given_to_another(said: Sentence, near: list[Sentence]) -> str:
     """Return the evidence that a sentence tells of one thing what the contexts tell of another one.
 
-    Both stand first in clauses of one sentence, and the clauses share a word ("A pays for the roof and B pays for the
-    door"), or the sentence tells of the other thing what is the first one's.
+    Both stand first in clauses of one sentence, and the clauses share a word ("A pays for the roof and B pays for
+    the door"), or the sentence tells of the other thing what is the first one's.
     """
     own = [(its[0], frozenset(its[1:])) for unit in said.clauses if len(its := stems(unit.text)) > 1]
     for sentence in near if own else ():
@@ -635,9 +637,13 @@ def _given_to_another(said: Sentence, near: list[Sentence]) -> str:
             for first, one in theirs:
                 if first == ours or not rest <= one.terms or ours in one.terms or any(first in it for _, it in own):
                     continue
-                of_ours = [other for other_first, other in theirs if other_first == ours and not rest <= other.terms]
-                is_parallel = len(rest) > 1 and all(first != it for it, _ in own) and any(
-                    other.terms & one.terms & rest for other in of_ours
+                of_ours = [
+                    other for other_first, other in theirs if other_first == ours and not rest <= other.terms
+                ]
+                is_parallel = (
+                    len(rest) > 1
+                    and all(first != it for it, _ in own)
+                    and any(other.terms & one.terms & rest for other in of_ours)
                 )
                 is_swapped = any(it == first and its & other.terms for other in of_ours for it, its in own)
                 if is_parallel or is_swapped:

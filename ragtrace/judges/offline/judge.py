@@ -53,7 +53,7 @@ CLAIM_THRESHOLD = 0.30  # of one longer claim in an answer whose mean passes `TH
 LONGER_TERMS = 5
 UNSEEN_FACTOR = 0.56
 AGAINST_FACTOR = 0.55
-_REVISION = "overlap/3"
+_REVISION = "overlap/4"
 _SAFE = 1.0 - 1e-9  # against the rounding of sums
 _MOST_SHOWN = 160  # characters of the nearest passage in a reason
 

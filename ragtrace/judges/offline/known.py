@@ -59,8 +59,11 @@ _TOO_SHORT = 7  # digits: with fewer, two phone numbers end alike by chance
 _DECLARED = re.compile(  # of at most 8,000 characters: a sentence in one notation
     r"\b(?:in|of) ([^\W\d_]{2,})\b|\(([^\W\d_]{1,12}|[€$£¥₹%°²³/\w]{1,6})\)|([€$£¥₹%])"
 )
-_LABELLED = re.compile(r"\b(?:page|room|chapter|section|paragraph|article|figure|table|step|line|version|number|no\.?|"
-                       r"level|floor|gate|platform|bus|route|exit|item|question|appendix|annex|p\.) $", re.IGNORECASE)
+_LABELLED = re.compile(
+    r"\b(?:page|room|chapter|section|paragraph|article|figure|table|step|line|version|number|no\.?|"
+    r"level|floor|gate|platform|bus|route|exit|item|question|appendix|annex|p\.) $",
+    re.IGNORECASE,
+)
 _AGE = re.compile(r"\b(?:aged?|old|older|younger)\b", re.IGNORECASE)
 _UNIT_WORD = re.compile(r"[^\W\d_]+|[€$£¥₹%]")
 _CLOCK = re.compile(r"([01]?\d|2[0-3])\.([0-5]\d)")
@@ -236,9 +239,14 @@ class Known:
         ]
         for key, its in self.bare.items():
             if (value := value_of(key)) is not None:
-                found += [Number(value, unit, one.shown) for one in its for unit in ("", *one.units, *self.declared)]
+                found += [
+                    Number(value, unit, one.shown) for one in its for unit in ("", *one.units, *self.declared)
+                ]
         for one in dict.fromkeys(self.sentences):
-            found += [Number(2.0 if it[1] else 1.0, (it[2] or it[3]).lower(), it[2] or it[3]) for it in _ARTICLE.finditer(one)]
+            found += [
+                Number(2.0 if it[1] else 1.0, (it[2] or it[3]).lower(), it[2] or it[3])
+                for it in _ARTICLE.finditer(one)
+            ]
         return sorted(dict.fromkeys(found))
 
     @cached_property
@@ -256,8 +264,10 @@ class Known:
     def _phone(self, it: Specific) -> str | None:
         """Return the same phone number, with or without the numbers of country and area."""
         for kind, key in self.keys:
-            if kind == "phone" and min(len(key), len(it.key)) >= _TOO_SHORT and (
-                key.endswith(it.key) or it.key.endswith(key)
+            if (
+                kind == "phone"
+                and min(len(key), len(it.key)) >= _TOO_SHORT
+                and (key.endswith(it.key) or it.key.endswith(key))
             ):
                 return self.keys[kind, key]
         return None
@@ -499,7 +509,11 @@ def _ratios(text: str, its: Sequence[Specific]) -> Iterator[tuple[Specific, Spec
         top, whole = value_of(one.key), value_of(other.key)
         if _IN.fullmatch(between) and top and whole and 0.0 < top < whole:
             share = f"{100.0 * top / whole:.4f}".rstrip("0").rstrip(".")
-            yield one, other, Specific("number", share, text[one.start : other.start + len(other.shown)], one.start, "percent")
+            yield (
+                one,
+                other,
+                Specific("number", share, text[one.start : other.start + len(other.shown)], one.start, "percent"),
+            )
 
 
 def _reworded(text: str, wordings: dict[Specific, str | None]) -> str:

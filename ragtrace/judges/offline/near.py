@@ -59,7 +59,8 @@ _OPEN_HOURS = re.compile(  # of at most 2,000 characters: a sentence
 _LEAD = re.compile(r"^ ?(?:points?|goals?|runs?|votes?|seats?|ahead|clear|in front)\b")
 _AVERAGE = re.compile(r"\b(?:average|mean|typically)\b", re.IGNORECASE)
 _CHANGE = re.compile(  # of at most 2,000 characters: a sentence
-    r"\b(?:off|discount\w*|reduc\w+|cheaper|less|rebate|increas\w+|surcharge|more|plus|on top|rais\w+|ris\w+|rose|extra|added)\b",
+    r"\b(?:off|discount\w*|reduc\w+|cheaper|less|rebate|increas\w+|surcharge|more|plus|on top|rais\w+|ris\w+|"
+    r"rose|extra|added)\b",
     re.IGNORECASE,
 )
 _CALENDAR = {"month": MONTHS, "day": WEEKDAYS}
@@ -183,7 +184,13 @@ class Near:
         if span is None:
             return None
         for look in (
-            self._loose, self._pair, self._rate, self._between_times, self._between_dates, self._total, self._share,
+            self._loose,
+            self._pair,
+            self._rate,
+            self._between_times,
+            self._between_dates,
+            self._total,
+            self._share,
         ):
             if (found := look(it, span)) is not None:
                 return found, ()
@@ -289,7 +296,9 @@ class Near:
             [number.value * unit.size for unit in units().get(number.unit, ()) if unit.dimension == "length"]
             for number in (one, other)
         ]
-        return one.sentence == other.sentence and any(a * b / size in span for size in sizes for a in sides[0] for b in sides[1])
+        return one.sentence == other.sentence and any(
+            a * b / size in span for size in sizes for a in sides[0] for b in sides[1]
+        )
 
     def _is_quotient(self, one: Number, other: Number, it: Specific, span: Span) -> bool:
         if not _EACH.search(self.claim) and not _AVERAGE.search(self.claim):
@@ -326,9 +335,12 @@ class Near:
                 return f"{one.day} {other.day}"
         for (place, kind, one_at), (other_place, other_kind, other_at) in combinations(self.named, 2):
             apart = (other_at - one_at) % len(_CALENDAR[kind])
-            if place == other_place and kind == other_kind == it.unit and apart and {apart, apart + 1} & {
-                int(value) for value in (span.low, span.high)
-            }:
+            if (
+                place == other_place
+                and kind == other_kind == it.unit
+                and apart
+                and {apart, apart + 1} & {int(value) for value in (span.low, span.high)}
+            ):
                 return _CALENDAR[kind][one_at].capitalize()
         return None
 

@@ -41,7 +41,8 @@ _FRACTION = r"(?:hal(?:f|ves)|thirds?|quarters?|fourths?|fifths?|sixths?|seventh
 _DECADES = {"sixties": "60", "seventies": "70", "eighties": "80", "nineties": "90"}
 _TIMES = {"once": 1, "twice": 2, "thrice": 3}
 _SHORT = {
-    "k": 1000, "m": 10**6, "b": 10**9, "mn": 10**6, "mln": 10**6, "mio": 10**6, "bn": 10**9, "mrd": 10**9, "tn": 10**12,
+    "k": 1000, "m": 10**6, "b": 10**9, "mn": 10**6, "mln": 10**6, "mio": 10**6, "bn": 10**9, "mrd": 10**9,
+    "tn": 10**12,
 }  # fmt: skip
 _AMOUNT = (
     r"\d{1,3}(?:[ '\u2019]\d{3})++(?:[.,]\d++)?(?!\d)|\d{1,2}(?:,\d{2}(?!\d))++,\d{3}(?:\.\d++)?(?!\d)|"
@@ -63,8 +64,30 @@ _BLANKS = str.maketrans({"\u2019": "'", "\u00a0": " ", "\u202f": " ", "\u2009": 
 _LETTERS = "ghlmptLVW"  # units of one letter, in the case in which they are written
 _MARK_END = re.compile(r"^[a-z]{1,3}(?=[$€£¥])|\.$")
 _MONEY = frozenset(
-    "dollar euro pound yen franc krone krona rupee zloty koruna forint yuan real lira rand won rouble shekel peso "
-    "ringgit baht dirham".split()
+    [
+        "dollar",
+        "euro",
+        "pound",
+        "yen",
+        "franc",
+        "krone",
+        "krona",
+        "rupee",
+        "zloty",
+        "koruna",
+        "forint",
+        "yuan",
+        "real",
+        "lira",
+        "rand",
+        "won",
+        "rouble",
+        "shekel",
+        "peso",
+        "ringgit",
+        "baht",
+        "dirham",
+    ]
 )
 _PARTS = {
     "half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8,
@@ -199,15 +222,16 @@ def _dates_and_times() -> tuple[_Row, ...]:
         _step("#", r"(?<![\w/.])(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})(?![\w/])", _slashed),
         _step("#", rf"\b(?P<first>\d{{1,2}}){end}\.?(?P<between> ?[-\u2013] ?| to | and | until | till | through )"
               rf"(?P<last>\d{{1,2}}){end}\.?(?: of)? (?P<month>{month})\b\.?(?:,? (?P<year>\d{{4}})\b)?", _days_to),
-        _step("#", rf"\b(?P<month>{month})\.? (?P<first>\d{{1,2}}){end}(?P<between> ?[-\u2013] ?| to | and | through )"
-              rf"(?P<last>\d{{1,2}}){end}\b(?![:.,]\d)(?:,? (?P<year>\d{{4}})\b)?", _days_to),
+        _step("#", rf"\b(?P<month>{month})\.? (?P<first>\d{{1,2}}){end}"
+              rf"(?P<between> ?[-\u2013] ?| to | and | through )(?P<last>\d{{1,2}}){end}\b(?![:.,]\d)(?:,? (?P<year>\d{{4}})\b)?", _days_to),
         _step((*MONTHS, *_SHORT_MONTHS), rf"\b({month})\.? (\d{{1,2}}){end}\b(?!:)(?:,? (\d{{4}})\b)?",
               lambda it: _date(it[2], it[1], it[3])),
         _step("#", rf"\b(\d{{1,2}})(?:{end}|\.)(?:(?: of)? |-)({month})\b\.?(?:(?:,? |-)(\d{{4}})\b)?",
               lambda it: _date(it[1], it[2], it[3])),
         _step("#", r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?", _time),
         _step(_SHORT_MONTHS,
-              rf"\b({short_month})(?:\.(?! ?[A-Z][a-z])|\b(?= ?\d{{4}}\b)|(?=\s?[-\u2013/]\s?(?:{short_month}|[A-Z][a-z]{{2,8}})\b)|"
+              rf"\b({short_month})(?:\.(?! ?[A-Z][a-z])|\b(?= ?\d{{4}}\b)|"
+              rf"(?=\s?[-\u2013/]\s?(?:{short_month}|[A-Z][a-z]{{2,8}})\b)|"
               r"(?:(?<=[-\u2013/]...)|"
               r"(?<=\b(?:in|of|to|by) ...)|(?<=\band ...)|(?<=\b(?:from|late) ...)|"
               r"(?<=\b(?:since|until|early) ...))\b(?! [A-Z]))",
@@ -249,8 +273,12 @@ def _numbers() -> tuple[_Row, ...]:
     begin = "".join(sorted({re.escape(name[0]) for name in _unit_names()}))  # most numbers have no unit behind them
     length = r"hour|minute|year|month|week|day|mile"
     normal = "|".join(sorted(map(re.escape, units()), key=len, reverse=True))
-    money = sorted((it for it, name in _unit_names().items() if name in _currencies() and not it.isalpha()), key=len)
-    codes = sorted(it for it, name in _unit_names().items() if name in _currencies() and it.isalpha() and len(it) == 3)
+    money = sorted(
+        (it for it, name in _unit_names().items() if name in _currencies() and not it.isalpha()), key=len
+    )
+    codes = sorted(
+        it for it, name in _unit_names().items() if name in _currencies() and it.isalpha() and len(it) == 3
+    )
     before = (
         rf"(?:(?-i:[A-Z]{{1,3}})?(?:{'|'.join(map(re.escape, money))})|\b(?-i:{'|'.join(map(str.upper, codes))})|"
         rf"\b(?:kr|Rs|Fr)\b\.?) ?"
@@ -267,8 +295,10 @@ def _numbers() -> tuple[_Row, ...]:
         _step("every", rf"\bevery (?:other|second) (?=(?:{length}|{'|'.join(WEEKDAYS)})s?\b)", "every 2 "),
         _step("once", r"\bonce (?=every (?:\d|two|three|four|five|six|other|ten)\b)", ""),
         _step([*part.split("|"), *(f"{it}s" for it in part.split("|"))],
-              rf"(?<!first )(?<!second )(?<!last )(?<!other )(?<!latter )\b(?:(?P<count>an?|{few})[ -])?(?P<part>half)"
-              rf"(?= (?:of|the|all|its|their|our|your|these|those)\b)|\b(?P<count2>an?|{few})[ -](?P<part2>{part})s?"
+              rf"(?<!first )(?<!second )(?<!last )(?<!other )(?<!latter )\b"
+              rf"(?:(?P<count>an?|{few})[ -])?(?P<part>half)"
+              rf"(?= (?:of|the|all|its|their|our|your|these|those)\b)|"
+              rf"\b(?P<count2>an?|{few})[ -](?P<part2>{part})s?"
               rf"(?= of )|\b(?P<count3>{few})[ -](?P<part3>{part})s\b", _fraction),
         _step([*NUMBER_WORDS, *_SCALES, "dozen"],
               rf"\b(?:a dozen|dozen|{_BASE}(?: (?:{_SCALE})\b(?:(?: and)? {_BASE}\b)?)*|an? (?:{_SCALE}))\b"
@@ -293,8 +323,10 @@ def _numbers() -> tuple[_Row, ...]:
               rf"(?P<before>{before})?(?<![\w.])"
               rf"(?P<amount>{_AMOUNT})(?:(?P<short>(?-i:[kKMB])(?![\w])| ?(?:bn|mn|mln|mio|mrd|tn)\b\.?|"
               rf"(?-i:m)(?= (?:{'|'.join(codes)}|euro|dollar|pound|kr)))|[ -]?(?P<scale>{_SCALE})s?\b)?"
-              rf"(?:(?=[ -]?[{begin}])[ -]?(?P<unit>{spelled}|(?-i:[{''.join(sorted(_LETTERS))}]))(?![\w°²³]))?", _number),
-        _step("#", rf"(?<![\w.,])(?P<first>\d+(?:\.\d+)?) (?P<large>{normal})(?:,?(?: and)? (?P<second>\d+(?:\.\d+)?) "
+              rf"(?:(?=[ -]?[{begin}])[ -]?(?P<unit>{spelled}|(?-i:[{''.join(sorted(_LETTERS))}]))(?![\w°²³]))?",
+              _number),
+        _step("#", rf"(?<![\w.,])(?P<first>\d+(?:\.\d+)?) (?P<large>{normal})"
+              r"(?:,?(?: and)? (?P<second>\d+(?:\.\d+)?) "
               rf"(?P<small>{normal}|(?<=foot \d )in|(?<=foot \d\d )in)(?![\w°²³/-])| (?P<coins>\d\d)"
               rf"(?![\w.,:%]*\w)(?! (?:{normal})\b))", _composite),
     )  # fmt: skip

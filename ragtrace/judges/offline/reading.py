@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ragtrace.judges.offline.markup import Apart
     from ragtrace.model import RagRecord
 
-REVISION = "7"  # raised when other attempts, claims or specifics are found
+REVISION = "8"  # raised when other attempts, claims or specifics are found
 MAX_SENTENCES = 200
 LONG_CLAIM_TERMS = 2  # with fewer, a part of a text may be a heading, a number of a list, or agreement
 WHOLE = "whole answers"  # the heading of refusals that need no expression

@@ -9,7 +9,9 @@ from ragtrace.judges.offline.notation import MONTHS, ORDINALS, WEEKDAYS, reading
 from ragtrace.judges.offline.tables import words
 from ragtrace.judges.offline.words import stems, windows
 
-Kind = Literal["number", "date", "time", "month", "weekday", "ordinal", "century", "decade", "phone", "name", "quote"]
+Kind = Literal[
+    "number", "date", "time", "month", "weekday", "ordinal", "century", "decade", "phone", "name", "quote"
+]
 
 _DATE = re.compile(  # of at most 8,000 characters: a sentence in one notation
     rf"\b(\d{{1,2}}) ({'|'.join(MONTHS)})\b(?: (\d{{4}})\b)?", re.IGNORECASE
@@ -19,7 +21,9 @@ _TIME = re.compile(r"\b(\d{1,2}):(\d{2})\b")
 _NUMBER = re.compile(  # of at most 8,000 characters: a sentence in one notation
     r"(?<![\w.,:+])(\d+(?:[.,]\d+)*)(?![\w:])(?:[ -]([a-zø]+(?:[²³]|/[a-z]+|-hour)?)(?:[ -]([a-z]+))?)?"
 )
-_RATE = re.compile(r"(?: (?:an?|per|each|every) | ?/ ?)(minute|hour|day|night|week|month|quarter|year)\b", re.IGNORECASE)
+_RATE = re.compile(
+    r"(?: (?:an?|per|each|every) | ?/ ?)(minute|hour|day|night|week|month|quarter|year)\b", re.IGNORECASE
+)
 _PHONE = re.compile(r"(?<!\w)\+(\d{7,15})(?!\d)")
 _YEAR = re.compile(r"1\d{3}|20\d{2}")
 _RANGE = re.compile(r"(?: ?[-\u2013] ?| to | or | and |, )\d")
@@ -166,7 +170,9 @@ def _numbers(text: str, taken: set[int]) -> list[Specific]:
         behind, second = it[2] or "", it[3] or ""
         unit = behind if behind in units() else ""
         shown = f"{it[1]} {unit}" if unit and text[it.end(1)] == " " else it[1]
-        is_noun = bool(behind) and not unit and words("no_nouns").isdisjoint({behind}) and behind not in words("english")
+        is_noun = (
+            bool(behind) and not unit and words("no_nouns").isdisjoint({behind}) and behind not in words("english")
+        )
         if second and not unit and behind not in words("english"):
             unit = unit_named(second)  # "30 working days"
         joined = _RANGE.match(text, it.end(1))

@@ -295,7 +295,7 @@ def _hidden() -> frozenset[str]:
     return frozenset(
         stems("never none neither without nobody nothing hardly rarely lack lacks lacking fails failed non unable "
               "always ever instead rather")
-    ) - {"free"}  # fmt: skip
+    )  # fmt: skip
 
 
 @cache

@@ -313,7 +313,7 @@ class ContrastFinder:
         return self._read_clauses[text]
 
     def _opposed(self, said: Clause, theirs: Clause, sentence: Sentence) -> str | None:
-        """Return why a clause is the opposite of another; "" where both say the same; None where they do not meet."""
+        """Return why a clause is the opposite of another; "" where it is not, None where they do not meet."""
         hidden = soft_terms() if said.modality and theirs.modality else frozenset()
         terms, others = (said.terms - hidden) or said.terms, (theirs.terms - hidden) or theirs.terms
         held = others | theirs.subject | sentence.above

@@ -223,7 +223,8 @@ def _dates_and_times() -> tuple[_Row, ...]:
         _step("#", rf"\b(?P<first>\d{{1,2}}){end}\.?(?P<between> ?[-\u2013] ?| to | and | until | till | through )"
               rf"(?P<last>\d{{1,2}}){end}\.?(?: of)? (?P<month>{month})\b\.?(?:,? (?P<year>\d{{4}})\b)?", _days_to),
         _step("#", rf"\b(?P<month>{month})\.? (?P<first>\d{{1,2}}){end}"
-              rf"(?P<between> ?[-\u2013] ?| to | and | through )(?P<last>\d{{1,2}}){end}\b(?![:.,]\d)(?:,? (?P<year>\d{{4}})\b)?", _days_to),
+              rf"(?P<between> ?[-\u2013] ?| to | and | through )(?P<last>\d{{1,2}}){end}\b(?![:.,]\d)"
+              r"(?:,? (?P<year>\d{4})\b)?", _days_to),
         _step((*MONTHS, *_SHORT_MONTHS), rf"\b({month})\.? (\d{{1,2}}){end}\b(?!:)(?:,? (\d{{4}})\b)?",
               lambda it: _date(it[2], it[1], it[3])),
         _step("#", rf"\b(\d{{1,2}})(?:{end}|\.)(?:(?: of)? |-)({month})\b\.?(?:(?:,? |-)(\d{{4}})\b)?",

@@ -475,7 +475,9 @@ def _value(written: str, comma: str | None, *, is_measured: bool) -> tuple[str, 
     if found := _OPEN.fullmatch(written):
         mark = found[2]
         if comma is not None:
-            return (f"{found[1]}.{found[3]}" if mark == comma else f"{found[1]}{found[3]}"), True
+            part = found[3].rstrip("0") or "0"
+            decimal = f"{found[1]}.{part}0" if len(part) == 3 else _trimmed(f"{found[1]}.{part}")  # else open again
+            return (decimal if mark == comma else f"{found[1]}{found[3]}"), True
         return (f"{found[1]}{found[3]}" if mark == "," and not is_measured else written), True
     if written.count(",") == 1 and "." not in written:
         written = written.replace(",", ".")  # a decimal comma

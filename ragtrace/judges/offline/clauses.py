@@ -137,7 +137,7 @@ def _drafts(text: str) -> list[_Draft]:
         mark = given.removeprefix(", ") or given
         said = [word.lower() for word in _WORD.findall(part)]
         verb = next((i for i, word in enumerate(said) if word in words("verbs")), -1)
-        denies = (its := _NEGATION.search(part)) is not None and its[0].lower() != "nor"
+        denies = (negation := _NEGATION.search(part)) is not None and negation[0].lower() != "nor"
         is_clause = verb >= 0 or denies or mark in _STRONG or (len(said) > 1 and said[0] in words("subjects"))
         is_bare = said[0] in words("verbs") or said[0] in {
             "not",

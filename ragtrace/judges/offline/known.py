@@ -486,9 +486,8 @@ def compare(text: str, normal: str, known: Known) -> Compared:
     if lacking:
         near = known.near(normal)
         for one, other, share in _ratios(normal, lacking):
-            found = known.wording(share, normal) or (near.wording(share, its) or ("",))[0]
-            if found:
-                wordings[one], wordings[other] = found, ""
+            if wording := known.wording(share, normal) or (near.wording(share, its) or ("",))[0]:
+                wordings[one], wordings[other] = wording, ""
                 derived |= {one, other}
         for it in sorted(lacking, key=lambda it: -(value_of(it.key) or 0.0))[:MOST_DERIVED]:
             found = near.wording(it, its) if wordings[it] is None else None

@@ -36,9 +36,7 @@ _LIST_BEGIN = re.compile(  # of at most 2,000 characters: a sentence
     r":|,|\u2013|\u2014| - |\b(?:namely|such as|are|is|including)\b"
 )
 _LIST_END = re.compile(r"[.;!?](?:\s|$)|\n")
-_COLON_LIST = re.compile(  # of at most 2,000 characters: a sentence
-    r"([^\W\d_]+)[^:,;.]{0,40}: ?([^:;.!?]{1,600})(?:[;.!?]|$)"
-)
+_COLON_LIST = re.compile(r": ([^:;.!?]{1,600}+)(?:[;.!?]|$)")  # of at most 2,000 characters: a sentence
 _PERIOD = re.compile(  # of at most 2,000 characters: a sentence
     r"(?:\b(?:an?|per|each|every|1)\s|/ ?)(minute|hour|day|night|week|month|quarter|year)s?\b|"
     r"\b(hourly|daily|nightly|weekly|monthly|quarterly|yearly|annual)(?:ly)?\b",
@@ -446,7 +444,7 @@ def _enumerations(text: str) -> dict[int, set[str]]:
             nouns.update(stem for member in members for stem in stems(member)[-1:])
             nouns.update(stems(segment[last.end() :]))
     for listed in _COLON_LIST.finditer(text):
-        members = [member for member in _MEMBER_END.split(listed[2]) if member.strip()]
+        members = [member for member in _MEMBER_END.split(listed[1]) if member.strip()]
         if len(members) > 1:
             found.setdefault(len(members), set()).update(stem for member in members for stem in stems(member)[-1:])
     return found

@@ -116,6 +116,7 @@ class Near:
         self.claim, self.list_sizes = claim, list_sizes
         self.sentences = {place: text[:LONGEST] for place, text in sentences}
         self.numbers: list[Number] = []
+        self._periods: dict[Number, str] = {}
         self.times: list[Number] = []
         self.loose: list[tuple[Number, str, str]] = []  # with the words before and behind it
         self.factors: list[Number] = []
@@ -255,8 +256,10 @@ class Near:
         return None
 
     def _period_of(self, one: Number) -> str:
-        text = self.sentences[one.sentence]
-        return _period(text, text.find(one.shown) + len(one.shown))
+        if one not in self._periods:
+            text = self.sentences[one.sentence]
+            self._periods[one] = _period(text, text.find(one.shown) + len(one.shown))
+        return self._periods[one]
 
     def _is_span_of_years(self, one: Number, other: Number, it: Specific, span: Span) -> bool:
         is_length = it.unit == "year" or _AGED.search(self._before(it)) is not None

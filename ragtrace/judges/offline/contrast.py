@@ -11,14 +11,25 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate, islice, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from ragtrace.judges.offline.clauses import (
+    Clause,
+    are_compared_otherwise,
+    are_turned,
+    clauses_of,
+    opposite_in,
+    opposites,
+    polarity_differs,
+    soft_terms,
+    subject_of,
+)
 from ragtrace.judges.offline.notation import MONTHS, WEEKDAYS, units
 from ragtrace.judges.offline.specifics import Specific, specifics_of
 from ragtrace.judges.offline.words import TermPlaces, stems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
 NEARLY_ALL = 0.85  # of the words that the contexts know at all
 MOST = 0.45  # of all words
@@ -39,30 +50,8 @@ _YEAR = re.compile(r"1\d{3}|20\d{2}")
 _CLAUSE_END = re.compile(  # of at most 8,000 characters: a sentence in one notation
     r"(?:[;,]|\s[\u2013—-]\s|\b(?:and|but|while|whereas|or)\b)(?=\s)|,(?=\S{0,40}[A-Za-z])", re.IGNORECASE
 )
-_NEGATION = re.compile(  # of at most 8,000 characters: a sentence in one notation
-    r"\b(?:not(?! only\b| just\b)|never|no(?! (?:longer than|later than|sooner)\b)(?=\s)|none|neither|nor|without|"
-    r"nobody|nothing|unable|hardly|lacks?|lacking|fails? to|failed to)\b",
-    re.IGNORECASE,
-)
-_OPPOSITES = (
-    "allow/permit/permitted/may:prohibit/forbid/forbidden/ban/banned/disallow open/opens:closed/close/shut "
-    "include/contain:exclude increase/rise/rose/grow/grew/gain/climb:decrease/fall/fell/decline/drop/shrink/shrank "
-    "before:after start/begin/began:stop/end/finish more:less/fewer most:least minimum:maximum above:below "
-    "high/higher/highest:low/lower/lowest left:right  accept/approve:reject/refuse/deny win/won:lose/lost "
-    "buy/bought:sell/sold enable:disable always:never all/every:none true:false pass/passed:fail/failed "
-    "arrive/arrival:depart/departure/leave early/earlier/earliest:late/later/latest hot:cold import:export "
-    "possible:impossible legal:illegal lawful:unlawful safe:unsafe/dangerous/harmful valid:invalid "
-    "required/mandatory/compulsory/obligatory:optional/voluntary inside/indoors:outside/outdoors public:private "
-    "add:remove/delete north/northern:south/southern east/eastern:west/western same:different "
-    "positive:negative install:uninstall lock/locked:unlock/unlocked present:absent success:failure "
-    "support:oppose short/shorter/shortest:long/longer/longest "
-    "small/smaller/smallest:large/larger/largest/big/bigger "
-    "fast/faster/fastest:slow/slower/slowest old/older/oldest:young/younger/youngest/new/newer "
-    "cheap/cheaper/cheapest:expensive light/lighter:heavy/heavier strong/stronger:weak/weaker "
-    "full:empty major:minor majority:minority morning:evening day:night "
-    "summer:winter male:female directly:indirectly temporary:permanent "
-    "known:unknown likely:unlikely common:rare encourage:discourage agree:disagree"
-)
+_POSSESSIVE = re.compile(r"\b(?:its|their|his|her|your|our|my)\b", re.IGNORECASE)
+_BY = re.compile(r"\bby\b")
 _PRONOUNS = frozenset({"it", "its", "they", "their", "he", "his", "she", "her", "this", "these"})
 _MEASURE_TERM = re.compile(rf"\d|^(?:{'|'.join(word[:-1] for word in (*MONTHS, *WEEKDAYS))})")
 _LETTER = re.compile(r"(?<=[a-z] )[A-HJ-Z](?![\w'])")
@@ -79,20 +68,6 @@ def _content(terms: frozenset[str]) -> frozenset[str]:
 @cache
 def _unit_terms() -> frozenset[str]:
     return frozenset(term for name in units() for term in stems(name))
-
-
-@cache
-def _opposites() -> dict[str, frozenset[str]]:
-    table: dict[str, set[str]] = {}
-    for pair in _OPPOSITES.split():
-        left, right = (
-            frozenset((stems(word) or [word])[0] for word in side.split("/")) for side in pair.split(":")
-        )
-        for word in left:
-            table.setdefault(word, set()).update(right)
-        for word in right:
-            table.setdefault(word, set()).update(left)
-    return {word: frozenset(others) for word, others in table.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +88,6 @@ class TextUnit:
     words: frozenset[str]
     specifics: tuple[Specific, ...]
     counts: frozenset[tuple[str, str]]
-    is_negated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +143,6 @@ def sentence_of(text: str, small: frozenset[str] = frozenset()) -> Sentence:
                 words=frozenset(_TOKEN.findall(part)),
                 specifics=kept,
                 counts=frozenset((key, (stems(noun[1]) or [noun[1]])[0]) for key, noun in behind if noun),
-                is_negated=len(_NEGATION.findall(part)) % 2 == 1,
             )
         )
     return Sentence(units[0], tuple(units[1:] or units))
@@ -200,6 +173,7 @@ class ContrastFinder:
     _read: dict[int, Sentence] = field(default_factory=dict, init=False)
     places: TermPlaces = field(init=False)  # sentences of the terms
     _small: frozenset[str] | None = field(default=None, init=False)  # words that the contexts have in lower case
+    _read_clauses: dict[str, tuple[Clause, ...]] = field(default_factory=dict, init=False)
     _subjects: dict[int, frozenset[str]] = field(default_factory=dict, init=False)  # of answers and of pronouns
 
     def __post_init__(self) -> None:
@@ -207,7 +181,7 @@ class ContrastFinder:
             if before.endswith("?"):  # as in a list of questions and answers
                 self._subjects[i] = terms
             elif not _PRONOUNS.isdisjoint(text[:40].lower().split(None, 4)[:4]):
-                self._subjects[i] = frozenset(stems(before)[:1])
+                self._subjects[i] = subject_of(before) or self._subjects.get(i - 1, frozenset())
         seen: Counter[tuple[str, frozenset[str]]] = Counter()
         terms_at = []
         for i, (text, terms) in enumerate(self.sentences):
@@ -230,14 +204,12 @@ class ContrastFinder:
         said = sentence_of(text, self._small or frozenset())
         if asked:
             said = Sentence(whole := replace(said.whole, terms=said.whole.terms | asked, content=asked), (whole,))
-        clauses = said.clauses if len(said.clauses) > 1 else ()
-        opposed = (self._opposed(unit, near) for unit in (said.whole, *clauses) if len(unit.terms) > 2)
         return (
-            self._denied(said.whole, near)
-            or next(filter(None, opposed), "")
+            self._contrary(text, asked, near)
             or _counted_otherwise(said.whole, near)
             or self._misplaced(said, near)
             or _turned_round(said.whole, near)
+            or _given_to_another(said, near)
         )
 
     def _near(self, terms: frozenset[str]) -> list[Sentence]:
@@ -294,54 +266,98 @@ class ContrastFinder:
                     held += weight
         return held / total if total else 0.0
 
-    def _is_known_enough(self, terms: frozenset[str]) -> bool:
+    def _is_known_enough(self, terms: frozenset[str], n_opposite: int = 0) -> bool:
+        """Return whether the contexts have most of some terms, beside those of which they have the opposite."""
         total = math.fsum(self.weights.get(term, self.unknown_weight) for term in terms)
         known = terms & self.weights.keys()
-        return total > 0 and (
-            3 * len(known) >= 2 * len(terms) or math.fsum(self.weights[term] for term in known) >= MOST * total
+        return (total > 0 or n_opposite > 0) and (
+            3 * (len(known) + n_opposite) >= 2 * (len(terms) + n_opposite)
+            or math.fsum(self.weights[term] for term in known) >= MOST * total
         )
 
-    def _same(self, terms: frozenset[str], near: list[Sentence]) -> list[TextUnit]:
-        """Return for each sentence its shortest unit that says nearly the same."""
-        found = []
+    def _contrary(self, text: str, asked: frozenset[str], near: list[Sentence]) -> str:
+        """Return the evidence that the contexts say the opposite of a clause."""
+        clauses = clauses_of(text)
+        if asked:
+            clauses = tuple(replace(it, terms=it.terms | asked) for it in clauses[:1])
+        for clause in clauses:
+            if clause.is_open or len(clause.terms | clause.subject) < 2:
+                continue
+            own = near if len(clauses) == 1 else self._near(clause.terms | clause.subject)
+            if found := self._contrary_to(clause, own):
+                return found
+        return ""
+
+    def _contrary_to(self, said: Clause, near: list[Sentence]) -> str:
+        found = ""
         for sentence in near:
-            fitting = [
-                unit
-                for unit in (*sentence.clauses, sentence.whole)
-                if (cover := self._cover(terms, unit)) >= NEARLY_ALL
-                and len(unit.terms & terms) >= (ALL_BACK if cover >= 1.0 else BACK) * len(unit.terms)
+            if "?" in sentence.whole.text:
+                continue
+            met = [
+                (len(theirs.terms), reason)
+                for theirs in self._clauses(sentence)
+                if (reason := self._opposed(said, theirs, sentence)) is not None and not (reason and theirs.is_open)
             ]
-            if fitting:
-                found.append(min(fitting, key=lambda unit: len(unit.terms)))
+            if not met:
+                continue
+            least = min(size for size, _ in met)  # a longer one holds what another clause says
+            if any(not reason for size, reason in met if size == least):
+                return ""
+            found = found or next(reason for size, reason in met if size == least)
         return found
 
-    def _denied(self, said: TextUnit, near: list[Sentence]) -> str:
-        units = (unit for sentence in near for unit in (sentence.whole, *sentence.clauses))
-        if all(unit.is_negated == said.is_negated for unit in units):
-            return ""
-        if len(said.terms) < 2 or not self._is_known_enough(said.terms):
-            return ""
-        same = self._same(said.terms, near)
-        if not same or any(unit.is_negated == said.is_negated or _is_opposed(said, unit) for unit in same):
-            return ""
-        if not any(_negates_alike(said, unit) for unit in same):
-            return ""
-        return f"the contexts {'affirm' if said.is_negated else 'deny'} it: {same[0].text[:160]}"
+    def _clauses(self, sentence: Sentence) -> tuple[Clause, ...]:
+        text = sentence.whole.text
+        if text not in self._read_clauses:
+            self._read_clauses[text] = clauses_of(text)
+        return self._read_clauses[text]
 
-    def _opposed(self, said: TextUnit, near: list[Sentence]) -> str:
-        for form in sorted(said.forms & _opposites().keys()):
-            rest = said.terms - {form}
-            if not rest or not self._is_known_enough(rest):
-                continue
-            same = self._same(rest, near)
-            against = [
-                unit
-                for unit in same
-                if _opposites()[form] & (unit.forms - said.forms) and unit.is_negated == said.is_negated
-            ]
-            if against and not any(form in unit.forms for unit in same):
-                return f"the contexts say the opposite of {form!r}: {against[0].text[:160]}"
-        return ""
+    def _opposed(self, said: Clause, theirs: Clause, sentence: Sentence) -> str | None:
+        """Return why a clause is the opposite of another; "" where it is not, None where they do not meet."""
+        hidden = soft_terms() if said.modality and theirs.modality else frozenset()
+        terms, others = (said.terms - hidden) or said.terms, (theirs.terms - hidden) or theirs.terms
+        held = others | theirs.subject | sentence.above
+        is_other = said.subject.isdisjoint(held) and not said.subject.isdisjoint(self.weights)
+        if is_other and not _POSSESSIVE.search(said.text):
+            return None
+        if len(terms) < 2:
+            terms |= said.subject
+        turned = {
+            term: other
+            for term in sorted(terms - held)
+            if (other := opposite_in(term, theirs.forms)) is not None and other not in said.forms
+        }
+        unsaid = {
+            word: other
+            for word in sorted(said.forms - terms - theirs.forms)
+            if word in opposites() and (other := opposite_in(word, theirs.forms - terms)) is not None
+        }
+        met = terms & (held | turned.keys())
+        known = {
+            term: self.weights.get(term, 0.0) or self.unknown_weight for term in terms if self._knows(term, turned)
+        }
+        total = math.fsum(known.values())
+        cover = math.fsum(known.get(term, 0.0) for term in met) / total if total else 0.0
+        if cover < NEARLY_ALL or not met or not self._is_known_enough(terms - turned.keys(), len(turned)):
+            return None
+        back = len(others & (terms | said.subject | set(turned.values())))
+        if back < (ALL_BACK if cover >= 1.0 else BACK) * len(others):
+            return None
+        pairs = turned | unsaid
+        is_flipped = polarity_differs(said, theirs, {*pairs, *pairs.values()}, self.weights)
+        is_turned = are_turned(said.text, theirs.text)
+        is_compared = are_compared_otherwise(said.text, theirs.text)
+        if (is_flipped + len(pairs) + is_turned + is_compared) % 2 == 0:
+            return ""
+        shown = sentence.whole.text[:160]
+        if pairs:
+            return f"the contexts say the opposite of {next(iter(pairs))!r}: {shown}"
+        if is_turned or is_compared:
+            return f"the contexts say the opposite: {shown}"
+        return f"the contexts {'affirm' if said.is_negated else 'deny'} it: {shown}"
+
+    def _knows(self, term: str, turned: Container[str]) -> bool:
+        return term in self.weights or term in turned
 
     def _misplaced(self, said: Sentence, near: list[Sentence]) -> str:
         """Return the evidence that a specific belongs to something else."""
@@ -507,17 +523,6 @@ def _behind(it: Specific, clause: TextUnit) -> frozenset[str]:
     return terms_of(f"x {clause.text[place:]}")
 
 
-def _negates_alike(said: TextUnit, unit: TextUnit) -> bool:
-    """Return whether one text denies the very words of the other."""
-    ours, theirs = (
-        {term for it in _NEGATION.finditer(text) for term in stems(text[it.end() : it.end() + 80])[:2]}
-        for text in (said.text, unit.text)
-    )
-    if ours and ours <= theirs:
-        return False
-    return bool((theirs - ours) & said.terms or (ours - theirs) & unit.terms)
-
-
 def _counted_otherwise(said: TextUnit, near: list[Sentence]) -> str:
     """Return the evidence that the contexts count a noun otherwise."""
     held = frozenset().union(*(sentence.whole.counts for sentence in near))
@@ -528,12 +533,6 @@ def _counted_otherwise(said: TextUnit, near: list[Sentence]) -> str:
             if number in numbers and len(others) == 1 and others[0] not in said.counts:
                 return f"the contexts have {' '.join(others[0])!r}: {unit.text[:160]}"
     return ""
-
-
-def _is_opposed(said: TextUnit, unit: TextUnit) -> bool:
-    return any(
-        _opposites()[form] & (unit.forms - said.forms) for form in (said.forms - unit.forms) & _opposites().keys()
-    )
 
 
 def _rivals(unit: TextUnit, it: Specific, whole: TextUnit | None) -> list[Specific]:
@@ -592,20 +591,64 @@ def _turned_round(said: TextUnit, near: list[Sentence]) -> str:
     for sentence in near if pairs else ():
         theirs = _around(sentence.whole.text)
         for (left, right), between in pairs.items():
-            if theirs.get((right, left)) == between and (left, right) not in theirs:
+            other = theirs.get((right, left))
+            if other and (left, right) not in theirs and _are_alike(between, other):
                 return f"the contexts have {right!r} and {left!r} the other way round: {sentence.whole.text[:160]}"
     return ""
 
 
-def _around(text: str) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return the words between neighbouring capitalised words."""
-    found: dict[tuple[str, str], tuple[str, ...]] = {}
+class _Between(NamedTuple):
+    words: tuple[str, ...]
+    is_passive: bool
+
+
+def _around(text: str) -> dict[tuple[str, str], _Between]:
+    """Return the words between neighbouring names, the one who acts first: "A was sold by B" has B first."""
+    found: dict[tuple[str, str], _Between] = {}
     capitals = [it for it in _CAPITALISED.finditer(text) if it[0].lower() not in {"the", "a", "an", "in"}]
     for left, right in pairwise(capitals):
-        between = tuple(stems(text[left.end() : right.start()]))
-        if 0 < len(between) <= 3 and "," not in text[left.end() : right.start()]:
-            found[left[0].lower(), right[0].lower()] = between
+        between = text[left.end() : right.start()]
+        its = tuple(stems(between))
+        if 0 < len(its) <= 3 and "," not in between:
+            is_passive = _BY.search(between) is not None
+            ends = (right, left) if is_passive else (left, right)
+            found[ends[0][0].lower(), ends[1][0].lower()] = _Between(its, is_passive)
     return found
+
+
+def _are_alike(ours: _Between, theirs: _Between) -> bool:
+    """Return whether two relations are one. Forms of an irregular verb share at least a letter: "took", "taken"."""
+    if ours.words == theirs.words:
+        return True
+    is_irregular = ours.is_passive != theirs.is_passive and len(ours.words) == len(theirs.words) == 1
+    return is_irregular and ours.words[0][0] == theirs.words[0][0]
+
+
+def _given_to_another(said: Sentence, near: list[Sentence]) -> str:
+    """Return the evidence that a sentence tells of one thing what the contexts tell of another one.
+
+    Both stand first in clauses of one sentence, and the clauses share a word ("A pays for the roof and B pays for
+    the door"), or the sentence tells of the other thing what is the first one's.
+    """
+    own = [(its[0], frozenset(its[1:])) for unit in said.clauses if len(its := stems(unit.text)) > 1]
+    for sentence in near if own else ():
+        theirs = [(its[0], one) for one in sentence.clauses if (its := stems(one.text))]
+        for ours, rest in own:
+            for first, one in theirs:
+                if first == ours or not rest <= one.terms or ours in one.terms or any(first in it for _, it in own):
+                    continue
+                of_ours = [
+                    other for other_first, other in theirs if other_first == ours and not rest <= other.terms
+                ]
+                is_parallel = (
+                    len(rest) > 1
+                    and all(first != it for it, _ in own)
+                    and any(other.terms & one.terms & rest for other in of_ours)
+                )
+                is_swapped = any(it == first and its & other.terms for other in of_ours for it, its in own)
+                if is_parallel or is_swapped:
+                    return f"the contexts have {first!r} in place of {ours!r}: {sentence.whole.text[:160]}"
+    return ""
 
 
 def _holds(unit: TextUnit, it: Specific) -> bool:
@@ -626,5 +669,10 @@ def _alike(unit: TextUnit, it: Specific) -> list[Specific]:
     return [
         one
         for one in unit.specifics
-        if one.kind == it.kind and (one.unit == it.unit or not one.unit or not it.unit or it.kind == "date")
+        if one.kind == it.kind and (one.unit == it.unit or _may_be_one(one, it) or it.kind == "date")
     ]
+
+
+def _may_be_one(one: Specific, other: Specific) -> bool:
+    """Return whether a number without a unit may have that of another one: none that counts something has."""
+    return (not one.unit and (not one.noun or not other.unit)) or (not other.unit and not other.noun)

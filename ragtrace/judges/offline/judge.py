@@ -59,7 +59,7 @@ CONDITION_TERMS = 2  # with fewer, a condition says little
 CONDITION_KNOWN = 0.25  # of its terms: no more of an invented one stand in the contexts
 UNSEEN_FACTOR = 0.56
 AGAINST_FACTOR = 0.55
-_REVISION = "overlap/3"
+_REVISION = "overlap/4"
 _SAFE = 1.0 - 1e-9  # against the rounding of sums
 _MOST_SHOWN = 160  # characters of the nearest passage in a reason
 
@@ -183,10 +183,10 @@ class OverlapJudge(Judge):
         evidence = _read_evidence(record, answer.claims)
         claims, unseen = [], []
         for claim in answer.claims:
-            lacking, normal = compare(claim.text, claim.normal, evidence.known)
-            terms = (terms_of(normal) if normal != claim.normal else claim.terms) or claim.terms
-            claims.append(replace(claim, normal=normal, terms=terms))
-            unseen.append(lacking)
+            found = compare(claim.text, claim.normal, evidence.known)
+            terms = (terms_of(found.reworded) if found.reworded != claim.normal else claim.terms) or claim.terms
+            claims.append(replace(claim, normal=found.stated, terms=terms))
+            unseen.append(found.lacking)
         said = frozenset().union(*(claim.terms for claim in claims))
         for places in (evidence.places, evidence.contrast.places):
             places.of(said)  # in one pass for all claims

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from posixpath import commonprefix
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.notation import ORDINALS
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 _AROUND = 120  # characters around a name that may be part of its long form
 _SHORTEST_STEM = 5  # of "Parisian"; one letter more where only "n" or "an" is added, as in "Maria" and "Marian"
+_SHORTEST_PLACE = 4
+_MOST_ALIKE = 50  # capitalised words that begin alike
+_PEOPLE = re.compile(r"(?:ians?|eans?|ese|ers|ites?|ish)$")
+_CAPITAL = re.compile(r"\b[A-Z][^\W\d_]{3,}")
 _TOKEN = re.compile(r"[^\W_]+")
 _ACRONYM = re.compile(r"\b[A-Z][A-Za-z]{0,5}[A-Z]s?\b")  # of at most 8,000 characters: a sentence in one notation
 _EXPANSION = re.compile(  # of at most 8,000 characters: a sentence in one notation
@@ -29,9 +34,9 @@ _PREFIX = re.compile(r"^(?:non|pre|post|anti|mid|ex|pro|co|self|multi|intra|inte
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _BETWEEN_PARTS = re.compile(r"[ '\u2019-]+")
 _PAIR = re.compile(r"\b([A-Z][a-z]+)(?= ([A-Z][a-z]+))")  # of at most 8,192 characters: a window
-_HYPHENED = re.compile(r"\b([^\W\d_]+)-([^\W\d_]+)\b")  # of at most 8,192 characters: a window
 _CODE = re.compile(r"[A-Z]{1,8}(?:-\d\w*)+|[A-Z]{1,5}\d+\w*")
 _LETTERS_DIGITS = re.compile(r"(?<=[A-Za-z])(?=\d)|-")
+_HYPHENED = re.compile(r"\b([^\W\d_]{2,})-(?=([^\W\d_]{2,}))")
 _LETTER_TIMES = re.compile(r"([A-Za-z])([2-4])")
 _TIMES_LETTER = re.compile(r"([2-4])([A-Za-z])")
 _SMALL = frozenset({"of", "the", "and", "for", "in", "on", "to", "a"})
@@ -118,7 +123,31 @@ class KnownNames:
                 return stem
             if len(part) >= shortest and part + ending in self.vocabulary:
                 return part + ending
+        return self._inhabited(part)
+
+    def _inhabited(self, part: str) -> str | None:
+        """Return "Vienna" for "Viennese", and the other way round: both begin alike, and one names people."""
+        people = _PEOPLE.search(part)
+        for other in self._capitalised.get(part[:_SHORTEST_PLACE], ()):
+            found = people or _PEOPLE.search(other)
+            if found is None or (people and _PEOPLE.search(other)):
+                continue
+            stem = found.string[: found.start()]
+            place = other if people else part
+            shared = len(commonprefix((stem, place)))
+            if shared >= max(_SHORTEST_PLACE, len(stem) - 2) and len(place) - shared <= 2:
+                return other
         return None
+
+    @cached_property
+    def _capitalised(self) -> dict[str, list[str]]:
+        """Return the capitalised words of the texts by how they begin."""
+        found: dict[str, dict[str, None]] = {}
+        for word in (it for part in windows(self.raw) for it in _CAPITAL.findall(part)):
+            its = found.setdefault(word[:_SHORTEST_PLACE].lower(), {})
+            if len(its) < _MOST_ALIKE:
+                its[word.lower()] = None
+        return {begin: list(its) for begin, its in found.items()}
 
     def _has_phrase(self, phrase: str) -> bool:
         if phrase.isupper():
@@ -172,7 +201,7 @@ class KnownNames:
         for left, right in (it for part in windows(self.raw) for it in _PAIR.findall(part)):
             found.setdefault((left + right).lower(), f"{left} {right}")
         for left, right in (it for part in windows(self.raw) for it in _HYPHENED.findall(part)):
-            found.setdefault((left + right).lower(), f"{left} {right}".lower())
+            found.setdefault((left + right).lower(), f"{left}-{right}")
         return found
 
     @cached_property

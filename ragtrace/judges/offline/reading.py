@@ -365,7 +365,7 @@ def specifics_in(record: RagRecord) -> Specifics:
     if not answer.claims:
         return Specifics(answer.is_attempt, answer.unscorable, 0, ())
     _, known = read_contexts(record)
-    found = [it.shown for claim in answer.claims for it in compare(claim.text, claim.normal, known)[0]]
+    found = [it.shown for claim in answer.claims for it in compare(claim.text, claim.normal, known).lacking]
     said = [address for claim in answer.claims for address in claim.addresses]
     lacking = addresses_in(record).lacking(said) if said else ()
     return Specifics(answer.is_attempt, "", len(answer.claims), tuple(dict.fromkeys((*found, *lacking))))

@@ -24,6 +24,8 @@ _WORD = re.compile(  # of at most 8,192 characters: a window
 )
 _SENTENCE_END = re.compile(  # of at most 8,192 characters: a window
     r"(?<=[.!?。！？])(?<!\b[DM]r\.)(?<!\bM[rs]s\.)(?<!\bMs\.)(?<!\bProf\.)(?<!\b[ei]\.[ge]\.)(?<!\bvs\.)"
+    r"(?<!\b[Aa]pprox\.)(?<!\b[Mm]ax\.)(?<!\b[Ii]ncl\.)(?<!\b[Ee]xcl\.)(?<!\b[Tt]el\.)(?<!\bRs\.)(?<!\bca\.)(?<!\bpp\.)"
+    r"(?!(?<=\b(?:No|kr|Fr)\.)\s\d)(?!(?<=\bmin\.)\s[a-z\d])"
     r"[\"')\]]*+\s++|\n++"
 )
 LONGEST = 2_000  # characters of a sentence; a longer one is cut, as some comparisons would cost its square

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-Stance = Literal["for", "partial", "absent", "against"]
+Stance = Literal["for", "partial", "not_wholly", "absent", "against"]
 
 PARTICLES = (("yes", "no"), ("true", "false"))
 """Pairs that answer any question."""
@@ -84,7 +84,7 @@ class Words:
             >>> [SIDES.stance_of(word) for word in ("Supported", "un-supported", "not entailed", "contradiction")]
             ['for', 'absent', 'absent', 'against']
             >>> [SIDES.stance_of(word) for word in ("not fully supported", "maybe", "not contradicted")]
-            ['partial', None, None]
+            ['not_wholly', None, None]
         """
         if len(said) > _MOST_CHARS:
             return None
@@ -127,7 +127,7 @@ class Words:
             return side if side != "for" or _PARTLY.isdisjoint(tokens) else "partial"
         if side != "for" or "yes" in tokens:
             return None
-        return "partial" if not _WHOLLY.isdisjoint(tokens) else "absent"
+        return "not_wholly" if not _WHOLLY.isdisjoint(tokens) else "absent"
 
     def _side(self, token: str) -> Stance | None:
         if token in self.good:

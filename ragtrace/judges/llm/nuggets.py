@@ -33,6 +33,7 @@ NuggetSupport = Literal["support", "partial_support", "not_support"]
 _SUPPORT_BY_STANCE: dict[Stance, NuggetSupport] = {
     "for": "support",
     "partial": "partial_support",
+    "not_wholly": "partial_support",
     "absent": "not_support",
     "against": "not_support",
 }

@@ -96,7 +96,7 @@ def spelled(words: object, by_stance: Mapping[Stance, object] | None = None) -> 
         if isinstance(value, str) and (exact := known.get(_letters(value))) is not None:
             return exact
         side = _stance(value, SIDES)
-        return value if side is None or by_stance is None else by_stance[side]
+        return value if side is None or by_stance is None else by_stance.get(side, value)
 
     return BeforeValidator(read_word)
 
@@ -109,7 +109,7 @@ def _stance(value: object, words: Words) -> Stance | None:
 
 def _read_flag(value: object, field: ValidationInfo) -> object:
     side = _stance(value, sides_of(field.field_name or ""))
-    return value if side in {None, "partial"} else side == "for"
+    return value if side in {None, "partial", "not_wholly"} else side == "for"
 
 
 def _letters(word: str) -> str:
@@ -182,13 +182,14 @@ class SourcedRow(NumberedRow):
 
 VERDICT_BY_STANCE: dict[Stance, Verdict] = {
     "for": "supported",
-    "partial": "not_supported",  # as the prompts have it
+    "not_wholly": "not_supported",  # as the prompts have it; "partially supported" takes both sides
     "absent": "not_supported",
     "against": "contradicted",
 }
 _SUPPORT_BY_STANCE: dict[Stance, Support] = {
     "for": "full",
     "partial": "partial",
+    "not_wholly": "partial",
     "absent": "none",
     "against": "none",
 }

@@ -63,7 +63,7 @@ _SOFT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """What a clause says.
+    """The words of a clause.
 
     Attributes:
         text: as it stands in the sentence.

@@ -36,7 +36,9 @@ _RANKED = (  # before a number that ranks or names something ("ranked #1", "Plat
 
 # Marks with an address, and files in brackets.
 ADDRESSED_MARK = (
-    rf"\[\[?\W{{0,2}}(?:{_NUMBERS}|(?i:{_SOURCE}\s?#?\d{{1,4}}))\W{{0,2}}\]?\]\([^()\s]{{0,500}}\)|"
+    rf"\(\[(?i:{_SOURCE})\]\([^()\s]{{0,500}}\)\)|"
+    rf"\[\[?\W{{0,2}}(?:{_NUMBERS}|[\u00b9\u00b2\u00b3\u2070-\u2079]{{1,4}}|(?i:{_SOURCE}\s?#?\d{{1,4}}))\W{{0,2}}\]?\]"
+    r"\([^()\s]{0,500}\)|"
     r"(?i:<a\b[^<>\n]{0,200}>\W{0,3}\d{1,4}\W{0,3}</a>)|"
     rf"(?i:\[{FILE}[^\]\n]{{0,60}}\](?!\()|\({_SEE}{FILE}[^()\n]{{0,60}}\))"
 )

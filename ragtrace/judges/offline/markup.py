@@ -147,7 +147,7 @@ class Apart(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What an answer says, with one character in place of each part that counts to the letter.
+    """The text of an answer, with one character in place of each part that counts to the letter.
 
     Attributes:
         text: without markup, citations, headings and sources.

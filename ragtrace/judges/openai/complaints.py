@@ -1,4 +1,4 @@
-"""What a server complains of, wherever it or a gateway before it puts that.
+"""Complaints of a server, wherever it or a gateway before it puts them.
 
 An error may be the status, an object in a 200, a list of one, an error of a choice, a finish reason, or the body of
 the provider behind a gateway. What holds the judge for all is read from statuses and codes, since servers quote

@@ -135,7 +135,7 @@ class JudgePermit:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Standing:
-    """What calls so far tell of a server, for all limiters before it.
+    """The state of a server by the calls so far, for all limiters before it.
 
     Attributes:
         kind: of the breakers.

@@ -220,10 +220,10 @@ def test_a_flag_may_be_a_word(said: object, meant: object) -> None:
         *((word, "not_supported") for word in ("not supported", "Not-Supported", "NOT_SUPPORTED", "NotSupported", "No")),
         ("Contradicted", "contradicted"),
         *((word, "not_supported") for word in ("unsupported", "!supported", "`!supported`", "un-supported", "isn't supported")),
-        *((word, "not_supported") for word in ("partially", "partially supported", "not fully supported", "No, not supported")),
+        *((word, "not_supported") for word in ("not fully supported", "No, not supported")),
         *((word, "not_supported") for word in ("NOT ENOUGH INFO", "insufficient evidence", "no support", "cannot be verified")),
         *((word, "contradicted") for word in ("contradiction", "REFUTES", "no: contradicted", "contradicted by the context")),
-        *((word, None) for word in ("maybe", "supported?", "supported or not", "supported, contradicted", "not contradicted")),
+        *((word, None) for word in ("maybe", "partially", "partially supported", "supported?", "supported or not", "supported, contradicted", "not contradicted")),
         *((word, None) for word in ("!yes", "", " ", "yes and no", "supported 0", 1, 0, None, ["supported"], "not " * 99)),
     ],
 )  # fmt: skip

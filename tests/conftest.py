@@ -24,6 +24,20 @@ settings.register_profile("ragtrace", deadline=None, suppress_health_check=[Heal
 settings.load_profile("ragtrace")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep tests that share a fixture of their module in one worker under ``--dist loadgroup``.
+
+    Others go to whichever worker is free, and each of these workers would make the fixture anew: a Prometheus with six
+    weeks in it takes a minute and a half.
+    """
+    for item in items:
+        info = getattr(item, "_fixtureinfo", None)
+        made = info.name2fixturedefs.values() if info is not None else ()
+        if any(it.scope == "module" and it.baseid.startswith("tests/") for each in made for it in each):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
 @pytest.fixture(autouse=True)
 def _service_name() -> Iterator[None]:
     """Take back the name that a command gives the process of its scorer."""

@@ -6,11 +6,13 @@ import http.server
 import os
 import sys
 import threading
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.guards.judge_server import JudgeServer
 
@@ -24,18 +26,28 @@ settings.register_profile("ragtrace", deadline=None, suppress_health_check=[Heal
 settings.load_profile("ragtrace")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests that share a fixture of their module in one worker under ``--dist loadgroup``.
+class ByFixture(LoadScopeScheduling):
+    """Gives a worker one test after the other, but all of a file whose tests share a fixture of their module.
 
-    Others go to whichever worker is free, and each of these workers would make the fixture anew: a Prometheus with six
-    weeks in it takes a minute and a half.
+    Each worker would make the fixture anew: a Prometheus with six weeks in it takes a minute and a half.
     """
-    for item in items:
-        info = getattr(item, "_fixtureinfo", None)
-        made = info.name2fixturedefs.values() if info is not None else ()
-        if any(it.scope == "module" and it.baseid.startswith("tests/") for each in made for it in each):
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return file if _shares(file) else nodeid
+
+
+@cache
+def _shares(file: str) -> bool:
+    here = ROOT / file
+    texts = (one.read_text(encoding="utf-8") for one in (here, here.parent / "conftest.py") if one.is_file())
+    return any('scope="module"' in text for text in texts)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    """Distribute by fixture under ``--dist loadscope``."""
+    return ByFixture(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 @pytest.fixture(autouse=True)

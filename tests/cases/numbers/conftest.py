@@ -23,11 +23,8 @@ def _running(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[Reading]]]:
     """Run all worlds that tests of this module ask for, two at a time and in their order."""
-    asked = [
-        item.callspec.params["seen"]
-        for item in request.session.items
-        if item.path == request.path and "seen" in getattr(getattr(item, "callspec", None), "params", {})
-    ]
+    drawn = [getattr(item, "callspec", None) for item in request.session.items if item.path == request.path]
+    asked = [it.params["seen"] for it in drawn if it is not None and "seen" in it.params]
     pool, folder = ThreadPoolExecutor(AT_ONCE), tmp_path_factory.mktemp("worlds")
     yield {name: pool.submit(run_world, name, WORLD_SPOOL=str(folder / "spool.sqlite")) for name in asked}
     pool.shutdown(cancel_futures=True)

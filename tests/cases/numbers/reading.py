@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 ROOT = Path(__file__).parents[3]
 TOLERANCE = 0.03
 
@@ -86,8 +84,3 @@ def world(name: str, **more: str) -> Reading:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2_000:]
     return Reading.of(json.loads(done.stdout.splitlines()[-1]))
-
-
-def sees(*names: str) -> pytest.MarkDecorator:
-    """Let a test see these worlds, one after the other: `seen` of the tests' conftest."""
-    return pytest.mark.parametrize("seen", names, indirect=True)

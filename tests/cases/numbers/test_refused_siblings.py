@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cases.numbers.reading import Reading, sees
+from tests.cases.numbers.reading import Reading, world
 
 pytestmark = pytest.mark.slow
 
 
-@sees("refused, errors", "refused, content filter", "refused, refusal", "refused, no JSON")
-def test_most_bad_answers_are_refused(seen):
+@pytest.mark.parametrize("how", ["errors", "content filter", "refusal", "no JSON"])
+def test_most_bad_answers_are_refused(how):
+    seen = world(f"refused, {how}")
     seen.check(due_within=0.2)
     assert seen.part > 0.1, seen  # 70 % of a quarter
 
 
-@sees("recovered")
-def test_scores_that_come_after_all_take_their_runs_out_of_the_bounds(seen):
+def test_scores_that_come_after_all_take_their_runs_out_of_the_bounds():
+    seen = world("recovered")
     waiting = Reading.of(seen.more["waiting"])
     waiting.check()
     assert waiting.part > 0.05, waiting

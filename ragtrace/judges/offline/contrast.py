@@ -30,7 +30,7 @@ from ragtrace.judges.offline.specifics import Specific, specifics_of
 from ragtrace.judges.offline.words import TermPlaces, stem, stems
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 
 NEARLY_ALL = 0.85  # of the words that the contexts know at all
 MOST = 0.45  # of all words
@@ -76,12 +76,12 @@ class TextUnit:
     """A sentence or a clause as it is compared. What few comparisons need is read when it is first asked for.
 
     Attributes:
-        small: words that the contexts have in lower case; as a first word these are no names.
+        small: returns the words that the contexts have in lower case; as a first word these are no names.
         above: terms of a question that the sentence answers.
     """
 
     text: str
-    small: frozenset[str] = frozenset()
+    small: Callable[[], Container[str]] = frozenset
     above: frozenset[str] = frozenset()
 
     @cached_property
@@ -112,7 +112,7 @@ class TextUnit:
     @cached_property
     def specifics(self) -> tuple[Specific, ...]:
         """The specifics, without first words that are no names."""
-        its = (it for it in _compared(self.text) if it.kind != "name" or it.key not in self.small)
+        its = (it for it in _compared(self.text) if it.kind != "name" or it.key not in self.small())
         return tuple(islice(its, MOST_SPECIFICS))
 
     @cached_property
@@ -222,7 +222,7 @@ class ContrastFinder:
         near = self._near(terms | asked)
         if not near:
             return ""
-        said = Sentence(TextUnit(text, self._small or frozenset(), asked))
+        said = Sentence(TextUnit(text, self._small_words, asked))
         if any(said.whole.plain in sentence.whole.plain for sentence in near):
             return ""  # word for word
         return (
@@ -249,17 +249,20 @@ class ContrastFinder:
                 if score >= floor or (plain and math.fsum(plain.get(term, 0.0) for term in shared) >= plain_floor):
                     held.append((score, -i))
         best = sorted(held, reverse=True)[:MOST_NEAR]
-        if best and self._small is None:
-            self._small = frozenset(
-                word for text in {text for text, _ in self.sentences} for word in _SMALL_WORD.findall(text)
-            )
         near = []
         for place in (-i for _, i in best):
             if place not in self._read:
-                unit = TextUnit(self.sentences[place][0], self._small or frozenset())
+                unit = TextUnit(self.sentences[place][0], self._small_words)
                 self._read[place] = Sentence(unit, self._subjects.get(place, frozenset()))
             near.append(self._read[place])
         return near
+
+    def _small_words(self) -> frozenset[str]:
+        if self._small is None:
+            self._small = frozenset(
+                word for text in {text for text, _ in self.sentences} for word in _SMALL_WORD.findall(text)
+            )
+        return self._small
 
     def _candidates(
         self, weights: Mapping[str, float], plain: Mapping[str, float], floor: float, plain_floor: float

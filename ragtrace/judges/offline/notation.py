@@ -151,8 +151,9 @@ def normalise(text: str) -> str:
     elif not said.isdisjoint(_counting()):
         said.add(_ANY_DIGIT)
     comma = _decimal_mark(text) if _ANY_DIGIT in said and ("," in text or "." in text) else None
-    for step in _STEPS:
-        if not step.words.isdisjoint(said) and (not step.marks or any(mark in text for mark in step.marks)):
+    for place in sorted({place for word in said & _STEPS_WITH.keys() for place in _STEPS_WITH[word]}):
+        step = _STEPS[place]
+        if not step.marks or any(mark in text for mark in step.marks):
             instead = (lambda it: _number(it, comma)) if step.instead is _number else step.instead
             text = step.pattern.sub(instead, text)[:MOST_CHARS]
     return text
@@ -188,16 +189,15 @@ def _counting() -> frozenset[str]:
 
 
 class _Step(NamedTuple):
-    """A replacement, for the texts that have one of some words and, where some are named, one of some marks."""
+    """A replacement, for the texts that have one of some marks, where some are named."""
 
-    words: frozenset[str]
     marks: str
     pattern: re.Pattern[str]
     instead: str | Callable[[re.Match[str]], str]
 
 
 class _Row(NamedTuple):
-    """A replacement as it is written down."""
+    """A replacement as it is written down, for the texts that have one of some words."""
 
     words: frozenset[str]
     marks: str
@@ -295,6 +295,9 @@ def _numbers() -> tuple[_Row, ...]:
         rf"(?:(?-i:[A-Z]{{1,3}})?(?:{'|'.join(map(re.escape, money))})|\b(?-i:{'|'.join(map(str.upper, codes))})|"
         rf"\b(?:kr|Rs|Fr)\b\.?) ?"
     )
+    begins = "".join(sorted({re.escape(name[0]) for name in money if not name[0].isalpha()}))
+    letters = "".join(sorted({name[0] for name in (*money, "kr", "rs", "fr") if name[0].isalpha()}))
+    starts = rf"(?=[\d{begins}]|(?-i:[A-Z\u00d8])|\b[{letters}])"  # most places of a text have none
     part = "half|halves|third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
     few = rf"{_ONES}|ten|[1-9]"
     return (
@@ -332,7 +335,7 @@ def _numbers() -> tuple[_Row, ...]:
         _step("h #h", r"(?:\b(at|from|until|till|by|before|after|to|and) )?(?<![\w.,])([01]?\d|2[0-3]) ?h ?([0-5]\d)\b"
               r"(?: ?m(?:in(?:utes)?)?\b)?", _hours_and_minutes),
         _step("#",
-              rf"(?P<before>{before})?(?<![\w.])(?<!(?-i:[A-Z])-)"
+              rf"{starts}(?P<before>{before})?(?<![\w.])(?<!(?-i:[A-Z])-)"
               rf"(?P<amount>{_AMOUNT})(?:(?P<short>(?-i:[kKMB])(?![\w])| ?(?:bn|mn|mln|mio|mrd|tn)\b\.?|"
               rf"(?-i:m)(?= (?:{'|'.join(codes)}|euro|dollar|pound|kr)))|[ -]?(?P<scale>{_SCALE})s?\b)?"
               rf"(?:(?=[ -]?[{begin}])[ -]?(?P<unit>{spelled}|(?-i:[{''.join(sorted(_LETTERS))}]))(?![\w°²³]))?",
@@ -552,7 +555,10 @@ def _trimmed(value: str) -> str:
 
 
 # Dates first, as "3 May" is no number, and numbers before bounds.
+_ROWS = (*_dates_and_times(), *_ordinals(), *_numbers(), *_contractions())
 _STEPS = tuple(  # of at most 8,000 characters: a sentence in one notation
-    _Step(row.words, row.marks, re.compile(row.pattern, row.flags), row.instead)
-    for row in (*_dates_and_times(), *_ordinals(), *_numbers(), *_contractions())
+    _Step(row.marks, re.compile(row.pattern, row.flags), row.instead) for row in _ROWS
 )
+_STEPS_WITH = {
+    word: [place for place, row in enumerate(_ROWS) if word in row.words] for row in _ROWS for word in row.words
+}

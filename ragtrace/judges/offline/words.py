@@ -182,10 +182,9 @@ def is_english(text: str) -> bool | None:
         (True, False, None)
     """
     sample = _ADDRESS.sub(" ", text[:_SAMPLE])
-    letters = len(_LETTERS.findall(sample))
-    if not letters:
+    if _LETTERS.search(sample) is None:
         return None
-    if len(_LATIN.findall(sample)) < _MOST_ENGLISH * letters:
+    if not sample.isascii() and len(_LATIN.findall(sample)) < _MOST_ENGLISH * len(_LETTERS.findall(sample)):
         return False
     english, foreign, shared = word_list("english"), word_list("others"), word_list("shared")
     said = _LETTERS_WORD.findall(sample.lower().replace("\u2019", "'"))

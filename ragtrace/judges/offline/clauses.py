@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ragtrace.judges.offline.tables import table, words
 from ragtrace.judges.offline.words import stem, stems
@@ -25,6 +25,12 @@ _NEGATION = re.compile(  # of at most 8,000 characters: a sentence in one notati
     r"(?=\s)|none|neither|without|nobody|nothing|unable|hardly|lacks?|lacking|fails? to|failed to|free (?:of|from)|"
     r"nor|instead of|rather than)\b",
     re.IGNORECASE,
+)
+_DENYING = frozenset(  # one of them is in each match of the above and of the next
+    (
+        "not never no none neither without nobody nothing unable hardly lack lacks lacking fail fails failed free "
+        "nor instead rather"
+    ).split()
 )
 _FREE = re.compile(r"(?<=\w)-free\b")
 _NON = re.compile(r"\bnon-(?=\w)", re.IGNORECASE)
@@ -99,6 +105,13 @@ class Clause:
         """The first term behind each negation."""
         return self.inherited | _denied(self.text)
 
+    @cached_property
+    def opposing(self) -> frozenset[str]:
+        """The forms of which a clause needs one to say the opposite, where neither of the two denies anything."""
+        found = {other for word in self.forms | self.terms for other in _opposites_of(word)}
+        found.update([_PARTICLES[word] for word in self.forms & _PARTICLES.keys()])
+        return frozenset(found | (self.forms & {"than"}))
+
 
 @dataclass(slots=True)
 class _Draft:
@@ -143,15 +156,25 @@ def clauses_of(text: str) -> tuple[Clause, ...]:
     return tuple(dict.fromkeys(clause for clause in found if clause.terms or clause.subject))
 
 
-def written_in(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return all terms and all forms that the clauses of a normalised sentence may have.
+class Written(NamedTuple):
+    """What the clauses of a sentence may have: terms, forms, and whether one may deny something."""
+
+    terms: frozenset[str]
+    forms: frozenset[str]
+    denies: bool
+
+
+def written_in(text: str) -> Written:
+    """Return what the clauses of a normalised sentence may have, without reading them.
 
     Example:
-        >>> [sorted(its) for its in written_in("The non-stop train is late.")]
-        [['late', 'nonstop', 'train'], ['is', 'late', 'nonstop', 'the', 'train']]
+        >>> found = written_in("The non-stop train is late.")
+        >>> sorted(found.terms), sorted(found.forms), found.denies
+        (['late', 'nonstop', 'train'], ['is', 'late', 'nonstop', 'the', 'train'], False)
     """
     text = _joined_prefix(text)
-    return frozenset(stems(text)), frozenset(map(stem, _WORD.findall(text.lower())))
+    said = _WORD.findall(text.lower())
+    return Written(frozenset(stems(text)), frozenset(map(stem, said)), not _DENYING.isdisjoint(said))
 
 
 def _joined_prefix(text: str) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.judges.offline.clauses import (
     Clause,
+    Written,
     are_compared_otherwise,
     are_turned,
     clauses_of,
@@ -151,8 +152,8 @@ class Sentence:
         return clauses_of(self.whole.text)
 
     @cached_property
-    def written(self) -> tuple[frozenset[str], frozenset[str]]:
-        """All terms and forms that one of its clauses may have."""
+    def written(self) -> Written:
+        """What its clauses may have."""
         return written_in(self.whole.text)
 
 
@@ -313,6 +314,10 @@ class ContrastFinder:
         return ""
 
     def _contrary_to(self, said: Clause, near: list[Sentence]) -> str:
+        if not said.denied and not any(
+            one.written.denies or not one.written.forms.isdisjoint(said.opposing) for one in near
+        ):
+            return ""  # nobody denies anything, or says an opposite
         found = ""
         for sentence in near:
             if "?" in sentence.whole.text or not self._may_meet(said, sentence):
@@ -332,7 +337,7 @@ class ContrastFinder:
 
     def _may_meet(self, said: Clause, sentence: Sentence) -> bool:
         """Return whether a sentence has enough of a clause's words, or their opposites, for one of its clauses."""
-        terms, forms = sentence.written
+        terms, forms, _ = sentence.written
         held = terms | forms | sentence.above
         for hidden in (frozenset(), soft_terms()) if said.modality else (frozenset(),):
             its = (said.terms - hidden) or said.terms

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 Modality = Literal["", "must", "may"]
 
 _MOST_CLAUSES = 24  # of a sentence; what is behind them is one clause
-_TOKEN = re.compile(r"[^\W_]+(?:[.,:]\d+)*|[,;:()\u2013\u2014!?]")
+_TOKEN = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    r"[^\W_]+(?:[.,:]\d+)*|[,;:()\u2013\u2014!?]"
+)
 _WORD = re.compile(r"[^\W_]+")
 _NEGATION = re.compile(  # of at most 8,000 characters: a sentence in one notation
     r"\b(?:not(?! only\b| just\b| necessarily\b)|never|"

@@ -28,12 +28,10 @@ _NEGATION = re.compile(  # of at most 8,000 characters: a sentence in one notati
     r"nor|instead of|rather than)\b",
     re.IGNORECASE,
 )
-_DENYING = frozenset(  # one of them is in each match of the above and of the next
-    (
-        "not never no none neither without nobody nothing unable hardly lack lacks lacking fail fails failed free "
-        "nor instead rather"
-    ).split()
-)
+_DENYING = frozenset({  # one of them is in each match of the above and of the next
+    "not", "never", "no", "none", "neither", "without", "nobody", "nothing", "unable", "hardly", "lack", "lacks",
+    "lacking", "fail", "fails", "failed", "free", "nor", "instead", "rather",
+})  # fmt: skip
 _FREE = re.compile(r"(?<=\w)-free\b")
 _NON = re.compile(r"\bnon-(?=\w)", re.IGNORECASE)
 _OR_MORE = re.compile(r"\s(?:more|less|fewer|so|over|above|under|below|[a-z]+er)\b")
@@ -350,9 +348,7 @@ def opposites() -> Mapping[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for line in (*table("words.txt")["opposites"], *table("words.txt")["degrees"]):
         for pair in line.split():
-            left, right = (
-                frozenset(stem(word) for word in side.split("/")) for side in pair.split(":")
-            )
+            left, right = (frozenset(stem(word) for word in side.split("/")) for side in pair.split(":"))
             for ours, theirs in ((left, right), (right, left)):
                 for word in ours:
                     found.setdefault(word, set()).update(theirs)

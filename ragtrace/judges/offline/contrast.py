@@ -348,7 +348,7 @@ class ContrastFinder:
         return False
 
     def _share_met(self, terms: frozenset[str], met: frozenset[str], turned: Collection[str]) -> float:
-        """Return the weighted share of a clause's known terms that another one has, or of which it has an opposite."""
+        """Return the weighted share of a clause's known terms that another one has, or turns."""
         known = {term: self.weights.get(term, self.unknown_weight) for term in terms if self._knows(term, turned)}
         total = math.fsum(known.values())
         return math.fsum(known.get(term, 0.0) for term in met) / total if total else 0.0

@@ -231,14 +231,16 @@ def _dates_and_times() -> tuple[_Row, ...]:
         _step("#", r"(?<![\w.])(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.((?:19|20)\d{2})\b(?!\.\d)",
               lambda it: _date(it[1], MONTHS[int(it[2]) - 1], it[3]), marks="."),
         _step("#", r"(?<![\w/.])(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})(?![\w/])", _slashed, marks="/"),
-        _step((*MONTHS, *_SHORT_MONTHS), rf"\b(?P<first>\d{{1,2}}){end}\.?(?P<between> ?[-\u2013] ?| to | and | until | till | through )"
+        _step((*MONTHS, *_SHORT_MONTHS),
+              rf"\b(?P<first>\d{{1,2}}){end}\.?(?P<between> ?[-\u2013] ?| to | and | until | till | through )"
               rf"(?P<last>\d{{1,2}}){end}\.?(?: of)? (?P<month>{month})\b\.?(?:,? (?P<year>\d{{4}})\b)?", _days_to),
         _step((*MONTHS, *_SHORT_MONTHS), rf"\b(?P<month>{month})\.? (?P<first>\d{{1,2}}){end}"
               rf"(?P<between> ?[-\u2013] ?| to | and | through )(?P<last>\d{{1,2}}){end}\b(?![:.,]\d)"
               r"(?:,? (?P<year>\d{4})\b)?", _days_to),
         _step((*MONTHS, *_SHORT_MONTHS), rf"\b({month})\.? (\d{{1,2}}){end}\b(?!:)(?:,? (\d{{4}})\b)?",
               lambda it: _date(it[2], it[1], it[3])),
-        _step((*MONTHS, *_SHORT_MONTHS), rf"\b(\d{{1,2}})(?:{end}|\.)(?:(?: of)? |-)({month})\b\.?(?:(?:,? |-)(\d{{4}})\b)?",
+        _step((*MONTHS, *_SHORT_MONTHS),
+              rf"\b(\d{{1,2}})(?:{end}|\.)(?:(?: of)? |-)({month})\b\.?(?:(?:,? |-)(\d{{4}})\b)?",
               lambda it: _date(it[1], it[2], it[3])),
         _step("a p am pm #a #p #am #pm", r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?", _time),
         _step(_SHORT_MONTHS,
@@ -331,8 +333,10 @@ def _numbers() -> tuple[_Row, ...]:
               r"\bone[ -](?=(?:euro|dollar|pound|hour|minute|week|month|year|kilo\w*|met(?:re|er)|mile|gram|"
               r"percent|lit(?:re|er)|gigabyte|megabyte|tablet|person)\b)", "1 "),
         _step("#", r"(?<![\w/.])24/7(?![\w/])", "24 hours a day, 7 days a week", marks="/"),
-        _step("#", r"(?<=\d)(?:[,.] ?[-\u2013\u2014]{1,2}|:-)(?=\s|$|[€£.,;)])", "", marks="-\u2013\u2014"),  # "12,- euros"
-        _step("h #h", r"(?:\b(at|from|until|till|by|before|after|to|and) )?(?<![\w.,])([01]?\d|2[0-3]) ?h ?([0-5]\d)\b"
+        _step("#", r"(?<=\d)(?:[,.] ?[-\u2013\u2014]{1,2}|:-)(?=\s|$|[€£.,;)])", "",
+              marks="-\u2013\u2014"),  # "12,- euros"
+        _step("h #h",
+              r"(?:\b(at|from|until|till|by|before|after|to|and) )?(?<![\w.,])([01]?\d|2[0-3]) ?h ?([0-5]\d)\b"
               r"(?: ?m(?:in(?:utes)?)?\b)?", _hours_and_minutes),
         _step("#",
               rf"{starts}(?P<before>{before})?(?<![\w.])(?<!(?-i:[A-Z])-)"

@@ -110,7 +110,8 @@ class KnownAddresses:
         while at >= 0:
             end = at + len(key)
             is_begun = before.search(self.text[max(0, at - _MOST_BEFORE) : at]) is not None
-            if is_begun and (_BEHIND_NAME if before is _BEFORE_NAME else _BEHIND_PATH).match(self.text, end):
+            is_name = before is _BEFORE_NAME
+            if is_begun and (_BEHIND_NAME.match(self.text, end) if is_name else _BEHIND_PATH.match(self.text, end)):
                 return True
             at = self.text.find(key, end)
         return False

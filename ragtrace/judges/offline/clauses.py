@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ragtrace.judges.offline.tables import table, words
-from ragtrace.judges.offline.words import stems
+from ragtrace.judges.offline.words import stem, stems
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Mapping
+    from collections.abc import Collection, Container, Mapping
 
 Modality = Literal["", "must", "may"]
 
 _MOST_CLAUSES = 24  # of a sentence; what is behind them is one clause
-_TOKEN = re.compile(r"[^\W_]+(?:[.,:]\d+)*|[,;:()\u2013\u2014!?]")
+_TOKEN = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    r"[^\W_]+(?:[.,:]\d+)*|[,;:()\u2013\u2014!?]"
+)
 _WORD = re.compile(r"[^\W_]+")
 _NEGATION = re.compile(  # of at most 8,000 characters: a sentence in one notation
     r"\b(?:not(?! only\b| just\b| necessarily\b)|never|"
@@ -26,6 +28,10 @@ _NEGATION = re.compile(  # of at most 8,000 characters: a sentence in one notati
     r"nor|instead of|rather than)\b",
     re.IGNORECASE,
 )
+_DENYING = frozenset({  # one of them is in each match of the above and of the next
+    "not", "never", "no", "none", "neither", "without", "nobody", "nothing", "unable", "hardly", "lack", "lacks",
+    "lacking", "fail", "fails", "failed", "free", "nor", "instead", "rather",
+})  # fmt: skip
 _FREE = re.compile(r"(?<=\w)-free\b")
 _NON = re.compile(r"\bnon-(?=\w)", re.IGNORECASE)
 _OR_MORE = re.compile(r"\s(?:more|less|fewer|so|over|above|under|below|[a-z]+er)\b")
@@ -61,29 +67,50 @@ _SOFT = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Clause:
     """The words of a clause.
 
     Attributes:
         text: as it stands in the sentence.
         terms: of its words, without adverbs of its polarity.
-        forms: all its words, stemmed.
         subject: the terms of a subject that it has from another clause.
         is_negated: whether it denies what its terms say.
-        modality: whether it tells a duty or a leave. "Must not" denies a leave, "need not" a duty.
         is_open: whether a negation before it may hold for it: "do not soak it and rinse it".
-        denied: the first term behind each negation.
+        inherited: what a negation before it denies of it.
     """
 
     text: str
     terms: frozenset[str]
-    forms: frozenset[str]
     subject: frozenset[str]
     is_negated: bool
-    modality: Modality = ""
     is_open: bool = False
-    denied: frozenset[str] = frozenset()
+    inherited: frozenset[str] = frozenset()
+
+    @cached_property
+    def forms(self) -> frozenset[str]:
+        """All its words, stemmed."""
+        return frozenset(map(stem, _WORD.findall(self.text.lower())))
+
+    @cached_property
+    def modality(self) -> Modality:
+        """Whether it tells a duty or a leave. "Must not" denies a leave, "need not" a duty."""
+        is_duty, is_leave = _DUTY.search(self.text) is not None, _LEAVE.search(self.text) is not None
+        if is_duty == is_leave:
+            return ""
+        return "may" if is_leave or (self.is_negated and "must not" in self.text.lower()) else "must"
+
+    @cached_property
+    def denied(self) -> frozenset[str]:
+        """The first term behind each negation."""
+        return self.inherited | _denied(self.text)
+
+    @cached_property
+    def opposing(self) -> frozenset[str]:
+        """The forms of which a clause needs one to say the opposite, where neither of the two denies anything."""
+        found = {other for word in self.forms | self.terms for other in _opposites_of(word)}
+        found.update([_PARTICLES[word] for word in self.forms & _PARTICLES.keys()])
+        return frozenset(found | (self.forms & {"than"}))
 
 
 @dataclass(slots=True)
@@ -106,7 +133,7 @@ def clauses_of(text: str) -> tuple[Clause, ...]:
         >>> [(sorted(clause.terms), clause.is_negated) for clause in said]
         [(['children', 'drug', 'safe'], True), (['milk', 'taken'], False)]
     """
-    text = _OR_NOT.sub("", _NON.sub("non", text))
+    text = _joined_prefix(text)
     found: list[Clause] = []
     for draft in _drafts(text):
         whole = " ".join(draft.parts)
@@ -124,9 +151,35 @@ def clauses_of(text: str) -> tuple[Clause, ...]:
         subject = draft.subject or subject_of(draft.own)
         for rest, is_denied, is_open in draft.rests:
             found.append(
-                _clause(rest, subject, is_negated=is_denied, is_open=is_open, denied=_inherited(draft.own, rest))
+                _clause(rest, subject, is_negated=is_denied, is_open=is_open, inherited=_inherited(draft.own, rest))
             )
     return tuple(dict.fromkeys(clause for clause in found if clause.terms or clause.subject))
+
+
+class Written(NamedTuple):
+    """What the clauses of a sentence may have: terms, forms, and whether one may deny something."""
+
+    terms: frozenset[str]
+    forms: frozenset[str]
+    denies: bool
+
+
+def written_in(text: str) -> Written:
+    """Return what the clauses of a normalised sentence may have, without reading them.
+
+    Example:
+        >>> found = written_in("The non-stop train is late.")
+        >>> sorted(found.terms), sorted(found.forms), found.denies
+        (['late', 'nonstop', 'train'], ['is', 'late', 'nonstop', 'the', 'train'], False)
+    """
+    text = _joined_prefix(text)
+    said = _WORD.findall(text.lower())
+    return Written(frozenset(stems(text)), frozenset(map(stem, said)), not _DENYING.isdisjoint(said))
+
+
+def _joined_prefix(text: str) -> str:
+    """Return a text with "non-" joined to its word, and without "or not"."""
+    return _OR_NOT.sub("", _NON.sub("non", text) if "-" in text else text)
 
 
 def _drafts(text: str) -> list[_Draft]:
@@ -265,28 +318,14 @@ def _inherited(own: str, rest: str) -> frozenset[str]:
 
 def _clause(
     text: str,
-    subject: Iterable[str],
+    subject: frozenset[str],
     *,
     is_negated: bool,
     is_open: bool = False,
-    denied: frozenset[str] = frozenset(),
+    inherited: frozenset[str] = frozenset(),
 ) -> Clause:
     own = frozenset(stems(text))
-    is_duty, is_leave = _DUTY.search(text) is not None, _LEAVE.search(text) is not None
-    modality: Modality = "must" if is_duty and not is_leave else "may" if is_leave and not is_duty else ""
-    if modality == "must" and is_negated and "must not" in text.lower():
-        modality = "may"
-    hidden = _hidden() if len(own - _hidden()) > 0 else frozenset()
-    return Clause(
-        text=text,
-        terms=own - hidden,
-        forms=frozenset((stems(word) or [word])[0] for word in _WORD.findall(text.lower())),
-        subject=frozenset(subject) - own,
-        is_negated=is_negated,
-        modality=modality,
-        is_open=is_open,
-        denied=denied | _denied(text),
-    )
+    return Clause(text, (own - _hidden()) or own, subject - own, is_negated, is_open, inherited)
 
 
 @cache
@@ -309,9 +348,7 @@ def opposites() -> Mapping[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for line in (*table("words.txt")["opposites"], *table("words.txt")["degrees"]):
         for pair in line.split():
-            left, right = (
-                frozenset((stems(word) or [word])[0] for word in side.split("/")) for side in pair.split(":")
-            )
+            left, right = (frozenset(stem(word) for word in side.split("/")) for side in pair.split(":"))
             for ours, theirs in ((left, right), (right, left)):
                 for word in ours:
                     found.setdefault(word, set()).update(theirs)
@@ -327,18 +364,21 @@ def opposite_in(word: str, forms: frozenset[str]) -> str | None:
         >>> opposite_in("port", frozenset({"import"})) is None
         True
     """
-    for other in sorted(opposites().get(word, frozenset()) & forms):
-        return other
+    others = _opposites_of(word)
+    return None if forms.isdisjoint(others) else next(other for other in others if other in forms)
+
+
+@lru_cache(maxsize=4_096)
+def _opposites_of(word: str) -> tuple[str, ...]:
+    """Return the forms that say the opposite of a stemmed word, those of the table first."""
+    found = sorted(opposites().get(word, ()))
     for prefix, least in _PREFIXES:
-        stem = word.removeprefix(prefix)
-        if stem != word and len(stem) >= least and stem in forms:
-            return stem
-        if len(word) >= least and prefix + word in forms:
-            return prefix + word
+        plain = word.removeprefix(prefix)
+        found += [plain] if plain != word and len(plain) >= least else []
+        found += [prefix + word] if len(word) >= least else []
     for ending, other in (("less", "ful"), ("ful", "less")):
-        if word.endswith(ending) and (turned := word.removesuffix(ending) + other) in forms:
-            return turned
-    return None
+        found += [word.removesuffix(ending) + other] if word.endswith(ending) else []
+    return tuple(found)
 
 
 @cache
@@ -375,13 +415,13 @@ def are_compared_otherwise(ours: str, theirs: str) -> bool:
 
 
 def _opposites_as_written(word: str) -> frozenset[str]:
-    return opposites().get((stems(word) or [word])[0], frozenset())
+    return opposites().get(stem(word), frozenset())
 
 
 def particles(text: str) -> dict[str, str]:
     """Return the words with a particle behind them that has an opposite: "switched off"."""
     said = _WORD.findall(text.lower())
-    return {(stems(word) or [word])[0]: behind for word, behind in pairwise(said) if behind in _PARTICLES}
+    return {stem(word): behind for word, behind in pairwise(said) if behind in _PARTICLES}
 
 
 def are_turned(ours: str, theirs: str) -> bool:

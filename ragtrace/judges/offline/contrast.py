@@ -9,12 +9,13 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import accumulate, islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.judges.offline.clauses import (
     Clause,
+    Written,
     are_compared_otherwise,
     are_turned,
     clauses_of,
@@ -23,13 +24,14 @@ from ragtrace.judges.offline.clauses import (
     polarity_differs,
     soft_terms,
     subject_of,
+    written_in,
 )
 from ragtrace.judges.offline.notation import MONTHS, WEEKDAYS, units
 from ragtrace.judges.offline.specifics import Specific, specifics_of
-from ragtrace.judges.offline.words import TermPlaces, stems
+from ragtrace.judges.offline.words import TermPlaces, stem, stems
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 
 NEARLY_ALL = 0.85  # of the words that the contexts know at all
 MOST = 0.45  # of all words
@@ -70,36 +72,89 @@ def _unit_terms() -> frozenset[str]:
     return frozenset(term for name in units() for term in stems(name))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TextUnit:
-    """A sentence or a clause as it is compared.
+    """A sentence or a clause as it is compared. What few comparisons need is read when it is first asked for.
 
     Attributes:
-        content: the terms that are no number, unit, date or time.
-        forms: all words, stemmed.
-        words: all words as written.
-        counts: numbers, each with the noun directly behind it.
+        small: returns the words that the contexts have in lower case; as a first word these are no names.
+        above: terms of a question that the sentence answers.
     """
 
     text: str
-    terms: frozenset[str]
-    content: frozenset[str]
-    forms: frozenset[str]
-    words: frozenset[str]
-    specifics: tuple[Specific, ...]
-    counts: frozenset[tuple[str, str]]
+    small: Callable[[], Container[str]] = frozenset
+    above: frozenset[str] = frozenset()
+
+    @cached_property
+    def stems(self) -> tuple[str, ...]:
+        """The terms in order."""
+        return tuple(stems(self.text))
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """The terms of the text, as of `terms_of`, and those above it."""
+        return frozenset((*self.stems, *_letters(self.text))) | self.above
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """The terms that are no number, unit, date or time."""
+        return self.above or _content(self.terms)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """All words as written."""
+        return frozenset(_TOKEN.findall(self.text))
+
+    @cached_property
+    def plain(self) -> str:
+        """The words in lower case, each between blanks."""
+        return f" {' '.join(_TOKEN.findall(self.text.lower()))} "
+
+    @cached_property
+    def specifics(self) -> tuple[Specific, ...]:
+        """The specifics, without first words that are no names."""
+        its = (it for it in _compared(self.text) if it.kind != "name" or it.key not in self.small())
+        return tuple(islice(its, MOST_SPECIFICS))
+
+    @cached_property
+    def counts(self) -> frozenset[tuple[str, str]]:
+        """The numbers, each with the noun directly behind it."""
+        numbers = (it for it in self.specifics if it.kind == "number")
+        behind = ((it.key, _COUNTED.match(self.text, it.start + len(it.key))) for it in numbers)
+        return frozenset((key, stem(noun[1])) for key, noun in behind if noun)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sentence:
-    """A sentence with its clauses in order. A sentence without clauses is its own clause.
+    """A sentence as it is compared, and its clauses.
 
     `above` are the first term of the sentence before, where a pronoun stands for it, and all terms of a question.
     """
 
     whole: TextUnit
-    clauses: tuple[TextUnit, ...]
     above: frozenset[str] = frozenset()
+
+    @cached_property
+    def clauses(self) -> tuple[TextUnit, ...]:
+        """The clauses in order. Commas, semicolons and conjunctions end one. A sentence without is its own clause.
+
+        Example:
+            >>> [clause.text for clause in Sentence(TextUnit("Plan A costs 10 and plan B costs 20.")).clauses]
+            ['Plan A costs 10', 'plan B costs 20.']
+        """
+        parts = [stripped for part in _CLAUSE_END.split(self.whole.text) if (stripped := part.strip())]
+        is_one = len(parts) < 2 or bool(self.whole.above)
+        return (self.whole,) if is_one else tuple([TextUnit(part, self.whole.small) for part in parts])
+
+    @cached_property
+    def read(self) -> tuple[Clause, ...]:
+        """What its clauses say, with their polarity."""
+        return clauses_of(self.whole.text)
+
+    @cached_property
+    def written(self) -> Written:
+        """What its clauses may have."""
+        return written_in(self.whole.text)
 
 
 def terms_of(text: str) -> frozenset[str]:
@@ -111,41 +166,11 @@ def terms_of(text: str) -> frozenset[str]:
         >>> sorted(terms_of("The plan A costs 10 euro."))
         ['10', '=A', 'cost', 'euro', 'plan']
     """
-    return frozenset((*stems(text), *(f"={letter}" for letter in _LETTER.findall(text))))
+    return frozenset((*stems(text), *_letters(text)))
 
 
-def sentence_of(text: str, small: frozenset[str] = frozenset()) -> Sentence:
-    """Read one normalised sentence with its clauses.
-
-    Commas, semicolons and conjunctions end a clause.
-
-    Args:
-        text: the sentence.
-        small: words that the contexts have in lower case; as a first word these are no names.
-
-    Example:
-        >>> [clause.text for clause in sentence_of("Plan A costs 10 and plan B costs 20.").clauses]
-        ['Plan A costs 10', 'plan B costs 20.']
-    """
-    parts = [stripped for part in _CLAUSE_END.split(text) if (stripped := part.strip())]
-    units = []
-    for part in (text, *parts) if len(parts) > 1 else (text,):
-        kept = tuple(
-            islice((it for it in _compared(part) if it.kind != "name" or it.key not in small), MOST_SPECIFICS)
-        )
-        behind = ((it.key, _COUNTED.match(part, it.start + len(it.key))) for it in kept if it.kind == "number")
-        units.append(
-            TextUnit(
-                text=part,
-                terms=(terms := terms_of(part)),
-                content=_content(terms),
-                forms=frozenset((stems(word) or [word])[0] for word in _TOKEN.findall(part.lower())),
-                words=frozenset(_TOKEN.findall(part)),
-                specifics=kept,
-                counts=frozenset((key, (stems(noun[1]) or [noun[1]])[0]) for key, noun in behind if noun),
-            )
-        )
-    return Sentence(units[0], tuple(units[1:] or units))
+def _letters(text: str) -> list[str]:
+    return [f"={letter}" for letter in _LETTER.findall(text)]
 
 
 def _compared(text: str) -> list[Specific]:
@@ -173,7 +198,6 @@ class ContrastFinder:
     _read: dict[int, Sentence] = field(default_factory=dict, init=False)
     places: TermPlaces = field(init=False)  # sentences of the terms
     _small: frozenset[str] | None = field(default=None, init=False)  # words that the contexts have in lower case
-    _read_clauses: dict[str, tuple[Clause, ...]] = field(default_factory=dict, init=False)
     _subjects: dict[int, frozenset[str]] = field(default_factory=dict, init=False)  # of answers and of pronouns
 
     def __post_init__(self) -> None:
@@ -199,13 +223,11 @@ class ContrastFinder:
         near = self._near(terms | asked)
         if not near:
             return ""
-        if any(_quotes(sentence.whole.text, text) for sentence in near):
-            return ""
-        said = sentence_of(text, self._small or frozenset())
-        if asked:
-            said = Sentence(whole := replace(said.whole, terms=said.whole.terms | asked, content=asked), (whole,))
+        said = Sentence(TextUnit(text, self._small_words, asked))
+        if any(said.whole.plain in sentence.whole.plain for sentence in near):
+            return ""  # word for word
         return (
-            self._contrary(text, asked, near)
+            self._contrary(said, asked, near)
             or _counted_otherwise(said.whole, near)
             or self._misplaced(said, near)
             or _turned_round(said.whole, near)
@@ -228,17 +250,20 @@ class ContrastFinder:
                 if score >= floor or (plain and math.fsum(plain.get(term, 0.0) for term in shared) >= plain_floor):
                     held.append((score, -i))
         best = sorted(held, reverse=True)[:MOST_NEAR]
-        if best and self._small is None:
-            self._small = frozenset(
-                word for text in {text for text, _ in self.sentences} for word in _SMALL_WORD.findall(text)
-            )
         near = []
         for place in (-i for _, i in best):
             if place not in self._read:
-                read = sentence_of(self.sentences[place][0], self._small or frozenset())
-                self._read[place] = replace(read, above=self._subjects.get(place, frozenset()))
+                unit = TextUnit(self.sentences[place][0], self._small_words)
+                self._read[place] = Sentence(unit, self._subjects.get(place, frozenset()))
             near.append(self._read[place])
         return near
+
+    def _small_words(self) -> frozenset[str]:
+        if self._small is None:
+            self._small = frozenset(
+                word for text in {text for text, _ in self.sentences} for word in _SMALL_WORD.findall(text)
+            )
+        return self._small
 
     def _candidates(
         self, weights: Mapping[str, float], plain: Mapping[str, float], floor: float, plain_floor: float
@@ -275,9 +300,9 @@ class ContrastFinder:
             or math.fsum(self.weights[term] for term in known) >= MOST * total
         )
 
-    def _contrary(self, text: str, asked: frozenset[str], near: list[Sentence]) -> str:
+    def _contrary(self, said: Sentence, asked: frozenset[str], near: list[Sentence]) -> str:
         """Return the evidence that the contexts say the opposite of a clause."""
-        clauses = clauses_of(text)
+        clauses = said.read
         if asked:
             clauses = tuple(replace(it, terms=it.terms | asked) for it in clauses[:1])
         for clause in clauses:
@@ -289,13 +314,17 @@ class ContrastFinder:
         return ""
 
     def _contrary_to(self, said: Clause, near: list[Sentence]) -> str:
+        if not said.denied and not any(
+            one.written.denies or not one.written.forms.isdisjoint(said.opposing) for one in near
+        ):
+            return ""  # nobody denies anything, or says an opposite
         found = ""
         for sentence in near:
-            if "?" in sentence.whole.text:
+            if "?" in sentence.whole.text or not self._may_meet(said, sentence):
                 continue
             met = [
                 (len(theirs.terms), reason)
-                for theirs in self._clauses(sentence)
+                for theirs in sentence.read
                 if (reason := self._opposed(said, theirs, sentence)) is not None and not (reason and theirs.is_open)
             ]
             if not met:
@@ -306,11 +335,23 @@ class ContrastFinder:
             found = found or next(reason for size, reason in met if size == least)
         return found
 
-    def _clauses(self, sentence: Sentence) -> tuple[Clause, ...]:
-        text = sentence.whole.text
-        if text not in self._read_clauses:
-            self._read_clauses[text] = clauses_of(text)
-        return self._read_clauses[text]
+    def _may_meet(self, said: Clause, sentence: Sentence) -> bool:
+        """Return whether a sentence has enough of a clause's words, or their opposites, for one of its clauses."""
+        terms, forms, _ = sentence.written
+        held = terms | forms | sentence.above
+        for hidden in (frozenset(), soft_terms()) if said.modality else (frozenset(),):
+            its = (said.terms - hidden) or said.terms
+            its = its | said.subject if len(its) < 2 else its
+            turned = {term for term in its - held if opposite_in(term, forms) is not None}
+            if self._share_met(its, its & (held | turned), turned) >= NEARLY_ALL * SAFE:
+                return True
+        return False
+
+    def _share_met(self, terms: frozenset[str], met: frozenset[str], turned: Collection[str]) -> float:
+        """Return the weighted share of a clause's known terms that another one has, or turns."""
+        known = {term: self.weights.get(term, self.unknown_weight) for term in terms if self._knows(term, turned)}
+        total = math.fsum(known.values())
+        return math.fsum(known.get(term, 0.0) for term in met) / total if total else 0.0
 
     def _opposed(self, said: Clause, theirs: Clause, sentence: Sentence) -> str | None:
         """Return why a clause is the opposite of another; "" where it is not, None where they do not meet."""
@@ -333,11 +374,7 @@ class ContrastFinder:
             if word in opposites() and (other := opposite_in(word, theirs.forms - terms)) is not None
         }
         met = terms & (held | turned.keys())
-        known = {
-            term: self.weights.get(term, 0.0) or self.unknown_weight for term in terms if self._knows(term, turned)
-        }
-        total = math.fsum(known.values())
-        cover = math.fsum(known.get(term, 0.0) for term in met) / total if total else 0.0
+        cover = self._share_met(terms, met, turned)
         if cover < NEARLY_ALL or not met or not self._is_known_enough(terms - turned.keys(), len(turned)):
             return None
         back = len(others & (terms | said.subject | set(turned.values())))
@@ -491,17 +528,6 @@ def _sums_behind(numbers: list[float]) -> list[float]:
     return [*accumulate(reversed(numbers))][::-1]
 
 
-def _quotes(sentence: str, text: str) -> bool:
-    """Return whether a text repeats a sentence of the contexts, or a part of it, word for word.
-
-    Example:
-        >>> _quotes("Orders take 9 days.", "Refunds take 9 days."), _quotes("It has 5 doors.", "it has 5 doors")
-        (False, True)
-    """
-    ours, theirs = (" ".join(_TOKEN.findall(it.lower())) for it in (text, sentence))
-    return f" {ours} " in f" {theirs} "
-
-
 def _of_one_dimension(unit: TextUnit, it: Specific, whole: TextUnit) -> list[Specific]:
     """Return the numbers in another unit of the same dimension, without the answer's own."""
     said = {(one.key, one.unit) for one in whole.specifics}
@@ -525,6 +551,8 @@ def _behind(it: Specific, clause: TextUnit) -> frozenset[str]:
 
 def _counted_otherwise(said: TextUnit, near: list[Sentence]) -> str:
     """Return the evidence that the contexts count a noun otherwise."""
+    if not said.counts:
+        return ""
     held = frozenset().union(*(sentence.whole.counts for sentence in near))
     for unit in (sentence.whole for sentence in near):
         numbers = {number for number, _ in unit.counts}
@@ -630,9 +658,11 @@ def _given_to_another(said: Sentence, near: list[Sentence]) -> str:
     Both stand first in clauses of one sentence, and the clauses share a word ("A pays for the roof and B pays for
     the door"), or the sentence tells of the other thing what is the first one's.
     """
-    own = [(its[0], frozenset(its[1:])) for unit in said.clauses if len(its := stems(unit.text)) > 1]
+    own = [(unit.stems[0], frozenset(unit.stems[1:])) for unit in said.clauses if len(unit.stems) > 1]
     for sentence in near if own else ():
-        theirs = [(its[0], one) for one in sentence.clauses if (its := stems(one.text))]
+        if not any(rest <= sentence.whole.terms for _, rest in own):
+            continue
+        theirs = [(one.stems[0], one) for one in sentence.clauses if one.stems]
         for ours, rest in own:
             for first, one in theirs:
                 if first == ours or not rest <= one.terms or ours in one.terms or any(first in it for _, it in own):

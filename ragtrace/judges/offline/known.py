@@ -59,20 +59,20 @@ _TOO_SHORT = 7  # digits: with fewer, two phone numbers end alike by chance
 _DECLARED = re.compile(  # of at most 8,000 characters: a sentence in one notation
     r"\b(?:in|of) ([^\W\d_]{2,})\b|\(([^\W\d_]{1,12}|[€$£¥₹%°²³/\w]{1,6})\)|([€$£¥₹%])"
 )
-_LABELLED = re.compile(
+_LABELLED = re.compile(  # of at most 8,000 characters: a sentence in one notation
     r"\b(?:page|room|chapter|section|paragraph|article|figure|table|step|line|version|number|no\.?|"
     r"level|floor|gate|platform|bus|route|exit|item|question|appendix|annex|p\.) $",
     re.IGNORECASE,
 )
 _AGE = re.compile(r"\b(?:aged?|old|older|younger)\b", re.IGNORECASE)
-_UNIT_WORD = re.compile(r"[^\W\d_]+|[€$£¥₹%]")
+_UNIT_WORD = re.compile(r"[^\W\d_]+|[€$£¥₹%]")  # of at most 8,000 characters: a sentence in one notation
 _CLOCK = re.compile(r"([01]?\d|2[0-3])\.([0-5]\d)")
 _IN = re.compile(r" (?:in|out of|of) (?:every )?")
 _AT_HOUR = re.compile(r"(?:\b(?:from|at|between|until|till|to|by|after|before|and)\s|[-\u2013]\s?)$")
-_DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
+_DIGITS = re.compile(r"\d+(?:[.,]\d+)*")  # of at most 8,000 characters: a sentence in one notation
 _DIGIT = re.compile(r"\d")
 _YEAR = re.compile(r"1\d{3}|20\d{2}")
-_GROUP = re.compile(r"(?<=\d )\d++|(?<!\d)\d++(?= \d)")
+_GROUP = re.compile(r"(?<=\d )\d++|(?<!\d)\d++(?= \d)")  # of at most 8,000 characters: a sentence in one notation
 _TOKEN = re.compile(r"[^\W_]+")
 
 

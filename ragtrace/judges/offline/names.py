@@ -31,10 +31,10 @@ _EXPANSION = re.compile(  # of at most 8,000 characters: a sentence in one notat
     r"\b[A-Z][\w'-]*(?: (?:(?:of|the|and|for|on|in|de|to|&) ){0,2}[A-Z][\w'-]*){1,7}"
 )
 _PREFIX = re.compile(r"^(?:non|pre|post|anti|mid|ex|pro|co|self|multi|intra|inter|sub)$")
-_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")  # of at most 8,000 characters: a sentence in one notation
 _BETWEEN_PARTS = re.compile(r"[ '\u2019-]+")
 _PAIR = re.compile(r"\b([A-Z][a-z]+)(?= ([A-Z][a-z]+))")  # of at most 8,192 characters: a window
-_CODE = re.compile(r"[A-Z]{1,8}(?:-\d\w*)+|[A-Z]{1,5}\d+\w*")
+_CODE = re.compile(r"[A-Z]{1,8}(?:-\d\w*+)++|[A-Z]{1,5}\d\w*+")
 _LETTERS_DIGITS = re.compile(r"(?<=[A-Za-z])(?=\d)|-")
 _HYPHENED = re.compile(r"\b([^\W\d_]{2,})-(?=([^\W\d_]{2,}))")
 _LETTER_TIMES = re.compile(r"([A-Za-z])([2-4])")

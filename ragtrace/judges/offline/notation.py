@@ -143,16 +143,25 @@ def normalise(text: str) -> str:
         >>> normalise("On March 3, 2024 it fell by 20 %."), normalise("Since 2024-03-03.")
         ('On 3 March 2024 it fell by 20 percent.', 'Since 3 March 2024.')
     """
-    text = text.translate(_BLANKS)
+    text = text if text.isascii() else text.translate(_BLANKS)
     said = set(_TOKEN.findall(text.lower()))
-    if _DIGIT.search(text) or not said.isdisjoint(_counting()):
+    if _DIGIT.search(text):
+        said.update([_beside_digits(token) for token in said if not token.isalpha() and not token.isdigit()])
+        said.add(_ANY_DIGIT)
+    elif not said.isdisjoint(_counting()):
         said.add(_ANY_DIGIT)
     comma = _decimal_mark(text) if _ANY_DIGIT in said and ("," in text or "." in text) else None
-    for step in _STEPS:
-        if not step.words.isdisjoint(said):
+    for place in sorted({place for word in said & _STEPS_WITH.keys() for place in _STEPS_WITH[word]}):
+        step = _STEPS[place]
+        if not step.marks or any(mark in text for mark in step.marks):
             instead = (lambda it: _number(it, comma)) if step.instead is _number else step.instead
             text = step.pattern.sub(instead, text)[:MOST_CHARS]
     return text
+
+
+def _beside_digits(token: str) -> str:
+    """Return the letters of a word with digits, as they stand among the words of a text: "#st" for "21st"."""
+    return _ANY_DIGIT + "".join(filter(str.isalpha, token))
 
 
 def _decimal_mark(text: str) -> str | None:
@@ -180,17 +189,18 @@ def _counting() -> frozenset[str]:
 
 
 class _Step(NamedTuple):
-    """A replacement, for the texts that have one of some words."""
+    """A replacement, for the texts that have one of some marks, where some are named."""
 
-    words: frozenset[str]
+    marks: str
     pattern: re.Pattern[str]
     instead: str | Callable[[re.Match[str]], str]
 
 
 class _Row(NamedTuple):
-    """A replacement as it is written down."""
+    """A replacement as it is written down, for the texts that have one of some words."""
 
     words: frozenset[str]
+    marks: str
     pattern: str
     instead: str | Callable[[re.Match[str]], str]
     flags: re.RegexFlag
@@ -201,10 +211,11 @@ def _step(
     pattern: str,
     instead: str | Callable[[re.Match[str]], str],
     *,
+    marks: str = "",
     keeps_case: bool = False,
 ) -> _Row:
     its = words.split() if isinstance(words, str) else words
-    return _Row(frozenset(its), pattern, instead, re.NOFLAG if keeps_case else re.IGNORECASE)
+    return _Row(frozenset(its), marks, pattern, instead, re.NOFLAG if keeps_case else re.IGNORECASE)
 
 
 def _dates_and_times() -> tuple[_Row, ...]:
@@ -216,20 +227,22 @@ def _dates_and_times() -> tuple[_Row, ...]:
         _step("b c d e f g h j k l m n o p q r u v w x y z", r"\b[A-Z]\.(?:[A-Z]\.)+",
               lambda it: it[0].replace(".", ""), keeps_case=True),  # "U.S."
         _step("#", r"\b(\d{4})([-/.])(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])(?:T[\d:.Z+-]+)?\b",
-              lambda it: _date(it[4], MONTHS[int(it[3]) - 1], it[1])),
+              lambda it: _date(it[4], MONTHS[int(it[3]) - 1], it[1]), marks="-/."),
         _step("#", r"(?<![\w.])(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.((?:19|20)\d{2})\b(?!\.\d)",
-              lambda it: _date(it[1], MONTHS[int(it[2]) - 1], it[3])),
-        _step("#", r"(?<![\w/.])(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})(?![\w/])", _slashed),
-        _step("#", rf"\b(?P<first>\d{{1,2}}){end}\.?(?P<between> ?[-\u2013] ?| to | and | until | till | through )"
+              lambda it: _date(it[1], MONTHS[int(it[2]) - 1], it[3]), marks="."),
+        _step("#", r"(?<![\w/.])(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})(?![\w/])", _slashed, marks="/"),
+        _step((*MONTHS, *_SHORT_MONTHS),
+              rf"\b(?P<first>\d{{1,2}}){end}\.?(?P<between> ?[-\u2013] ?| to | and | until | till | through )"
               rf"(?P<last>\d{{1,2}}){end}\.?(?: of)? (?P<month>{month})\b\.?(?:,? (?P<year>\d{{4}})\b)?", _days_to),
-        _step("#", rf"\b(?P<month>{month})\.? (?P<first>\d{{1,2}}){end}"
+        _step((*MONTHS, *_SHORT_MONTHS), rf"\b(?P<month>{month})\.? (?P<first>\d{{1,2}}){end}"
               rf"(?P<between> ?[-\u2013] ?| to | and | through )(?P<last>\d{{1,2}}){end}\b(?![:.,]\d)"
               r"(?:,? (?P<year>\d{4})\b)?", _days_to),
         _step((*MONTHS, *_SHORT_MONTHS), rf"\b({month})\.? (\d{{1,2}}){end}\b(?!:)(?:,? (\d{{4}})\b)?",
               lambda it: _date(it[2], it[1], it[3])),
-        _step("#", rf"\b(\d{{1,2}})(?:{end}|\.)(?:(?: of)? |-)({month})\b\.?(?:(?:,? |-)(\d{{4}})\b)?",
+        _step((*MONTHS, *_SHORT_MONTHS),
+              rf"\b(\d{{1,2}})(?:{end}|\.)(?:(?: of)? |-)({month})\b\.?(?:(?:,? |-)(\d{{4}})\b)?",
               lambda it: _date(it[1], it[2], it[3])),
-        _step("#", r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?", _time),
+        _step("a p am pm #a #p #am #pm", r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?", _time),
         _step(_SHORT_MONTHS,
               rf"\b({short_month})(?:\.(?! ?[A-Z][a-z])|\b(?= ?\d{{4}}\b)|"
               rf"(?=\s?[-\u2013/]\s?(?:{short_month}|[A-Z][a-z]{{2,8}})\b)|"
@@ -258,7 +271,7 @@ def _ordinals() -> tuple[_Row, ...]:
     return (
         _step("q1 q2 q3 q4", r"\bQ([1-4])\b", lambda it: f"{_ORDINALS[int(it[1]) - 1]} quarter", keeps_case=True),
         _step("centuries", rf"\b({ordinal}) (and|or|to) (?:the )?(?={ordinal}[ -]centur)", r"\1 century \2 "),
-        _step(["#", "century", "centuries", *_TENS.split("|")],
+        _step(["#st", "#nd", "#rd", "#th", "century", "centuries", *_TENS.split("|")],
               rf"\b(?:(?P<digits>\d{{1,3}})(?:st|nd|rd|th)|(?P<tens>{_TENS})-(?P<ones>{low})|"
               rf"(?P<word>{'|'.join(_ORDINALS)})(?=[ -]centur))\b(?P<century>[ -]centur(?:y|ies)\b)?", _ordinal),
         _step("ii iii iv vi vii viii ix xi xii xiii xiv xv xvi xvii xviii xix xx xxi xxii xxiii",
@@ -284,6 +297,9 @@ def _numbers() -> tuple[_Row, ...]:
         rf"(?:(?-i:[A-Z]{{1,3}})?(?:{'|'.join(map(re.escape, money))})|\b(?-i:{'|'.join(map(str.upper, codes))})|"
         rf"\b(?:kr|Rs|Fr)\b\.?) ?"
     )
+    begins = "".join(sorted({re.escape(name[0]) for name in money if not name[0].isalpha()}))
+    letters = "".join(sorted({name[0] for name in (*money, "kr", "rs", "fr") if name[0].isalpha()}))
+    starts = rf"(?=[\d{begins}]|(?-i:[A-Z\u00d8])|\b[{letters}])"  # most places of a text have none
     part = "half|halves|third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
     few = rf"{_ONES}|ten|[1-9]"
     return (
@@ -306,7 +322,7 @@ def _numbers() -> tuple[_Row, ...]:
               rf"(?![ -]{{1,3}}{_FRACTION}|-(?:{'|'.join(_ORDINALS[:9])}))", _in_digits),
         _step("one", r"\bone (?=(?:in|out of) (?:every )?\d)", "1 "),
         _step("half", r"\b(\d+) and a half\b", r"\1.5"),
-        _step("#", r"\b(\d+) ?½", r"\1.5"),
+        _step("#", r"\b(\d+) ?½", r"\1.5", marks="\u00bd"),
         _step("noon midday", r"\b(?:noon|midday)\b", "12:00"),
         _step("midnight", r"\bmidnight\b", "00:00"),
         _step("clock", r"\b(\d{1,2}) o'clock\b", lambda it: f"{int(it[1])}:00"),
@@ -316,12 +332,14 @@ def _numbers() -> tuple[_Row, ...]:
         _step("one",
               r"\bone[ -](?=(?:euro|dollar|pound|hour|minute|week|month|year|kilo\w*|met(?:re|er)|mile|gram|"
               r"percent|lit(?:re|er)|gigabyte|megabyte|tablet|person)\b)", "1 "),
-        _step("#", r"(?<![\w/.])24/7(?![\w/])", "24 hours a day, 7 days a week"),
-        _step("#", r"(?<=\d)(?:[,.] ?[-\u2013\u2014]{1,2}|:-)(?=\s|$|[€£.,;)])", ""),  # "12,- euros"
-        _step("#", r"(?:\b(at|from|until|till|by|before|after|to|and) )?(?<![\w.,])([01]?\d|2[0-3]) ?h ?([0-5]\d)\b"
+        _step("#", r"(?<![\w/.])24/7(?![\w/])", "24 hours a day, 7 days a week", marks="/"),
+        _step("#", r"(?<=\d)(?:[,.] ?[-\u2013\u2014]{1,2}|:-)(?=\s|$|[€£.,;)])", "",
+              marks="-\u2013\u2014"),  # "12,- euros"
+        _step("h #h",
+              r"(?:\b(at|from|until|till|by|before|after|to|and) )?(?<![\w.,])([01]?\d|2[0-3]) ?h ?([0-5]\d)\b"
               r"(?: ?m(?:in(?:utes)?)?\b)?", _hours_and_minutes),
         _step("#",
-              rf"(?P<before>{before})?(?<![\w.])(?<!(?-i:[A-Z])-)"
+              rf"{starts}(?P<before>{before})?(?<![\w.])(?<!(?-i:[A-Z])-)"
               rf"(?P<amount>{_AMOUNT})(?:(?P<short>(?-i:[kKMB])(?![\w])| ?(?:bn|mn|mln|mio|mrd|tn)\b\.?|"
               rf"(?-i:m)(?= (?:{'|'.join(codes)}|euro|dollar|pound|kr)))|[ -]?(?P<scale>{_SCALE})s?\b)?"
               rf"(?:(?=[ -]?[{begin}])[ -]?(?P<unit>{spelled}|(?-i:[{''.join(sorted(_LETTERS))}]))(?![\w°²³]))?",
@@ -342,7 +360,7 @@ def _contractions() -> tuple[_Row, ...]:
         _step("shan", r"\bshan't\b", "shall not"),
         _step("t", r"(?<=[a-z])(?: n't|n't)\b", " not"),
         _step("it that there they we you he she i",
-              r"\b(it|that|there|they|we|you|he|she|i)'(?:s|re|ll|ve|d|m)\b", r"\1"),
+              r"\b(it|that|there|they|we|you|he|she|i)'(?:s|re|ll|ve|d|m)\b", r"\1", marks="'"),
         _step("least less fewer minimum", least, "minimum"),
         _step("most more exceeding maximum", most, "maximum"),
     )  # fmt: skip
@@ -541,7 +559,10 @@ def _trimmed(value: str) -> str:
 
 
 # Dates first, as "3 May" is no number, and numbers before bounds.
+_ROWS = (*_dates_and_times(), *_ordinals(), *_numbers(), *_contractions())
 _STEPS = tuple(  # of at most 8,000 characters: a sentence in one notation
-    _Step(row.words, re.compile(row.pattern, row.flags), row.instead)
-    for row in (*_dates_and_times(), *_ordinals(), *_numbers(), *_contractions())
+    _Step(row.marks, re.compile(row.pattern, row.flags), row.instead) for row in _ROWS
 )
+_STEPS_WITH = {
+    word: [place for place, row in enumerate(_ROWS) if word in row.words] for row in _ROWS for word in row.words
+}

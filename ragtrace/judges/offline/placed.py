@@ -12,8 +12,10 @@ from ragtrace.text import composed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-_LINE_END = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")  # as of `str.splitlines`
-_LETTER = re.compile(  # with the marks that are composed with it
+_LINE_END = re.compile(  # of at most 32,768 characters: an answer
+    r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"  # as of `str.splitlines`
+)
+_LETTER = re.compile(  # with the marks that are composed with it, of at most 8,192 characters: a window
     "[^\u0300-\u036f\u1160-\u11ff\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f]?"
     "[\u0300-\u036f\u1160-\u11ff\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f]++|[^\x00-\x7f]"
 )
@@ -127,7 +129,7 @@ def composed_in_place(text: str) -> Placed:
     other = composed(text)
     if other == text:
         return placed
-    found = placed.sub(_LETTER, lambda it, _: composed(it[0]))
+    found = placed.in_windows(lambda part: part.sub(_LETTER, lambda it, _: composed(it[0])))
     return found if found.text == other else Placed(other, _spread(len(other), len(text)))
 
 

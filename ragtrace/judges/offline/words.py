@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.tables import words as word_list
@@ -31,6 +32,7 @@ _SENTENCE_END = re.compile(  # of at most 8,192 characters: a window
 LONGEST = 2_000  # characters of a sentence; a longer one is cut, as some comparisons would cost its square
 WINDOW = 8_192  # characters of a text that one pattern reads at a time, since it holds the interpreter's lock
 LIST_MARK = re.compile(r"^(?:[-*•#>]++|\d{1,3}[.)])\s++")
+_LONGEST_KEPT = 32  # characters of a word whose stem is kept
 _SUFFIXES = ("ingly", "edly", "ing", "ied", "ies", "ed", "es", "ly", "s")
 
 _SAMPLE = 4000
@@ -133,22 +135,37 @@ def stems(text: str) -> list[str]:
         >>> stems("The refunds are paid within days.")
         ['refund', 'paid', 'within', 'day']
     """
-    found = []
     lowered = text.lower()
     said = _WORD.findall(lowered) if len(lowered) <= WINDOW else _words_of_long(lowered)
-    for written in said:
-        if written in _STOP:
-            continue
-        word = written.replace("’", "'").removesuffix("'s")
-        if len(word) <= 5:
-            found.append(word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word)
-            continue
+    return [found for word in said if (found := _stem_of(word) if len(word) <= _LONGEST_KEPT else _stemmed(word))]
+
+
+def stem(word: str) -> str:
+    """Return the stem of one word in lower case, a stop word as it is.
+
+    Example:
+        >>> stem("refunds"), stem("the")
+        ('refund', 'the')
+    """
+    return (_stem_of(word) if len(word) <= _LONGEST_KEPT else _stemmed(word)) or word
+
+
+def _stemmed(written: str) -> str:
+    """Return the stem of a word, "" of a stop word."""
+    if written in _STOP:
+        return ""
+    word = written.replace("’", "'").removesuffix("'s")
+    if len(word) <= 5:
+        return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+    if word.endswith(_SUFFIXES):
         for suffix in _SUFFIXES:
             if word.endswith(suffix) and len(word) - len(suffix) >= 3:
                 word = word[: -len(suffix)] + ("y" if suffix in {"ied", "ies"} else "")
                 break
-        found.append(word.removesuffix("e"))
-    return found
+    return word.removesuffix("e")
+
+
+_stem_of = lru_cache(maxsize=4_096)(_stemmed)
 
 
 def _words_of_long(text: str) -> list[str]:
@@ -165,10 +182,9 @@ def is_english(text: str) -> bool | None:
         (True, False, None)
     """
     sample = _ADDRESS.sub(" ", text[:_SAMPLE])
-    letters = len(_LETTERS.findall(sample))
-    if not letters:
+    if _LETTERS.search(sample) is None:
         return None
-    if len(_LATIN.findall(sample)) < _MOST_ENGLISH * letters:
+    if not sample.isascii() and len(_LATIN.findall(sample)) < _MOST_ENGLISH * len(_LETTERS.findall(sample)):
         return False
     english, foreign, shared = word_list("english"), word_list("others"), word_list("shared")
     said = _LETTERS_WORD.findall(sample.lower().replace("\u2019", "'"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
 import pytest
@@ -48,21 +47,10 @@ def is_cheap(call, recorder):
     uninstrument()
     instrument(recorder)
     taken = []
-
-    def timed(hook):
-        def run(*given, **named):
-            began = time.thread_time()
-            try:
-                return hook(*given, **named)
-            finally:
-                taken.append(time.thread_time() - began)
-
-        return run
-
     cpu.leave_out_what_is_older()
     with pytest.MonkeyPatch.context() as patch:
         for owner, name in HOOKS:
-            patch.setattr(owner, name, timed(getattr(owner, name)))
+            patch.setattr(owner, name, cpu.timed(getattr(owner, name), taken))
         call()
     assert taken
     return sum(taken) < MOST_S * cpu.slower()

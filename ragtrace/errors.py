@@ -88,7 +88,7 @@ class JudgeUnsupported(JudgeError):
 
 
 class JudgeRefused(JudgeError):
-    """The model declined to judge."""
+    """The model declined to judge, or its server does not take this input."""
 
     reason = "judge_refused"
 

@@ -6,7 +6,6 @@
 
 from typing import TYPE_CHECKING
 
-from ragtrace.batch.table import SCORE_COLUMNS, output_schema, score
 from ragtrace.lazy_names import lazy_names
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from ragtrace.batch.readers import reader_of
     from ragtrace.batch.reading import Broken, read_rows
     from ragtrace.batch.rows import record_of, score_rows
-    from ragtrace.batch.table import scorer_settings
+    from ragtrace.batch.table import SCORE_COLUMNS, output_schema, score, scorer_settings
     from ragtrace.batch.work import BatchJob, score_part
 else:
     __getattr__ = lazy_names(
@@ -24,7 +23,7 @@ else:
             "readers": "reader_of",
             "reading": "Broken read_rows",
             "rows": "record_of score_rows",
-            "table": "scorer_settings",
+            "table": "SCORE_COLUMNS output_schema score scorer_settings",
             "work": "BatchJob score_part",
         },
     )

@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ragtrace.batch.fields import plain
 from ragtrace.batch.resume import scored_line
-from ragtrace.batch.rows import without_nulls
 from ragtrace.errors import ConfigError
 from ragtrace.model.codec import record_to_json
 from ragtrace.model.printable import count_text, printable
@@ -181,7 +181,7 @@ def _rows(source: Any) -> Iterator[dict[str, Any]]:
         return
     for row in source:
         is_answer = isinstance(row, ScoredAnswer)
-        yield {**record_to_json(row.record), "scores": row.scores} if is_answer else without_nulls(dict(row))
+        yield {**record_to_json(row.record), "scores": row.scores} if is_answer else plain(dict(row))
 
 
 _METRIC_HEADS = ("metric", "mean", "95 % interval", "n", "judge", "better", "without a score")

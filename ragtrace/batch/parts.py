@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import takewhile
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
+from ragtrace.batch.fields import names_of
 from ragtrace.batch.files import found_files, open_file
 from ragtrace.batch.readers import reader_of, recognised
+from ragtrace.batch.reading import csv_head
 from ragtrace.batch.table import arrow
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.model.codec import UNPACK
-from ragtrace.model.file_lines import NotAnObject, bounded_lines, json_of_line
+from ragtrace.model.file_lines import WIDE, NotAnObject, bounded_lines, is_wide, json_of_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +31,6 @@ _MOST_SHOWN = 30
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 _THREADS = 16  # footers that are read at once: on a bucket each takes tens of ms
 _FIRST_LINES = 5  # where none of them is JSON, the file is of another kind, as for one file of JSON lines
-_MOST_HEADER = 2**20  # of CSV
 _HEAD_BYTES = 4_096  # the first line of OTLP may have megabytes, and its first key says what it is
 
 
@@ -47,6 +47,7 @@ class Part:
         start: first byte; the part has the lines that begin from here on.
         end: byte at which no line begins any more; None for the end of the file.
         rows: of a Parquet file with a single row group; else 0.
+        commas: columns of a CSV file whose numbers have a comma before the decimals.
         failure: why the file is not scored, of a foreign one; else "".
     """
 
@@ -58,6 +59,7 @@ class Part:
     start: int = 0
     end: int | None = None
     rows: int = 0
+    commas: tuple[str, ...] = ()
     failure: str = ""
 
     @property
@@ -76,7 +78,7 @@ class Part:
     @property
     def output(self) -> Literal["parquet", "jsonl"]:
         """Form of its output: Parquet for Parquet with a record a row, else JSON lines."""
-        return "parquet" if self.form == "parquet" and reader_of(self.format).record is not None else "jsonl"
+        return "parquet" if self.form == "parquet" and reader_of(self.format).records is None else "jsonl"
 
     @property
     def where(self) -> str:
@@ -125,19 +127,19 @@ def _planned(path: str, size: int, given: str | None, part_bytes: int) -> Iterab
     form = _form(path)
     assert form is not None  # noqa: S101 - `plan` left others out
     try:
-        columns, groups, rows = _facts(path, form)
-        name = _format(columns, path, given) if columns is not None else given or "records"
+        facts = _facts(path, form, given)
+        name = _format(facts.columns, path, given) if facts.columns is not None else given or "records"
     except ConfigError as error:
         failure = str(error).removeprefix(f"{path}: ")
         return [Part(path=path, format=given or "records", form=form, size=size, failure=failure)]
-    except (OSError, ValueError, EOFError, csv.Error):
+    except (OSError, ValueError, EOFError):
         return [Part(path=path, format=given or "records", form=form, size=size)]
-    whole = Part(path=path, format=name, form=form, size=size)
-    if reader_of(name).record is None or form == "csv":
+    whole = Part(path=path, format=name, form=form, size=size, commas=facts.commas)
+    if reader_of(name).records is not None or form == "csv":
         return [whole]
     if form == "parquet":
-        grouped = [Part(path=path, format=name, form=form, size=size, group=group) for group in range(groups)]
-        return [replace(grouped[0], rows=rows)] if groups == 1 else grouped or [whole]
+        grouped = [Part(path=path, format=name, form=form, size=size, group=group) for group in range(facts.groups)]
+        return [replace(grouped[0], rows=facts.rows)] if facts.groups == 1 else grouped or [whole]
     if path.endswith(_PACKED) or size <= part_bytes:
         return [whole]
     starts = range(0, size, part_bytes)
@@ -156,28 +158,44 @@ def _format(columns: list[str], path: str, given: str | None) -> str:
     )
 
 
-def _facts(path: str, form: Form) -> tuple[list[str] | None, int, int]:
-    """Return the columns of a file, None where it is empty, and of Parquet its row groups and rows.
+class _Facts(NamedTuple):
+    """Columns of a file, None where it is empty; row groups and rows of Parquet; decimal commas of CSV."""
+
+    columns: list[str] | None
+    groups: int = 0
+    rows: int = 0
+    commas: tuple[str, ...] = ()
+
+
+def _facts(path: str, form: Form, given: str | None) -> _Facts:
+    """Return what the head of a file says.
 
     Raises:
-        ConfigError: it holds JSON, but no lines of objects, or several lines of which none is JSON.
+        ConfigError: two columns have one name; or it holds JSON, but no lines of objects, or several lines of which
+            none is JSON.
         OSError: it cannot be read.
         ValueError: its head is broken; also pyarrow's ArrowInvalid.
     """
+    if form == "csv":
+        csv = csv_head(path, given)
+        return _Facts(None) if csv is None else _Facts(csv.columns, commas=csv.commas)
     with open_file(path) as stream:
         if form == "parquet":
             file = arrow("pyarrow.parquet").ParquetFile(stream)
-            return file.schema_arrow.names, file.num_row_groups, file.metadata.num_rows
-        if form == "csv":
-            line = stream.readline(_MOST_HEADER).decode("utf-8-sig")
-            return (next(csv.reader([line])) if line.strip() else None), 0, 0
+            try:
+                columns = names_of(file.schema_arrow.names)
+            except InputError as error:
+                raise ConfigError(f"{path}: {error}") from None
+            return _Facts(columns, file.num_row_groups, file.metadata.num_rows)
         head = cast("BufferedReader", stream).peek(_HEAD_BYTES)[:_HEAD_BYTES]
+        if is_wide(head):
+            raise ConfigError(f"{path}: {WIDE}")
         if b'"resourceSpans"' in head or b'"resource_spans"' in head:
-            return ["resourceSpans"], 0, 0
+            return _Facts(["resourceSpans"])
         first = takewhile(lambda line: line.start < _HEAD_BYTES, bounded_lines(stream))
         lines = [line.raw for line in first if not line.broken]
     try:
-        return columns_of(lines, path), 0, 0
+        return _Facts(columns_of(lines, path))
     except ConfigError:
         raise
     except ValueError:
@@ -208,7 +226,7 @@ def columns_of(lines: Iterable[bytes], path: str) -> list[str] | None:
         except InputError as error:
             broken = error
         else:
-            found |= dict.fromkeys(row)
+            found |= dict.fromkeys(name.strip() for name in row)
             has_object = True
     if is_other and not has_object:
         raise ConfigError(f"{path}: a line is no JSON object; write one object a line: {UNPACK}")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
+from ragtrace.batch.fields import ERROR, SCORES, read_fields
 from ragtrace.batch.files import OutputFolder
-from ragtrace.batch.readers import reader_of
 from ragtrace.batch.reading import ROWS
-from ragtrace.batch.rows import fallback_id, json_text, with_lists, without_nulls
-from ragtrace.batch.table import ERROR, SCORE_COLUMNS, SCORES, arrow
+from ragtrace.batch.rows import fallback_id, json_text
+from ragtrace.batch.table import SCORE_COLUMNS, arrow
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.model.file_lines import MOST_REQUEST, bounded_lines, json_of_line
 from ragtrace.settings import TABLE
@@ -30,13 +31,14 @@ _OPTIONS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Resumed:
-    """Parts of a run: those whose output exists with the number of their broken rows, and the others."""
+    """Parts of a run: those whose output exists, with their broken rows and unread fields, and the others."""
 
     done: Sequence[Part]
     left: Sequence[Part]
     broken: int = 0
+    unread: Counter[str] = field(default_factory=Counter)
 
 
 def begin(parts: Sequence[Part], job: BatchJob, *, is_resumed: bool) -> Resumed:
@@ -60,23 +62,28 @@ def begin(parts: Sequence[Part], job: BatchJob, *, is_resumed: bool) -> Resumed:
     elif names:
         raise ConfigError(f"--out {job.out}: the folder has other files; choose an empty one")
     out.write(_MANIFEST, json_text(manifest).encode())
-    broken = sum(_broken(out, part) for part in done if part.note in names)
-    return Resumed(done, [part for part in parts if part.name not in names], broken)
+    resumed = Resumed(done, [part for part in parts if part.name not in names])
+    for part in done:
+        if part.note in names:
+            with out.open(part.note) as stream:
+                note = json.load(stream)
+            resumed.broken += note["broken"]
+            resumed.unread.update(note.get("unread", {}))
+    return resumed
 
 
 def read_scored(job: BatchJob, part: Part) -> Iterator[tuple[Mapping[str, Any], dict[str, ScoreJson]]]:
     """Yield the rows of an output with their scores by name; rows without scores are left out."""
-    read = reader_of(part.format).record or dict
     with OutputFolder(job.out).open(part.name) as stream:
         if part.output == "jsonl":
             for one in bounded_lines(stream, most=MOST_REQUEST):
                 row = json_of_line(one.bytes(), is_large=True, takes_nan=True)
-                yield read(row), row["scores"]
+                yield row, row["scores"]
             return
         for row in parquet_rows(stream, part.name):
             if row[SCORES] is not None:
                 line = scored_line(row)
-                yield read(line), line["scores"]
+                yield line, line["scores"]
 
 
 def parquet_rows(stream: IO[bytes], where: str) -> Iterator[dict[str, Any]]:
@@ -105,11 +112,6 @@ def parquet_rows(stream: IO[bytes], where: str) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist(maps_as_pydicts="lossy")
 
 
-def _broken(out: OutputFolder, part: Part) -> int:
-    with out.open(part.note) as stream:
-        return int(json.load(stream)["broken"])
-
-
 def _has_scores(schema: Any) -> bool:
     kind = getattr(schema.field(SCORES).type, "value_type", None) if SCORES in schema.names else None
     names = {kind.field(place).name for place in range(kind.num_fields)} if kind is not None else set()
@@ -122,7 +124,7 @@ def scored_line(row: dict[str, Any]) -> dict[str, Any]:
     Raises:
         InputError: its scores are of another form.
     """
-    given = with_lists(without_nulls({name: row[name] for name in row if name not in {SCORES, ERROR}}))
+    given = read_fields({name: row[name] for name in row if name not in {SCORES, ERROR}}).values
     identity = given.pop("id", None) or fallback_id(given)
     try:
         scores = {one["metric"]: one | {"details": json.loads(one["details"])} for one in row[SCORES]}

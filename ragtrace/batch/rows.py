@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ragtrace.batch.fields import plain, read_fields
 from ragtrace.errors import InputError
 from ragtrace.model.codec import ALIASES, record_from_json, score_to_json
-from ragtrace.model.file_lines import bounded_json
 from ragtrace.model.passage import content_id
 from ragtrace.scoring.offline.file import score_stream
 from ragtrace.service.judges import build_scorer
@@ -25,44 +25,41 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-_LISTS = ("contexts", *ALIASES["contexts"], "pool", "selection")
-_ONE_TEXT = "context"  # in many data sets a single text
-
 
 class RowScores(NamedTuple):
-    """Scores of one row by output name, or why it has none."""
+    """Scores of one row by output name, or why it has none; the record's id, and the fields that are not read."""
 
     scores: dict[str, ScoreJson]
     error: str | None = None
+    id: str = ""
+    unread: tuple[str, ...] = ()
 
 
 def score_rows(
-    rows: Sequence[Row],
-    settings: Settings,
-    *,
-    jobs: int,
-    read: Callable[[Row], Row] = dict,
-    limiter: RateLimiter | None = None,
+    rows: Sequence[Row | InputError], settings: Settings, *, jobs: int, limiter: RateLimiter | None = None
 ) -> list[RowScores]:
     """Return the scores of each row, in order.
 
     Args:
-        rows: in the form that `read` takes.
+        rows: values by name, or why a row has none.
         settings: who judges what.
         jobs: rows that are scored at once.
-        read: turns a row into the JSON form of a record; its InputError is the row's error.
         limiter: every call of judge and embedder passes it; None = no limits.
     """
     scored = [RowScores({})] * len(rows)
     records: dict[int, RagRecord] = {}
     for number, row in enumerate(rows):
         try:
-            records[number] = record_of(read(row))
+            if isinstance(row, InputError):
+                raise row
+            records[number], unread = _read(row)
         except InputError as error:
             scored[number] = RowScores({}, str(error))
+        else:
+            scored[number] = RowScores({}, None, records[number].id, unread)
     found = score_records(list(records.values()), settings, jobs=jobs, limiter=limiter)
     for number, scores in zip(records, found, strict=True):
-        scored[number] = RowScores(scores)
+        scored[number] = scored[number]._replace(scores=scores)
     return scored
 
 
@@ -94,14 +91,12 @@ def record_of(row: Row) -> RagRecord:
         >>> record_of({"query": "Where?", "answer": None, "contexts": ["Oslo."]}).query
         'Where?'
     """
-    given = with_lists(without_nulls(row))
-    for name in _LISTS:
-        if name != _ONE_TEXT and isinstance(text := given.get(name), str) and text.lstrip().startswith("["):
-            raise InputError(
-                f'field {name!r} is a text that is not a JSON list; write ["..."] with double quotes '
-                "(of Dask, set dataframe.convert-string to False)"
-            )
-    return record_from_json(given, fallback_id=fallback_id(given))
+    return _read(row)[0]
+
+
+def _read(row: Row) -> tuple[RagRecord, tuple[str, ...]]:
+    given, unread = read_fields(row)
+    return record_from_json(given, fallback_id=fallback_id(given)), unread
 
 
 def fallback_id(row: Row) -> str:
@@ -115,34 +110,7 @@ def fallback_id(row: Row) -> str:
         True
     """
     query = next((row[name] for name in ("query", *ALIASES["query"]) if row.get(name)), None)
-    return content_id(query if isinstance(query, str) else json_text(without_nulls(dict(row))))
-
-
-def with_lists(row: Row) -> dict[str, Any]:
-    """Return a row with lists of passages instead of texts that hold JSON lists.
-
-    Example:
-        >>> with_lists({"query": "[1]", "contexts": '["Oslo."]', "pool": "['Oslo.']"})
-        {'query': '[1]', 'contexts': ['Oslo.'], 'pool': "['Oslo.']"}
-    """
-    found = dict(row)
-    for name in _LISTS:
-        if isinstance(text := found.get(name), str) and text.lstrip().startswith("["):
-            with suppress(ValueError):
-                found[name] = bounded_json(text.encode(), takes_nan=True)
-    return found
-
-
-def without_nulls(value: Any) -> Any:
-    """Return a value without the empty fields that a table's structs have.
-
-    Example:
-        >>> without_nulls({"labels": {"d1": 5, "d2": None}, "answer": None})
-        {'labels': {'d1': 5}}
-    """
-    if isinstance(value, dict):
-        return {name: without_nulls(item) for name, item in value.items() if item is not None}
-    return [without_nulls(item) for item in value] if isinstance(value, list) else value
+    return content_id(query if isinstance(query, str) else json_text(plain(dict(row))))
 
 
 def json_text(value: object, *, allow_nan: bool = True) -> str:

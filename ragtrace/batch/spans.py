@@ -12,15 +12,38 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from ragtrace.batch.rows import json_text
+from ragtrace.errors import InputError
 from ragtrace.ingest.base import RawSpan
 from ragtrace.ingest.reading import read_trace
 from ragtrace.model.codec import record_to_json
 from ragtrace.text import valid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from ragtrace.batch.readers import PlacedRow
+
+    Records = Callable[[Iterable[PlacedRow], Callable[[str], None]], Iterator[Mapping[str, Any]]]
 
 _MOST_NS = 2**63
+
+
+def records_by(read: Callable[[Mapping[str, Any]], Iterable[RawSpan]]) -> Records:
+    """Return what turns the rows of a file into records, by the spans that `read` gives of a row.
+
+    An InputError of it is told with the row's place; the row's spans before it count.
+    """
+
+    def records(rows: Iterable[PlacedRow], broken: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
+        return records_of(span for place, row in rows for span in spans(place, row, broken))
+
+    def spans(place: str, row: Mapping[str, Any], broken: Callable[[str], None]) -> Iterator[RawSpan]:
+        try:
+            yield from read(row)
+        except InputError as error:
+            broken(f"{place}: {error}")
+
+    return records
 
 
 def records_of(spans: Iterable[RawSpan]) -> Iterator[dict[str, object]]:

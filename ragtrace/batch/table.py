@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import importlib
 import logging
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.batch.fields import ERROR, SCORES, names_of
 from ragtrace.batch.readers import reader_of
 from ragtrace.batch.rows import json_text, score_rows
-from ragtrace.errors import ConfigError, MissingExtra
+from ragtrace.errors import ConfigError, InputError, MissingExtra
 from ragtrace.settings import TABLE, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
 
@@ -27,7 +29,6 @@ SCORE_COLUMNS: dict[str, str] = {
     "universe": "string", "judge": "string", "version": "string", "label_scale": "string", "details": "string",
 }  # fmt: skip
 _MOST_SHOWN = 30
-SCORES, ERROR = "scores", "score_error"
 _OF_SCORER = (
     "judge", "judge_base_url", "judge_timeout_s", "judge_repeats", "consensus", "grade_cache", "label_freeze",
     "embedder", "pairs", "metrics", *(name for name in TABLE if name.startswith("metric_options_")),
@@ -54,8 +55,8 @@ def score(
 
     Args:
         table: its columns are the fields of a record (`ragtrace schema`) or their names in ragas and DeepEval.
-            Contexts are lists of texts or of structs, or texts that hold a JSON list. Other columns are left alone.
-            No rows give no rows.
+            Contexts are lists of texts or of structs, or texts that hold a list. Other columns are left alone, and
+            named in a warning of the logger ``ragtrace``. No rows give no rows.
         metrics: names, as a list or with commas. Default: RAGTRACE_METRICS, else the default metrics.
         judge: ``overlap`` (offline, the default) or ``openai:MODEL``.
         jobs: rows that are scored at once, so at most this many calls of the judge.
@@ -68,8 +69,8 @@ def score(
         warning names the first cause.
 
     Raises:
-        ConfigError: an unknown metric, judge or setting, or no column is a field of a record. A broken row or a
-            failing judge raises nothing.
+        ConfigError: an unknown metric, judge or setting, two columns of one name, or no column is a field of a
+            record. A broken row or a failing judge raises nothing.
         TypeError: `table` is not a pyarrow.Table.
         MissingExtra: pyarrow is not installed.
 
@@ -88,17 +89,24 @@ def score(
             "pa.Table.from_pandas(df), a list of records with pa.Table.from_pylist(rows)"
         )
     resolved = Settings.resolve(arguments(metrics=metrics, judge=judge, **settings))
-    if table.num_rows and not reader_of("records").reads(table.column_names):
+    try:
+        names = names_of(table.column_names)
+    except InputError as error:
+        raise ConfigError(f"the table: {error}") from None
+    if table.num_rows and not reader_of("records").reads(names):
         shown = ", ".join(table.column_names[:_MOST_SHOWN]) or "(none)"
         raise ConfigError(
             f"the table has the columns {shown}, and none is a field of a record; rename them to query, answer and "
             "contexts (see `ragtrace schema`): table.rename_columns([...])"
         )
-    scored = score_rows(_rows(table), resolved, jobs=jobs)
+    scored = score_rows(rows_of(table), resolved, jobs=jobs)
     if scored and all(row.error for row in scored):
         _log.warning(
             "ragtrace: every row of the table is broken, %d in all; the first: %s", len(scored), scored[0].error
         )
+    if unread := Counter(name for row in scored for name in row.unread):
+        shown = ", ".join(f"{name} ({count})" for name, count in unread.most_common(_MOST_SHOWN))
+        _log.warning("ragtrace: ignored, since they are not part of a record (see `ragtrace schema`): %s", shown)
     return with_scores(table, scored)
 
 
@@ -196,7 +204,17 @@ def _scores_type() -> Any:
     return pa.list_(pa.struct([(name, pa.type_for_alias(kind)) for name, kind in SCORE_COLUMNS.items()]))
 
 
-def _rows(table: pa.Table) -> list[dict[str, Any]]:
-    """Return the rows as Python values; maps are dictionaries."""
-    found: Iterable[dict[str, Any]] = table.to_pylist(maps_as_pydicts="lossy")
-    return list(found)
+def rows_of(table: pa.Table) -> list[dict[str, Any] | InputError]:
+    """Return the rows of a table as Python values, or why one has none; maps are dictionaries.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> rows_of(pa.table({"query": ["Where?"]}))
+        [{'query': 'Where?'}]
+    """
+    try:
+        return list(table.to_pylist(maps_as_pydicts="strict"))
+    except (KeyError, ValueError) as error:  # of a map with a key twice, or of a struct with a field twice
+        if table.num_rows == 1:
+            return [InputError(f"two keys or fields of one name ({' '.join(str(error).split())}); rename one")]
+        return [row for place in range(table.num_rows) for row in rows_of(table.slice(place, 1))]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import io
 import os
 import time
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.batch.fields import ERROR, SCORES
 from ragtrace.batch.files import OutputFolder
 from ragtrace.batch.readers import reader_of
 from ragtrace.batch.reading import Broken, read_rows, read_table
-from ragtrace.batch.rows import RowScores, fallback_id, json_text, score_rows
-from ragtrace.batch.table import ERROR, SCORES, arrow, with_scores
+from ragtrace.batch.rows import RowScores, json_text, score_rows
+from ragtrace.batch.table import arrow, rows_of, with_scores
 from ragtrace.errors import InputError, JudgeOverBudget
 from ragtrace.scoring.offline.file import left_by_budget
 from ragtrace.service.judges import is_limited
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from ragtrace.scoring.limits.judge_limiter import Spent
 
 _MOST_REASON = 500
+_MOST_NAMES = 1_000  # of fields that are not read
 _CHUNK_BYTES = 2**23  # as a part of a plain file has
 _SCORED_BYTES = 2**11  # that the scores of a row take
 _SECRETS = ("OPENAI_API_KEY", "RAGTRACE_JUDGE_API_KEY")  # all that a worker's own environment adds
@@ -59,6 +62,7 @@ class PartResult:
         rows: rows that were scored.
         broken: rows and lines without scores.
         shown: places of the first broken ones.
+        unread: rows by the field of them that is not read.
         began: when the worker began, in Unix seconds.
         ended: when it ended.
         failure: why nothing was written; "" where the output exists.
@@ -69,6 +73,7 @@ class PartResult:
     rows: int = 0
     broken: int = 0
     shown: Sequence[str] = ()
+    unread: Mapping[str, int] = field(default_factory=dict)
     began: float = 0.0
     ended: float = 0.0
     failure: str = ""
@@ -119,15 +124,18 @@ def _written(job: BatchJob, part: Part, limits: Limits) -> PartResult:
     if part.failure:
         return PartResult(part=part, failure=part.failure)
     try:
-        data, rows, broken = _scored(job, part, limits)
-        out = OutputFolder(job.out)
-        if broken.count:  # before the output, whose name says that the part is done
-            out.write(part.note, json_text({"broken": broken.count}).encode())
+        unread: Counter[str] = Counter()
+        data, rows, broken = _scored(job, part, limits, unread)
+        found, out = dict(unread.most_common(_MOST_NAMES)), OutputFolder(job.out)
+        if broken.count or found:  # before the output, whose name says that the part is done
+            out.write(part.note, json_text({"broken": broken.count, "unread": found}).encode())
         out.write(part.name, data)
     except Exception as error:
         return PartResult(part=part, failure=reason_of(error), began=began, ended=time.time())
-    shown = tuple(broken.shown)
-    return PartResult(part=part, rows=rows, broken=broken.count, shown=shown, began=began, ended=time.time())
+    return PartResult(
+        part=part, rows=rows, broken=broken.count, shown=tuple(broken.shown), unread=found,
+        began=began, ended=time.time(),
+    )  # fmt: skip
 
 
 def reason_of(error: BaseException) -> str:
@@ -140,8 +148,8 @@ def reason_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:_MOST_REASON].removesuffix(": ")
 
 
-def _scored(job: BatchJob, part: Part, limits: Limits) -> tuple[bytes, int, Broken]:
-    """Return the output of a part as bytes, its rows with scores, and its broken ones.
+def _scored(job: BatchJob, part: Part, limits: Limits, unread: Counter[str]) -> tuple[bytes, int, Broken]:
+    """Return the output of a part as bytes, its rows with scores, and its broken ones; count what is not read.
 
     Raises:
         JudgeOverBudget: a budget has left out some of its scores.
@@ -149,20 +157,21 @@ def _scored(job: BatchJob, part: Part, limits: Limits) -> tuple[bytes, int, Brok
     broken = Broken()
     if part.output == "parquet":
         table, first = read_table(part)
-        rows: list[Mapping[str, Any]] = table.to_pylist(maps_as_pydicts="lossy")
-        scored = _judged(job, part, limits, rows)
+        scored = _judged(job, limits, rows_of(table))
         data = _parquet(with_scores(table, scored))
     else:
         lines: list[bytes] = []
-        for placed in _chunks(_rows(part, broken)):
-            judged = _judged(job, part, limits, [row for _, row in placed])
+        for placed in _chunks(_rows(part, broken, unread)):
+            judged = _judged(job, limits, [row for _, row in placed])
             for (place, row), one in zip(placed, judged, strict=True):
+                unread.update(one.unread)
                 try:
                     lines.append(_line(row, one))
                 except InputError as error:
                     broken.add(f"{part.path}, {place}: {error}")
         return b"".join(lines), len(lines), broken
     for number, one in enumerate(scored, start=first):
+        unread.update(one.unread)
         if one.error:
             broken.add(f"{part.path}, row {number}: {one.error}")
     return data, sum(not one.error for one in scored), broken
@@ -182,21 +191,26 @@ def _chunks(rows: Iterable[PlacedRow]) -> Iterator[list[PlacedRow]]:
         yield held
 
 
-def _judged(job: BatchJob, part: Part, limits: Limits, rows: Sequence[Mapping[str, Any]]) -> list[RowScores]:
-    read = reader_of(part.format).record or dict
-    scored = score_rows(rows, limits.settings, jobs=job.jobs, read=read, limiter=limits.limiter)
+def _judged(job: BatchJob, limits: Limits, rows: Sequence[Mapping[str, Any] | InputError]) -> list[RowScores]:
+    scored = score_rows(rows, limits.settings, jobs=job.jobs, limiter=limits.limiter)
     for row in scored:
         if why := left_by_budget(row.scores):
             raise JudgeOverBudget(why)
     return scored
 
 
-def _rows(part: Part, broken: Broken) -> Iterable[PlacedRow]:
+def _rows(part: Part, broken: Broken, unread: Counter[str]) -> Iterable[PlacedRow]:
     """Return the rows of a part with their places; of a format with several for a record, the records."""
-    given, records = read_rows(part, broken), reader_of(part.format).records
-    if records is None:
+    given, reader = read_rows(part, broken), reader_of(part.format)
+    if reader.records is None:
         return given
-    found = records(given, lambda why: broken.add(f"{part.path}, {why}"))
+
+    def counted() -> Iterator[PlacedRow]:
+        for place, row in given:
+            unread.update(name for name, value in row.items() if value is not None and not reader.is_read(name))
+            yield place, row
+
+    found = reader.records(counted(), lambda why: broken.add(f"{part.path}, {why}"))
     return ((f"record {number}", record) for number, record in enumerate(found, start=1))
 
 
@@ -216,7 +230,7 @@ def _line(row: Mapping[str, Any], scored: RowScores) -> bytes:
         raise InputError(scored.error)
     given = {name: value for name, value in row.items() if name not in {"id", SCORES, ERROR}}
     try:
-        text = json_text({"id": row.get("id") or fallback_id(row), **given}, allow_nan=False)
+        text = json_text({"id": row.get("id") or scored.id, **given}, allow_nan=False)
     except ValueError:
         raise InputError("cannot be written again as JSON: a number is too large") from None
     return f'{text[:-1]}, "{SCORES}": {json_text(scored.scores)}}}\n'.encode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import lzma
+import re
 import zlib
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
@@ -20,10 +21,14 @@ MOST_REQUEST = 3 * 2**24  # of OTLP, whose lines are requests: a Collector's bat
 _MOST_SKIPPED = 2**32  # of one line, 10 s of unpacking; beyond it no end is looked for
 _STEP = 2**20
 _ADVICE = "write one object a line, and leave out vectors and the like"
+WIDE = "this is UTF-16 or UTF-32; write it as UTF-8"
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _HEAD = 64  # of a line that is not kept
 _MOST_DEPTH = 100  # lists in lists: what reads a record calls itself twice a level, and Python allows 1,000
-_MOST_PARTS = 2**17  # lists and objects of a line: 30 MB, as small objects take 232 bytes
-_MOST_VALUES = 2**20  # 32 MB of numbers
+MOST_PARTS = 2**17  # lists and objects of a line: 30 MB, as small objects take 232 bytes
+MOST_VALUES = 2**20  # 32 MB of numbers
+_NAME_END = re.compile(rb'"\s*:')
+_NAME_OR_SIGN = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")\s*(:)?|[{}\[\]]', re.DOTALL)
 
 
 class FileLine(NamedTuple):
@@ -118,6 +123,16 @@ def bounded_lines(
         yield FileLine(number + 1, at, at, b"", _unread(error))
 
 
+def is_wide(head: bytes) -> bool:
+    """Say whether a file of JSON is in UTF-16 or UTF-32, by its first bytes.
+
+    Example:
+        >>> is_wide('{"a": 1}'.encode("utf-16")), is_wide(b'{"a": 1}')
+        (True, False)
+    """
+    return head.startswith(_WIDE_MARKS) or b"\0" in head[:4]
+
+
 def _is_of_packed_bytes(error: Exception) -> bool:
     """Say whether packed bytes are broken; gzip and bz2 raise an OSError without a number, zstd its own type."""
     is_numbered = not isinstance(error, OSError) or error.errno is not None
@@ -141,25 +156,28 @@ class NotAnObject(InputError):
     """A line is JSON, but no object."""
 
 
-def json_of_line(raw: bytes, *, is_large: bool = False, takes_nan: bool = False) -> dict[str, Any]:
+def json_of_line(
+    raw: bytes, *, is_large: bool = False, takes_nan: bool = False, names_once: bool = False
+) -> dict[str, Any]:
     """Return the object that a line holds.
 
     Args:
         raw: the line.
         is_large: it may have more parts than a record, as a request of OTLP has.
         takes_nan: NaN and Infinity are read; else they are refused.
+        names_once: an object in it with two keys of one name is refused; else the last one counts.
 
     Raises:
         NotJson: it is not UTF-8 or not JSON.
         NotAnObject: it is JSON of another kind.
         InputError: it holds what no record has: a number that JSON does not have, or too many digits, parts or
-            levels.
+            levels, or two keys of one name.
 
     Example:
         >>> json_of_line(b'{"query": "Where?"}')
         {'query': 'Where?'}
     """
-    made = bounded_json(raw, is_large=is_large, takes_nan=takes_nan)
+    made = bounded_json(raw, is_large=is_large, takes_nan=takes_nan, names_once=names_once)
     if isinstance(made, list):
         raise NotAnObject(f"a line must be a JSON object, got a list; write one object a line: {UNPACK}")
     if not isinstance(made, dict):
@@ -167,7 +185,7 @@ def json_of_line(raw: bytes, *, is_large: bool = False, takes_nan: bool = False)
     return made
 
 
-def bounded_json(raw: bytes, *, is_large: bool = False, takes_nan: bool = False) -> Any:
+def bounded_json(raw: bytes, *, is_large: bool = False, takes_nan: bool = False, names_once: bool = False) -> Any:
     """Return the JSON of a text that a stranger may have written; see `json_of_line`.
 
     Raises:
@@ -175,12 +193,44 @@ def bounded_json(raw: bytes, *, is_large: bool = False, takes_nan: bool = False)
         InputError: it holds what no record has.
     """
     parts = raw.count(b"[") + raw.count(b"{")
-    if not is_large and (parts > _MOST_PARTS or raw.count(b",") > _MOST_VALUES):
-        raise InputError(f"more than {_MOST_PARTS:,} lists and objects, or {_MOST_VALUES:,} values; {_ADVICE}")
+    if not is_large and (parts > MOST_PARTS or raw.count(b",") > MOST_VALUES):
+        raise InputError(f"more than {MOST_PARTS:,} lists and objects, or {MOST_VALUES:,} values; {_ADVICE}")
     made = json_value(raw, partial(_unusual, refuse=None if takes_nan else _refuse))
     if parts > _MOST_DEPTH and _is_deep(made):
         raise InputError("nested too deeply")
+    if names_once:
+        is_tight = not any(sign in raw for sign in (b" :", b"\t:", b"\r:", b"\n:"))
+        ends = raw.count(b'":') if is_tight else len(_NAME_END.findall(raw))  # a text may hold one too
+        if ends != _names_in(made):
+            _refuse_twins(raw)
     return made
+
+
+def _names_in(value: Any) -> int:
+    """Return how many keys the objects of a value have."""
+    found, waiting = 0, [value]
+    while waiting:
+        one = waiting.pop()
+        if type(one) is dict:
+            found += len(one)
+            waiting.extend(one.values())
+        elif type(one) is list:
+            waiting.extend(one)
+    return found
+
+
+def _refuse_twins(raw: bytes) -> None:
+    """Raise an InputError with both places of the first key that an object of some JSON has twice."""
+    objects: list[dict[str, int]] = []
+    for token in _NAME_OR_SIGN.finditer(raw):
+        if token[0] in {b"{", b"["}:
+            objects.append({})
+        elif token[0] in {b"}", b"]"}:
+            objects.pop()
+        elif token[2]:
+            name, place = json.loads(token[1].decode("utf-8", "surrogatepass")), token.start() + 1
+            if (first := objects[-1].setdefault(name, place)) != place:
+                raise InputError(f"the key {name!r} twice, at the bytes {first} and {place}; rename or delete one")
 
 
 def _is_deep(value: Any) -> bool:

@@ -39,7 +39,7 @@ FACTS = {
     "n_claims": "claims",
     "n_unsupported": "of them not supported",
     "n_contradicted": "of them contradicted",
-    "n_invented": "numbers, dates, names and quotes that no context has",
+    "n_invented": "numbers, dates, names, quotes and addresses that no context has",
     "because": "why it is undetermined",
 }
 """Words for the facts of a diagnosis, see `ragtrace.metrics.diagnosis.table.DiagnosisFacts`."""

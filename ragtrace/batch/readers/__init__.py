@@ -25,21 +25,25 @@ _MOST_SHOWN = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Reads the rows of one format into the JSON form of records.
+    """Names one format, and says what is read of it.
+
+    A row of most formats is a record, whose fields `ragtrace.batch.fields` reads.
 
     Attributes:
         about: one sentence for a person.
         reads: says by the names of its columns whether a file has this format.
-        record: of a format with a row for each record, turns one row; an InputError is the row's error.
         records: of a format with several rows for each record, turns the rows of one whole file, each with its
-            place such as "line 3", and tells with the place what it has to leave out.
+            place such as "line 3", and tells with the place what it has to leave out; else None.
+        is_read: of such a format, says of a column whether it is read.
+        is_number: of such a format, says of a column of CSV whether its cells are numbers.
         order: readers are asked in this order.
     """
 
     about: str
     reads: Callable[[Collection[str]], bool]
-    record: Callable[[Row], Row] | None = None
     records: Callable[[Iterable[PlacedRow], Callable[[str], None]], Iterator[Row]] | None = None
+    is_read: Callable[[str], bool] = bool
+    is_number: Callable[[str], bool] = lambda _name: False
     order: int = 1
 
 
@@ -62,8 +66,8 @@ def reader_of(name: str) -> Reader:
         ConfigError: there is none of this name.
 
     Example:
-        >>> reader_of("ragas").record({"user_input": "Where?"})["query"]
-        'Where?'
+        >>> reader_of("ragas").reads(["user_input"])
+        True
     """
     known = readers()
     if name not in known:

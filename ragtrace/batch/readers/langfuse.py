@@ -6,21 +6,27 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ragtrace import semconv
+from ragtrace.batch.fields import nested
 from ragtrace.batch.readers import Reader
 from ragtrace.batch.rows import json_text
-from ragtrace.batch.spans import raw_span, records_of
-from ragtrace.ingest.dialects.values import documents_in, loaded
+from ragtrace.batch.spans import raw_span, records_by
+from ragtrace.errors import InputError
+from ragtrace.ingest.dialects.values import documents_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
-    from ragtrace.batch.readers import PlacedRow
     from ragtrace.ingest.base import RawSpan
 
 _KINDS = {"GENERATION": semconv.KIND_LLM, "SPAN": semconv.KIND_CHAIN, "EVENT": semconv.KIND_TOOL}
 _ROOT = "trace"  # the span id that stands for the trace itself
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SAME = {"provided_model_name": "model", "start": "start_time", "timestamp": "start_time"}
+_NESTED = {"input", "output", "observations"}
+_READ = {
+    "id", "trace_id", "parent_observation_id", "type", "name", "level", "model", "session_id", "user_id",
+    "start_time", "end_time", *_NESTED,
+}  # fmt: skip
 _TRACE_COLUMNS = {"id", "input", "output"}
 _OF_TRACES = {"session_id", "user_id", "bookmarked", "observations", "release"}
 
@@ -30,26 +36,20 @@ def _reads(columns: Collection[str]) -> bool:
     return {"id", "trace_id", "type"} <= names or ({*_TRACE_COLUMNS} <= names and not names.isdisjoint(_OF_TRACES))
 
 
-def _records(rows: Iterable[PlacedRow], broken: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
-    return records_of(_spans(rows, broken))
-
-
-def _spans(rows: Iterable[PlacedRow], broken: Callable[[str], None]) -> Iterator[RawSpan]:
-    for place, given in rows:
-        row = _row(given)
-        if not row.get("id"):
-            broken(f"{place}: no id")
-            continue
-        yield _span(row)
-        for observation in row.get("observations") or ():
-            if isinstance(observation, dict) and observation.get("id"):  # a list of ids alone in some exports
-                yield _span({"trace_id": row["id"], **_row(observation)})
+def _spans(given: Mapping[str, Any]) -> Iterator[RawSpan]:
+    row = _row(given)
+    if not row.get("id"):
+        raise InputError("no id")
+    yield _span(row)
+    for observation in row.get("observations") or ():
+        if isinstance(observation, dict) and observation.get("id"):  # a list of ids alone in some exports
+            yield _span({"trace_id": row["id"], **_row(observation)})
 
 
 def _span(row: Mapping[str, Any]) -> RawSpan:
     """Return the span of an observation, or of a trace, which stands above its observations."""
     trace_id = row.get("trace_id")
-    shown = loaded(row.get("output"))
+    shown = row.get("output")
     attributes = {
         semconv.OPENINFERENCE_SPAN_KIND: _kind(row, shown) if trace_id else semconv.KIND_CHAIN,
         semconv.INPUT_VALUE: _plain(row.get("input")),
@@ -88,9 +88,17 @@ def _plain(value: object) -> object:
 def _row(given: Mapping[str, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for column, value in given.items():
-        name = _name(column)
-        row.setdefault(_SAME.get(name, name), value)
+        name = _SAME.get(_name(column), _name(column))
+        row.setdefault(name, _nested(name, value) if name in _NESTED else value)
     return row
+
+
+def _nested(name: str, value: object) -> object:
+    """Return the list or object of a text; a prompt or an answer may be a text that only begins like one."""
+    try:
+        return nested(name, value)
+    except InputError:
+        return value
 
 
 def _name(column: str) -> str:
@@ -101,5 +109,6 @@ def _name(column: str) -> str:
 READER = Reader(
     about="Traces and observations of Langfuse: JSON lines, CSV or Parquet of its tables, buckets and API.",
     reads=_reads,
-    records=_records,
+    records=records_by(_spans),
+    is_read=lambda column: _SAME.get(_name(column), _name(column)) in _READ,
 )

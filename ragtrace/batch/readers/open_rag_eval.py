@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ragtrace.batch.readers import PlacedRow
 
 _COLUMNS = {"query", "passage_id", "passage", "generated_answer"}
+_READ = {*_COLUMNS, "query_id", "query_run"}
 _NO_ANSWER = {"NO_ANSWER", "API_ERROR"}  # as Open RAG Eval writes them
 _FAILED = "API_ERROR"
 
@@ -44,4 +45,5 @@ READER = Reader(
     about="Results of Open RAG Eval: a CSV with query_id, query, query_run, passage_id, passage, generated_answer.",
     reads=_COLUMNS.issubset,
     records=_records,
+    is_read=_READ.__contains__,
 )

@@ -8,6 +8,5 @@ _NAMES = {*ALIASES, *(name for names in ALIASES.values() for name in names), "po
 READER = Reader(
     about="Records of ragtrace (`ragtrace schema`), and lines with their names in DeepEval.",
     reads=lambda columns: not _NAMES.isdisjoint(columns),
-    record=dict,
     order=9,  # many formats have a column "input"
 )

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
+from ragtrace.batch.fields import read_fields
 from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError, InputError
-from ragtrace.model.codec import UNPACK, read_aliases, record_from_json
-from ragtrace.model.file_lines import NotJson, bounded_lines, json_of_line
-from ragtrace.model.line import RecordLine
+from ragtrace.model.codec import UNPACK, record_from_json
+from ragtrace.model.file_lines import WIDE, NotJson, bounded_lines, is_wide, json_of_line
 from ragtrace.model.printable import count_text
 
 if TYPE_CHECKING:
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 GZIP = b"\x1f\x8b"
-_KNOWN = {*RecordLine.__struct_fields__, "scores"}
 MOST_SHOWN = 10  # broken lines of one file that are shown one by one
 _FIRST_LINES = 5  # where none of them is JSON, the file is of another kind
-_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _NO_JSON_LINES = (
     "does not look like JSON lines: none of its first 5 lines is JSON; write one object a line: "
     f"{UNPACK}; see `ragtrace schema`"
@@ -106,8 +104,8 @@ def read_each(
         if line is None:
             return
         number = line.number
-        if number == 1 and (line.raw.startswith(_WIDE_MARKS) or b"\0" in line.raw[:4]):
-            broken(f"{shown}:1: this is UTF-16 or UTF-32; write it as UTF-8")
+        if number == 1 and is_wide(line.raw):
+            broken(f"{shown}:1: {WIDE}")
             return
         try:
             made = read(line.bytes(), number)
@@ -180,7 +178,7 @@ def one_line(value: object) -> str:
 
 
 def as_record(row: Any) -> Any:
-    """Return a row with the fields of a record, by its own columns; a row with a query has them.
+    """Return a row with the fields of a record, whichever tool's columns it has; what is no object stays as it is.
 
     Raises:
         InputError: a field has a wrong form.
@@ -189,27 +187,20 @@ def as_record(row: Any) -> Any:
         >>> as_record({"question": "Where?", "contexts": [], "ground_truths": ["Oslo."]})["reference"]
         'Oslo.'
     """
-    if not isinstance(row, dict) or row.get("query") is not None:
-        return row
-    from ragtrace.batch.readers import readers  # half a second, which most files do not need
-
-    reads = (one.record for one in readers().values() if one.record is not None and one.reads(row))
-    return next(reads, dict)(row)
+    return read_fields(row).values if isinstance(row, dict) else row
 
 
 def _line(raw: bytes, number: int) -> Line:
-    given = json_of_line(raw)
-    fields = as_record(given)
-    record = record_from_json(fields, fallback_id=str(number))
+    given = json_of_line(raw, names_once=True)
+    fields = read_fields(given)
+    record = record_from_json(fields.values, fallback_id=str(number))
     rest = {name: value for name, value in given.items() if name not in {"id", "scores"}}
     try:
         text = one_line(rest)
     except ValueError as error:
         raise InputError(f"cannot be written again as JSON: {error}") from None
     identity = given.get("id")
-    known = _KNOWN | read_aliases(fields)
-    unknown = tuple(name for name, value in fields.items() if value is not None and name not in known)
-    return Line(number, number if identity in {None, ""} else identity, text, record, unknown)
+    return Line(number, number if identity in {None, ""} else identity, text, record, fields.unread)
 
 
 def _tolerant(scores: Mapping[str, ScoreJson]) -> str:

@@ -103,8 +103,8 @@ def _rows(path: str, broken: Callable[[str], None]) -> Iterator[tuple[int, Any]]
 
 
 def _parquet_rows(path: str, broken: Callable[[str], None]) -> Iterator[tuple[int, Any]]:
+    from ragtrace.batch.fields import SCORES
     from ragtrace.batch.resume import parquet_rows, scored_line
-    from ragtrace.batch.table import SCORES
 
     number = 0
     with _opened(path) as stream:

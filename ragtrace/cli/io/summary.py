@@ -196,6 +196,8 @@ class Summary:
     def _passed_over(self) -> Iterator[str]:
         if self.unknown:
             fields = ", ".join(f"{name} ({count})" for name, count in self.unknown.most_common(_MOST_SHOWN))
+            if (more := len(self.unknown) - _MOST_SHOWN) > 0:
+                fields += f" and {count_text(more, 'more field')}"
             yield f"ignored, since they are not part of a record (see `ragtrace schema`): {fields}"
 
     def _empty(self) -> Iterator[str]:

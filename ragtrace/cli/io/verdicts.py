@@ -89,7 +89,7 @@ def _evidence(details: Mapping[str, object]) -> Iterator[str]:
             f"contradicted {details.get('n_contradicted')}"
         )
     if details.get("n_invented"):
-        yield f"numbers, dates, names and quotes that no context has: {details['n_invented']}"
+        yield f"numbers, dates, names, quotes and addresses that no context has: {details['n_invented']}"
     for name, label in _LEVELS.items():
         value, low = details.get(name), details.get(f"{name}_low")
         if isinstance(value, float | int):

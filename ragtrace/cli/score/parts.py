@@ -67,7 +67,7 @@ def _is_export(path: str) -> bool:
     records = {*ALIASES, *(name for names in ALIASES.values() for name in names)} - {_OF_MANY}
     if not columns or not records.isdisjoint(columns):
         return False
-    return reader_of(recognised(columns, path)).record is None
+    return reader_of(recognised(columns, path)).records is not None
 
 
 def score_parts(
@@ -111,6 +111,7 @@ def score_parts(
     for part in resumed.done:
         _add(summary, contexts, job, part)
     summary.broken = resumed.broken
+    summary.unknown.update(resumed.unread)
     if is_resumed:
         summary.before = summary.lines
     without = {part.path for part in resumed.left}.difference(part.path for part in resumed.done)
@@ -200,6 +201,7 @@ def _take(summary: Summary, contexts: ContextsOfLangfuse, job: BatchJob, result:
         more = count_text(result.broken - len(result.shown), "more broken row")
         say(f"{result.part.where}: and {more}", file=sys.stderr)
     summary.broken += result.broken
+    summary.unknown.update(result.unread)
     if result.failure:
         word = "left out" if result.part.failure else "failed"
         say(f"{word}: {result.part.where}: {result.failure}", file=sys.stderr)

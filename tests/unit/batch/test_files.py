@@ -124,23 +124,24 @@ def test_broken_rows_of_csv_are_named_by_the_line_on_which_they_begin(tmp_path, 
     path = tmp_path / "a.csv"
     path.write_bytes(
         b'query,answer,contexts\nWhere?,"In\nOslo.","[""In Oslo.""]"\n\n'
-        b"Where?,In Oslo.,['In Oslo.']\nWhere?,In Oslo, in Norway.,[]\nWhere?,\xff,\nWhere?,In Oslo.,,,\nWhere?\n"
+        b"Where?,In Oslo.,['In' 'Oslo.']\nWhere?,In Oslo, in Norway.,[]\nWhere?,\xff,\nWhere?,In Oslo.,,,\nWhere?\n"
     )
     first, *others = sorted(said_of(path, tmp_path, capsys))
-    assert first.startswith(f"{path}, line 5: field 'contexts' is a text that is not a JSON list; ")
+    assert first.startswith(f"{path}, line 5: field 'contexts' is a text that is no list: a list without commas, ")
+    assert "df.to_json(" in first
     assert others == [
         f"{path}, line 6: 4 cells under 3 columns; put texts with commas in double quotes",
-        f"{path}, line 7: not UTF-8",
+        f"{path}, line 7: not UTF-8; of Excel save the file as CSV UTF-8",
     ]
 
 
 def test_broken_rows_of_parquet_are_named_by_their_number_in_the_file(tmp_path, capsys):
     path = tmp_path / "a.parquet"
     rows = [{"query": "Where?", "contexts": '["In Oslo."]'} for _ in range(5)]
-    rows[3]["contexts"] = "['In Oslo.']"
+    rows[3]["contexts"] = "['In' 'Oslo.']"
     parquet(path, rows, group=3)
     (line,) = said_of(path, tmp_path, capsys)
-    assert line.startswith(f"{path}, row 4: field 'contexts' is a text that is not a JSON list; ")
+    assert line.startswith(f"{path}, row 4: field 'contexts' is a text that is no list: a list without commas, ")
 
 
 def test_broken_requests_of_otlp_are_named_by_their_line(tmp_path, capsys):

@@ -131,7 +131,7 @@ def test_parts_keep_the_columns_of_ragas_and_are_read_by_them(tmp_path, capsys):
 
 def test_rows_that_were_broken_when_scored_are_left_out_and_keep_their_number(tmp_path, capsys):
     good = {"query": "Where?", "answer": "In Rome.", "contexts": '["In Oslo."]'}
-    pq.write_table(pa.Table.from_pylist([good | {"contexts": "['x']"}, good]), tmp_path / "a.parquet")
+    pq.write_table(pa.Table.from_pylist([good | {"contexts": "['x' 'y']"}, good]), tmp_path / "a.parquet")
     assert said(capsys, "score", tmp_path / "a.parquet", "--out", tmp_path / "out")[0] == 1
     status, out, err = said(capsys, "worst", tmp_path / "out")
     assert (status, err) == (0, "")

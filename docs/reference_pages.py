@@ -28,7 +28,10 @@ ERROR = {
         "Choose a better model, or `metric_options_grade_batch=1`.",
     ),
     "judge_timeout": ("The judge gave no reply in time.", "Raise `judge_timeout_s`, or look at the server."),
-    "judge_refused": ("The model declined to judge.", "Look at the record; choose another model if it repeats."),
+    "judge_refused": (
+        "The model declined to judge, or its server does not take this input.",
+        "Look at the record; choose another model if it repeats.",
+    ),
     "judge_truncated": ("The reply hit the output limit.", "Choose a model with a larger limit."),
     "judge_filtered": (
         "A content filter stopped the reply.",

@@ -413,19 +413,26 @@ def size_bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def cut_bytes(text: str, most: int) -> str:
+def cut_bytes(text: str, most: int, size: Callable[[str], int] = size_bytes) -> str:
     """Return the text in at most `most` bytes of UTF-8; a cut says so and how long the text was.
+
+    Args:
+        text: valid or not.
+        most: bytes; the mark of the cut stays whole where it takes more.
+        size: ``len`` counts characters in their place.
 
     Example:
         >>> cut_bytes("a" * 100, 40), cut_bytes("short", 40)
         ('aaaaaaaaaaaaaaaa…[cut, 100 characters]', 'short')
     """
-    if size_bytes(text) <= most:
+    if size(text) <= most:
         return text
     mark = f"…[cut, {len(text)} characters]"
-    room = max(most - size_bytes(mark), 0)
+    room = max(most - size(mark), 0)
     # A character is at least one byte, so that the slice bounds the work; "ignore" drops a split last one.
-    head = text[:room].encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
+    head = text[:room]
+    if size is not len:
+        head = head.encode("utf-8", "replace")[:room].decode("utf-8", "ignore")
     return f"{head}{mark}"
 
 

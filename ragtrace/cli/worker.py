@@ -35,7 +35,8 @@ partition_traces_by_id), and scores a share of its traces. Workers of one group 
 --once scores the due units. On Kafka it first waits for its partitions, and for open traces to settle. It waits for
 units of other workers and for retries within a minute. It ends when the spool is empty. It also ends when nothing
 is under way and every unit that is left is due later, for example while the judge is down or over its budget, or
-when no unit has ended for ten minutes. The units stay in the spool.
+when no unit has ended for ten minutes. The units stay in the spool. Its scores reach boards over OTLP: a Prometheus
+that scrapes it, or the prometheus exporter of a Collector, cannot see what so short a process did.
 
 Prometheus, with --metrics-port 9464 (captured traces are counted by the applications, scores here):
 

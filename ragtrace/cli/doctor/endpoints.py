@@ -1,4 +1,4 @@
-"""Exports one empty batch of each signal with the configured OTLP exporter."""
+"""Says what follows from OpenTelemetry's settings, and exports an empty batch of each signal over OTLP."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 
 from ragtrace.address import shown_address
 from ragtrace.cli.doctor.check_result import CheckResult, Level
+from ragtrace.cli.doctor.otel import EVERY, SIGNALS, check_of, consequences
 from ragtrace.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LIMIT_S = 3.0
-SIGNALS = ("TRACES", "METRICS", "LOGS")
 _DEFAULTS = {"http/protobuf": "http://localhost:4318", "grpc": "http://localhost:4317"}
 _ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _EXPORTERS = {
@@ -38,13 +38,15 @@ _REMEDIES = {
 
 
 def check_otlp(limit_s: float | None = None) -> list[CheckResult]:
-    """Return the result of every signal, each within `limit_s` seconds."""
-    from ragtrace.telemetry.setup.exporters import is_disabled
-
-    if is_disabled():
-        said = "OTEL_SDK_DISABLED=true: nothing is exported"
-        return [CheckResult("otlp", "warn", said, "unset it to get traces and metrics")]
-    return [_within(LIMIT_S if limit_s is None else limit_s, signal) for signal in SIGNALS]
+    """Return the result of every signal, each within `limit_s` seconds, and those of other settings behind them."""
+    found = consequences()
+    told = {result.check: result for result in found}
+    if EVERY in told:
+        return [told[EVERY]]
+    limit_s = LIMIT_S if limit_s is None else limit_s
+    names = {signal: check_of(signal) for signal in SIGNALS}
+    signals = [told[name] if name in told else _within(limit_s, signal) for signal, name in names.items()]
+    return [*signals, *(result for result in found if result.check not in names.values())]
 
 
 def _within(limit_s: float, signal: str) -> CheckResult:
@@ -58,27 +60,20 @@ def _within(limit_s: float, signal: str) -> CheckResult:
     thread.start()
     thread.join(limit_s + 2.0)
     said = f"no answer within {limit_s:.0f} s"
-    late = CheckResult(_name(signal), "fail", said, "check the address")
+    late = CheckResult(check_of(signal), "fail", said, "check the address")
     return found[0] if found else late
 
 
-def _name(signal: str) -> str:
-    return f"otlp {signal.lower()}"
-
-
 def _signal(signal: str, limit_s: float) -> CheckResult:
-    from ragtrace.telemetry.setup.exporters import exporter_names, protocol
+    from ragtrace.telemetry.setup.exporters import protocol
 
     def result(level: Level, said: str, todo: str = "") -> CheckResult:
-        return CheckResult(_name(signal), level, said, todo)
+        return CheckResult(check_of(signal), level, said, todo)
 
     try:
-        exporters, spoken = exporter_names(signal), protocol(signal)
-        scraped = _scraped() if signal == "METRICS" else ""
+        spoken = protocol(signal)
     except ConfigError as error:
         return result("fail", str(error), "correct it or unset it")
-    if "otlp" not in exporters:
-        return result("ok", scraped or f"not sent (exporter {', '.join(exporters) or 'none'})")
     address, variable = _address(signal, spoken)
     if not _is_address(address):
         todo = f"set {variable} to an address like {_DEFAULTS[spoken]}; in a login / stands as %2F and # as %23"
@@ -140,15 +135,6 @@ def _heard() -> Iterator[list[str]]:
     finally:
         logger.propagate = before
         logger.removeHandler(handler)
-
-
-def _scraped() -> str:
-    from ragtrace.telemetry.setup.exporters import scrape_address, wants_scrape
-
-    if not wants_scrape():
-        return ""
-    host, port = scrape_address()
-    return f"served at http://{host}:{port}/metrics, unless the application has a meter provider of its own"
 
 
 def _address(signal: str, spoken: str) -> tuple[str, str]:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from opentelemetry.sdk._logs import LogRecordProcessor
 from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
-from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult
+from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, MetricExporter, MetricExportResult
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ragtrace.capture import kind_of, record_internal_error
 from ragtrace.telemetry.setup.collector import own_export
 from ragtrace.telemetry.setup.receipts import collection_began
+from ragtrace.telemetry.setup.zeros import Zeros
 from ragtrace.text import size_bytes
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
     from ragtrace.telemetry.setup.receipts import Receipts
+    from ragtrace.telemetry.setup.zeros import Send
 
     Listens = Callable[[], bool]  # whether anybody listens where a batch would go
 
@@ -237,7 +239,7 @@ class CountedLogs(_Counted[LogRecordExporter], LogRecordExporter):
 
 
 class CountedMetrics(_Counted[MetricExporter], MetricExporter):
-    """Sends metrics and counts failed collections; sums are cumulative, so a gap heals.
+    """Sends metrics, new series first at zero, and counts failed collections; sums are cumulative, so a gap heals.
 
     Args:
         inner: the exporter.
@@ -263,6 +265,7 @@ class CountedMetrics(_Counted[MetricExporter], MetricExporter):
         )
         _Counted.__init__(self, inner, delivery, listens, receipts)
         self._is_scraped = is_scraped
+        self._zeros = Zeros() if not isinstance(inner, ConsoleMetricExporter) else None  # a person reads that
 
     def shutdown(self, timeout_millis: float = 30_000, **kwargs: object) -> None:
         """Stop sending."""
@@ -279,7 +282,9 @@ class CountedMetrics(_Counted[MetricExporter], MetricExporter):
         is_heard = self._is_heard()
         if is_heard:
             self._delivery.took()
-            if not self._is_sent(1, partial(self._inner.export, metrics_data, timeout_millis, **kwargs)):
+            send: Send = partial(self._inner.export, timeout_millis=timeout_millis, **kwargs)  # type: ignore[arg-type]
+            export = send if self._zeros is None else partial(self._zeros.export, send=send)
+            if not self._is_sent(1, partial(export, metrics_data)):
                 return MetricExportResult.FAILURE
         if self._receipts is not None and (is_heard or not self._is_scraped):
             self._receipts.reported(began_ns)

@@ -24,6 +24,7 @@ from ragtrace.telemetry.setup.exporters import (
 from ragtrace.telemetry.setup.flushing import unended
 from ragtrace.telemetry.setup.receipts import Receipts
 from ragtrace.telemetry.setup.resource import instance_of, own_resource, warn_of_shared_series
+from ragtrace.telemetry.setup.zeros import send_zeros_first
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -245,10 +246,12 @@ def _built(
         for reader in readers:
             reader.answered = receipts.reported  # type: ignore[attr-defined]
     elif readers and not is_disabled():
+        send_zeros_first(meters)
         scraped = read_by(getattr(tracers, "resource", resource), readers)
         all_meters = [meters, scraped]
         own.append(OwnProvider(provider=scraped))
     else:
+        send_zeros_first(meters)
         all_meters = [meters]
     return Providers(tracers, all_meters, loggers, own=own, receipts=receipts)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 from opentelemetry.sdk.resources import SERVICE_INSTANCE_ID, Resource
 
 from ragtrace.telemetry.setup.exporters import say_once
+from ragtrace.telemetry.setup.zeros import readers_of
 
 _NONE_OF_ITS_OWN = (
     "ragtrace: the application's MeterProvider has no service.instance.id, so the series of two such processes"
@@ -70,9 +70,7 @@ def _resource_of(meter_provider: object) -> Resource | None:
     return found if isinstance(found, Resource) else None
 
 
-def _pushes(meter_provider: Any) -> bool:
+def _pushes(meter_provider: object) -> bool:
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader  # noqa: PLC0415 - when it is there
 
-    config = meter_provider._sdk_config  # noqa: SLF001 - no public way; 1.39 keeps the readers in it
-    readers: Any = getattr(meter_provider, "_metric_readers", None) or getattr(config, "metric_readers", ())
-    return any(isinstance(reader, PeriodicExportingMetricReader) for reader in readers)
+    return any(isinstance(reader, PeriodicExportingMetricReader) for reader in readers_of(meter_provider))

@@ -7,20 +7,21 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace import semconv
-from ragtrace.telemetry.wire import clean_value, to_json
-from ragtrace.text import cut_bytes, fit, share_of, size_bytes
+from ragtrace.telemetry.spans.limits import DEFAULT_COUNT
+from ragtrace.telemetry.wire import NO_LIMITS, AttributeLimits, clean_value, cut_value, longest, to_json
+from ragtrace.text import fit, length_before_cut, share_of, size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from opentelemetry.util.types import AnyValue
 
-DEFAULT_ATTRIBUTES = 128  # the SDK's own default
 MAX_ATTRIBUTES = 512  # where the SDK has no limit
 RESERVED_ATTRIBUTES = 24  # for our own names, and a few that the application's span processors add
 UNLIMITED = sys.maxsize
 _MOST_CHARACTER_BYTES = 4  # in UTF-8
 _NUMBER_BYTES = 8
+_LEAST_TEXT = 40  # bytes of a text that is cut: its mark
 _DOCUMENTS = 0.75  # of the texts of a trace
 _MOST_MARK_BYTES = 512  # of the names of what was cut
 _MARK_SHARE = 16  # of the budget, where that is less
@@ -32,7 +33,7 @@ class Limit(NamedTuple):
     Attributes:
         texts: bytes; over them texts are cut or left out, and ids, scores and ranks stay.
         whole: bytes of names and values; over them the lowest ranks go too.
-        attribute: bytes of one attribute: the SDK's own limit would cut JSON in the middle.
+        attribute: characters of one attribute, the SDK's own limit; a text beyond it is cut by the budget.
         attributes: number of attributes.
         sent: texts that an earlier span of the trace carries.
     """
@@ -40,7 +41,7 @@ class Limit(NamedTuple):
     texts: int = UNLIMITED
     whole: int = UNLIMITED
     attribute: int = UNLIMITED
-    attributes: int = DEFAULT_ATTRIBUTES
+    attributes: int = DEFAULT_COUNT
     sent: Collection[str] = ()
 
 
@@ -49,9 +50,11 @@ class Value:
 
     Attributes:
         texts: those that `write` wrote, which no later span repeats.
+        is_cut: whether `write` left out what it does not tell itself.
     """
 
     texts: Collection[str] = ()
+    is_cut = False
 
     def most(self, left: int, reserve: int) -> int:  # noqa: ARG002 - of ids and numbers there is no most
         """Return the bytes of texts that it may take of those that a trace has left, and of their reserve."""
@@ -91,22 +94,25 @@ class Text(Said):
         return int(reserve * self.share)
 
     def write(self, name: str, limit: Limit) -> dict[str, AnyValue]:
-        """Return the text, cut at its end."""
-        room = limit.whole - len(name)
-        kept = clean_value(cut_bytes(self.text, min(limit.texts, room)))
-        return {name: kept} if size_bytes(kept) <= room else {}
+        """Return the text, cut at its end; one that is JSON stays JSON."""
+        text, room = clean_value(self.text), limit.whole - len(name)
+        kept = cut_value(text, min(max(limit.texts, _LEAST_TEXT), room))
+        self.is_cut = not says_cut(text, kept)
+        return {} if kept is None or room < 0 else {name: kept}
 
 
 class Json(Value):
-    """A value as one JSON document, whole or not at all."""
+    """A value as one JSON document, which stays one where it is cut."""
 
     def __init__(self, value: object) -> None:
         self.value = value
 
     def write(self, name: str, limit: Limit) -> dict[str, AnyValue]:
-        """Return the document, where there is room for it."""
+        """Return the document, cut to its room."""
         text = to_json(self.value)
-        return {name: text} if size_bytes(text) <= min(limit.whole - len(name), limit.attribute) else {}
+        kept = cut_value(text, limit.whole - len(name))
+        self.is_cut = kept != text
+        return {} if kept is None else {name: kept}
 
 
 class Lists(Value):
@@ -119,10 +125,12 @@ class Lists(Value):
         """Return the documents."""
         written: dict[str, AnyValue] = {each: to_json(list(rows)) for each, rows in self.lists.items()}
         sizes = [len(each) + size_bytes(str(text)) for each, text in written.items()]
+        self.is_cut = False
         if sum(sizes) <= limit.whole and all(len(str(text)) <= limit.attribute for text in written.values()):
             return written
         room = limit.whole - sum(len(each) + 2 for each in self.lists)
         kept = ranks_within(list(self.lists.values()), room, limit.attribute)
+        self.is_cut = True
         return {each: to_json(list(rows[:kept])) for each, rows in self.lists.items()}
 
 
@@ -146,8 +154,8 @@ class Budget:
 
     Args:
         span_bytes: of one span, and of the texts of all spans.
-        limit_attribute: the SDK's own limit on a value; None = none.
-        limit_attributes: the SDK's own limit on the attributes of a span; it drops the oldest of more.
+        limits: the SDK's own. What is over them is cut here: the SDK cuts JSON in the middle, drops the oldest
+            attributes, and says nothing.
 
     Attributes:
         left: bytes of texts.
@@ -159,47 +167,64 @@ class Budget:
         >>> found = Budget(600).fit({"ragtrace.prompt.ids": lists, "user.id": "u" * 9_000, "session.id": None})
         >>> found["ragtrace.prompt.ids"], len(found["user.id"]), found["ragtrace.span.cut"]
         ('["a","b","c"]', 505, ('user.id',))
+        >>> Budget(600, limits=AttributeLimits(length=40)).fit({"user.id": '["' + "u" * 99 + '"]'})
+        {'user.id': '["uuuuuuuuuuuuuuu…[cut, 99 characters]"]', 'ragtrace.span.cut': ('user.id',)}
     """
 
-    def __init__(
-        self, span_bytes: int, *, limit_attribute: int | None = None, limit_attributes: int = DEFAULT_ATTRIBUTES
-    ) -> None:
+    def __init__(self, span_bytes: int, *, limits: AttributeLimits = NO_LIMITS) -> None:
         self.span_bytes = span_bytes
         self.left = span_bytes
         self.reserve = span_bytes - int(span_bytes * _DOCUMENTS)
         self.sent: set[str] = set()
-        self._attribute = UNLIMITED if limit_attribute is None else limit_attribute
-        self._attributes = limit_attributes
+        self._attribute = UNLIMITED if limits.length is None else limits.length
+        self._attributes = MAX_ATTRIBUTES if limits.most is None else limits.most
+        self._short: dict[str, None] = {}  # attributes of the span in `fit` that are over a limit of the SDK
 
-    def fit(self, attributes: Mapping[str, object], *, taken: int = 0) -> dict[str, AnyValue]:
+    def fit(self, attributes: Mapping[str, object], *, taken: int = 0, names: int = 0) -> dict[str, AnyValue]:
         """Return the attributes of one span, clean, in at most `span_bytes` of names and values.
 
-        None is left out. Over the budget lists by rank lose their lowest ranks, texts their end, and JSON that
-        cannot be cut is left out. ``ragtrace.span.cut`` then names the attributes that are not whole.
+        None is left out. Over the budget lists by rank lose their lowest ranks, and texts their end. Of too many
+        attributes the last are left out. ``ragtrace.span.cut`` then names the attributes that are not whole.
 
         Args:
-            attributes: values as the SDK takes them, or a `Value` each.
+            attributes: values as the SDK takes them, or a `Value` each; the most needed first.
             taken: bytes of attributes that the span has already.
+            names: how many it has.
         """
         before = self.left, self.reserve
+        self._short = {}
         kept: dict[str, AnyValue] = {}
-        values: list[Value] = []
         for name, value in attributes.items():
-            if type(value) is str and value.isascii():  # nearly all of them
+            if type(value) is str and value.isascii() and len(value) <= self._attribute:  # nearly all of them
                 kept[name] = value
-            elif isinstance(value, Value):
-                values.append(value)
-                kept.update(self._write(name, value, before[1]))
-            elif value is not None and (cleaned := clean_value(value)) is not None:
-                kept[name] = cleaned
-        room = self.span_bytes - taken
+            elif value is not None:
+                kept.update(self._written(name, value, before[1]))
+        room, most = self.span_bytes - taken, max(self._attributes - names, 0)
+        kept = self._marked(kept, most)
         if sum([len(name) + _most_bytes(value) for name, value in kept.items()]) > room and bytes_of(kept) > room:
             self.left, self.reserve = before
-            kept = self._cut(attributes, room)
-        for value in values:
-            if value.texts:
+            kept = self._marked(self._cut(attributes, room), most)
+        for value in attributes.values():
+            if isinstance(value, Value) and value.texts:
                 self.sent.update(value.texts)
         return kept
+
+    def _marked(self, kept: dict[str, AnyValue], most: int) -> dict[str, AnyValue]:
+        """Return at most so many attributes, with the names of those that are not whole."""
+        cut = kept.pop(semconv.SPAN_CUT, None)
+        short = dict.fromkeys(map(str, cut if isinstance(cut, tuple) else ())) | self._short
+        if len(kept) + bool(short) > most:
+            over = list(kept)[max(most - 1, 0) :]
+            short |= dict.fromkeys(over)
+            kept = dict(list(kept.items())[: max(most - 1, 0)])
+        if short and most:
+            names = [name[: self._attribute] for name in short]
+            told = fit(names, size_bytes, self._mark_bytes(self.span_bytes))
+            kept[semconv.SPAN_CUT] = told
+        return kept
+
+    def _mark_bytes(self, budget: int) -> int:
+        return min(_MOST_MARK_BYTES, budget // _MARK_SHARE)
 
     def _write(self, name: str, value: Value, reserve: int, whole: int = UNLIMITED) -> dict[str, AnyValue]:
         """Write a value and take its texts from what is left; `reserve` is that of the span's beginning."""
@@ -215,7 +240,7 @@ class Budget:
         whole = {name: self._written(name, value, before[1]) for name, value in attributes.items()}
         self.left, self.reserve = before
         sizes = {name: bytes_of(written) for name, written in whole.items()}
-        mark = min(_MOST_MARK_BYTES, budget // _MARK_SHARE)
+        mark = self._mark_bytes(budget)
         room = budget - mark - len(semconv.SPAN_CUT)
         share, total = share_of(list(sizes.values()), room), sum(sizes.values())
         most: dict[str, int] = {}
@@ -228,23 +253,52 @@ class Budget:
         kept: dict[str, AnyValue] = {}
         for name, value in attributes.items():
             kept |= self._written(name, value, before[1], most.get(name, UNLIMITED))
-        names = fit(shortened, size_bytes, mark)
-        return {**kept, semconv.SPAN_CUT: names}
+        return {**kept, semconv.SPAN_CUT: tuple(shortened)}
 
     def _written(self, name: str, value: object, reserve: int, whole: int = UNLIMITED) -> dict[str, AnyValue]:
+        """Return the attributes of a value within its room and the SDK's limit on each."""
         if isinstance(value, Value):
-            return self._write(name, value, reserve, whole)
-        cleaned = None if value is None else clean_value(value)
-        if cleaned is None:
-            return {}
-        if whole == UNLIMITED:
-            return {name: cleaned}
-        room = whole - len(name)
-        if isinstance(cleaned, str):
-            cleaned = cut_bytes(cleaned, room)
-        elif isinstance(cleaned, tuple):
-            cleaned = fit(cleaned, _value_bytes, room)
-        return {name: cleaned} if _value_bytes(cleaned) <= room else {}
+            written = self._write(name, value, reserve, whole)
+            if value.is_cut:
+                self._short[name] = None
+        else:
+            written = _plain(name, value, whole)
+        if self._attribute == UNLIMITED:
+            return written
+        found: dict[str, AnyValue] = {}
+        for each, one in written.items():
+            if longest(one) > self._attribute:
+                self._short[each] = None
+                if (shorter := cut_value(one, self._attribute, len)) is not None:
+                    found[each] = shorter
+            else:
+                found[each] = one
+        return found
+
+
+def says_cut(text: str, kept: object) -> bool:
+    """Return whether a text is whole, or ends with the mark of its cut.
+
+    Example:
+        >>> says_cut("Oslo", "Oslo"), says_cut("Oslo" * 9, "O…[cut, 36 characters]"), says_cut("Oslo", "Os")
+        (True, True, False)
+    """
+    return kept == text or (isinstance(kept, str) and length_before_cut(kept) == len(text))
+
+
+def _plain(name: str, value: object, whole: int) -> dict[str, AnyValue]:
+    """Return a value as the SDK takes it, cut to its room with its name; none where it cannot be cut that far."""
+    cleaned = None if value is None else clean_value(value)
+    if cleaned is None:
+        return {}
+    if whole == UNLIMITED:
+        return {name: cleaned}
+    room = whole - len(name)
+    if isinstance(cleaned, str):
+        cleaned = cut_value(cleaned, room)
+    elif isinstance(cleaned, tuple):
+        cleaned = fit(cleaned, _value_bytes, room)
+    return {name: cleaned} if cleaned is not None and _value_bytes(cleaned) <= room else {}
 
 
 def _most_bytes(value: object) -> int:

@@ -94,6 +94,7 @@ class Documents(_OfDocuments):
         if len(data) > most:
             rows = rows[: ranks_within([rows], limit.whole, limit.attribute)]
             data = json_bytes(rows)
+        self.is_cut = len(rows) < len(passages)
         self.texts = {*fields.texts, *(p.text for p, text in zip(passages, texts, strict=True) if text is not None)}
         given = zip(passages, texts, wanted, strict=True)
         truncated = sum([p.truncated > 0 or text != whole for p, text, whole in given if whole is not None])
@@ -167,7 +168,8 @@ class Reranked(_OfDocuments):
         rows = self._rows()
         data = json_bytes(rows)
         room = limit.whole - fields.size - len(name)
-        if len(data) > min(room, limit.attribute):
+        self.is_cut = len(data) > min(room, limit.attribute)
+        if self.is_cut:
             data = json_bytes(rows[: ranks_within([rows], room, limit.attribute)])
         return {**fields.written, name: data.decode()}
 
@@ -214,7 +216,7 @@ class Fields:
         written: the attributes.
         texts: those among them.
         size: bytes of them.
-        truncated: texts that were cut when they were captured, or will be by the SDK.
+        truncated: texts that were cut when they were captured, or will be to the SDK's limit.
 
     Example:
         >>> from ragtrace.model import Passage
@@ -267,7 +269,5 @@ class Fields:
         if has_content and passage.text:
             fields[semconv.DOCUMENT_CONTENT] = clean_value(passage.text)
         if has_content and passage.metadata:
-            metadata = to_json(passage.metadata)
-            if len(metadata) <= self._limit.attribute:  # the SDK would cut the JSON in the middle
-                fields[semconv.DOCUMENT_METADATA] = metadata
+            fields[semconv.DOCUMENT_METADATA] = to_json(passage.metadata)
         return fields

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
@@ -15,9 +16,19 @@ from ragtrace import semconv
 from ragtrace._version import __version__
 from ragtrace.model.diagnosis import verdict_of
 from ragtrace.telemetry.setup.receipts import ScoreEvent
-from ragtrace.telemetry.spans.budget import Budget, Limit, Value
-from ragtrace.telemetry.wire import clean_attributes, clean_value, remote_context, span_context, to_json
-from ragtrace.text import cut_bytes, size_bytes
+from ragtrace.telemetry.spans.budget import UNLIMITED, Budget, Limit, Value
+from ragtrace.telemetry.spans.limits import event_limits, log_limits, span_limits
+from ragtrace.telemetry.wire import (
+    AttributeLimits,
+    clean_attributes,
+    clean_value,
+    cut_value,
+    remote_context,
+    span_context,
+    to_json,
+    within,
+)
+from ragtrace.text import size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -67,6 +78,7 @@ class EvaluationWriter:
     ) -> None:
         self._tracer = tracer
         self._logger = logger
+        self._log_limits = log_limits(logger)
         self._has_content = content == "full"
         self._is_linked = attach == "link"
         self._id_key = id_key
@@ -151,7 +163,7 @@ class EvaluationWriter:
                 context=remote_context(trace_id, span_id, is_sampled=True),
                 severity_number=SeverityNumber.INFO,
                 event_name=semconv.EVENT_EVALUATION_RESULT,
-                attributes=clean_attributes(attributes),
+                attributes=within(clean_attributes(attributes), self._log_limits),
             )
         )
 
@@ -171,10 +183,24 @@ class EvaluationWriter:
         elif not self._is_linked:
             context = remote_context(record.trace_id, record.span_id, is_sampled=True)
         source = root.data_source if root else None
-        attributes = {
-            # Copies of the root's, for backends that store a late span in another block.
+        name = clean_value(record.workflow)
+        opening = {
             semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_EVALUATION,
             semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_EVALUATOR,
+        }
+        span = self._tracer.start_span(
+            f"{semconv.SPAN_EVALUATION} {name}",
+            context=context,
+            kind=SpanKind.INTERNAL,
+            attributes={**opening, semconv.GEN_AI_WORKFLOW_NAME: name},
+            links=[Link(found) for found in links],
+            start_time=time_ns,
+        )
+        if not span.is_recording():
+            return
+        attributes = {
+            **opening,
+            # Copies of the root's, for backends that store a late span in another block.
             semconv.GEN_AI_WORKFLOW_NAME: record.workflow,
             semconv.EVALUATION_REQUEST_MODEL: record.model,
             semconv.GEN_AI_PROMPT_NAME: record.prompt_name,
@@ -189,19 +215,12 @@ class EvaluationWriter:
             **score_attributes(one_a_key(scores)),
             semconv.EVALUATION_DETAILS: _Details(one_a_key(scores), has_content=self._has_content),
         }
-        span = self._tracer.start_span(
-            f"{semconv.SPAN_EVALUATION} {clean_value(record.workflow)}",
-            context=context,
-            kind=SpanKind.INTERNAL,
-            attributes=Budget(self._span_bytes).fit(attributes),
-            links=[Link(found) for found in links],
-            start_time=time_ns,
-        )
-        if span.is_recording():
-            most = min(MOST_EXPLANATION_BYTES, self._span_bytes // _EVENTS_SHARE // max(len(scores), 1))
-            for score in scores:
-                event = self._event(record, score, root, most)
-                span.add_event(semconv.EVENT_EVALUATION_RESULT, event, timestamp=time_ns)
+        span.set_attributes(Budget(self._span_bytes, limits=span_limits(span)).fit(attributes))
+        most = min(MOST_EXPLANATION_BYTES, self._span_bytes // _EVENTS_SHARE // max(len(scores), 1))
+        limits = event_limits(span)
+        for score in scores:
+            event = self._event(record, score, root, limits, most)
+            span.add_event(semconv.EVENT_EVALUATION_RESULT, event, timestamp=time_ns)
         span.end(time_ns)
 
     def _write_logs(
@@ -223,19 +242,24 @@ class EvaluationWriter:
                 context=context,
                 severity_number=SeverityNumber.INFO,
                 event_name=semconv.EVENT_EVALUATION_RESULT,
-                attributes=self._event(record, score, root),
+                attributes=self._event(record, score, root, self._log_limits),
             )
             entry.mark = marks.get(score.key)
             self._logger.emit(entry)
 
     def _event(
-        self, record: RagRecord, score: Score, root: Root | None, most_bytes: int = MOST_EXPLANATION_BYTES
+        self,
+        record: RagRecord,
+        score: Score,
+        root: Root | None,
+        limits: AttributeLimits,
+        most_bytes: int = MOST_EXPLANATION_BYTES,
     ) -> dict[str, AnyValue]:
         result = score.result
         passed = None if result.passed is None else "pass" if result.passed else "fail"
         is_ok = result.state == "ok"
         said = explanation(result, most_bytes) if self._has_content else None
-        return clean_attributes(
+        event = clean_attributes(
             {
                 semconv.GEN_AI_EVALUATION_NAME: result.key,
                 semconv.GEN_AI_EVALUATION_SCORE_VALUE: result.value,
@@ -249,6 +273,7 @@ class EvaluationWriter:
                 semconv.REASON: None if is_ok else result.reason,
             }
         )
+        return within(event, limits)
 
 
 def event_key(record: RagRecord, key: ScoreKey) -> str:
@@ -352,14 +377,19 @@ class _Details(Value):
 
     def write(self, name: str, limit: Limit) -> dict[str, AnyValue]:
         room = min(limit.texts, limit.whole - len(name))
-        return {name: details_json(self.scores, room, has_content=self.has_content)}
+        whole = details_json(self.scores, UNLIMITED, has_content=self.has_content)
+        text = whole if size_bytes(whole) <= room and len(whole) <= limit.attribute else ""
+        self.is_cut = not text
+        text = text or details_json(self.scores, min(room, limit.attribute), has_content=self.has_content)
+        return {name: text}
 
 
 def details_json(scores: Sequence[Score], budget_bytes: int, *, has_content: bool) -> str:
     """Return ``{metric: {version, judge, label_scale, k, universe, details}}``, valid JSON within the budget.
 
     Without content the details are numbers, truth values and the words of a verdict
-    (`MetricResult.shown_details`). Over budget those of the last metrics go first, then whole metrics.
+    (`MetricResult.shown_details`). Over budget those of the last metrics go first, one of
+    which is cut to what is left, and then whole metrics.
 
     Example:
         >>> from ragtrace.model import MetricResult, Score, ScoreKey
@@ -385,8 +415,12 @@ def details_json(scores: Sequence[Score], budget_bytes: int, *, has_content: boo
     for key in reversed(list(rows)):
         if size_bytes(text) <= budget_bytes:
             return text
-        rows[key].pop("details", None)
+        details = rows[key].pop("details", None)
         text = to_json(rows)
+        room = budget_bytes - size_bytes(text) - len(',"details":')
+        if details is not None and (shorter := cut_value(to_json(details), room)) not in {None, "{}"}:
+            rows[key]["details"] = json.loads(str(shorter))
+            return to_json(rows)
     while rows and size_bytes(text) > budget_bytes:
         rows.popitem()
         text = to_json(rows)
@@ -404,8 +438,8 @@ def explanation(result: MetricResult, most_bytes: int = MOST_EXPLANATION_BYTES) 
     for name in ("explanation", "message"):
         text = result.details.get(name)
         if isinstance(text, str) and text:
-            return cut_bytes(text, most_bytes)
+            return str(cut_value(clean_value(text), most_bytes) or "")
     unsupported = result.details.get("unsupported")
     if unsupported:
-        return cut_bytes(f"unsupported: {to_json(unsupported)}", most_bytes)
+        return str(cut_value(f"unsupported: {to_json(unsupported)}", most_bytes))
     return None

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import orjson
 
 from ragtrace import semconv
-from ragtrace.telemetry.spans.budget import RESERVED_ATTRIBUTES, Limit, Said, bytes_of
-from ragtrace.telemetry.wire import clean_value, json_bytes
-from ragtrace.text import cut_bytes, share_of, size_bytes
+from ragtrace.telemetry.spans.budget import RESERVED_ATTRIBUTES, Limit, Said, bytes_of, says_cut
+from ragtrace.telemetry.wire import clean_value, cut_value, json_bytes
+from ragtrace.text import share_of, size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,6 +61,7 @@ class Messages(Said):
 
     def write(self, name: str, limit: Limit) -> dict[str, AnyValue]:
         """Return the messages."""
+        self.is_cut = False
         if not self.messages:
             return {}
         texts = [text for said in self.messages for text in (said.content, *(it.arguments for it in said.calls))]
@@ -75,8 +76,11 @@ class Messages(Said):
         # One round, unless JSON escapes blow a text up; each further round halves what a text may hold.
         while not self._fits(written, limit):
             if share <= 0:
+                self.is_cut = True
                 return {}
-            written = form(name, [cut_bytes(text, share) for text in texts])
+            shorter = [str(cut_value(text, share) or "") for text in texts]
+            self.is_cut = not all(map(says_cut, texts, shorter))
+            written = form(name, shorter)
             share //= 2
         return written
 

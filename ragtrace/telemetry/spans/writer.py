@@ -12,9 +12,9 @@ from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode
 from ragtrace import semconv
 from ragtrace.capture import Agent, Generation, Rerank, Retrieval
 from ragtrace.telemetry.spans.attributes import Forms
-from ragtrace.telemetry.spans.budget import DEFAULT_ATTRIBUTES, MAX_ATTRIBUTES, Budget
-from ragtrace.telemetry.wire import clean_attributes, clean_value
-from ragtrace.text import cut_bytes
+from ragtrace.telemetry.spans.budget import Budget
+from ragtrace.telemetry.spans.limits import event_limits, span_limits
+from ragtrace.telemetry.wire import clean_attributes, clean_value, cut_value, within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ragtrace.modes import ContentMode, Dialect
 
 _NO_ERROR = frozenset({"CancelledError", "Cancelled", "GeneratorExit", "KeyboardInterrupt"})
-_OPENING_BYTES = 256  # of the attributes that a root is opened with, and that are not written again
+_OPENING_BYTES, _OPENING_NAMES = 256, 2  # of the attributes that a root is opened with, and not written again
 _MOST_MESSAGE_BYTES = 1_024
 _MOST_LINKS = 64  # of an evaluation span; the SDK keeps 128 and drops the oldest
 
@@ -160,31 +160,22 @@ class SpanWriter:
             return
         record = captured.record
         attributes = {name: read(captured) for name, read in self._forms.root}
-        attributes |= {f"{semconv.RUN_METADATA_PREFIX}{name}": value for name, value in record.metadata.items()}
         attributes[semconv.SAMPLING_DECISION] = decision
         attributes[semconv.SAMPLING_REASON] = reason
         attributes[semconv.SAMPLING_PROBABILITY] = probability
         # A run that was cut short, cancelled or interrupted is not an error.
         if record.outcome == "error":
             attributes[semconv.ERROR_TYPE] = captured.failure.kind if captured.failure else "_OTHER"
-        budget = self._budget(root.span)
-        fitted = budget.fit(attributes, taken=_OPENING_BYTES)  # first, so that question and answer have room
+        attributes |= {f"{semconv.RUN_METADATA_PREFIX}{name}": value for name, value in record.metadata.items()}
+        budget = Budget(self.max_span_bytes, limits=span_limits(root.span))
+        # First, so that question and answer have room.
+        fitted = budget.fit(attributes, taken=_OPENING_BYTES, names=_OPENING_NAMES)
         root.linked = self._write_steps(root, captured, budget)
         if record.outcome == "error":
             self._fail(root.span, captured.failure, captured.ended_ns)
         if record.workflow != root.workflow:
             root.span.update_name(f"{semconv.SPAN_WORKFLOW} {clean_value(record.workflow)}")
         root.span.set_attributes(fitted)
-
-    def _budget(self, span: Span) -> Budget:
-        # Private, but the only place where a provider built in code keeps the limit; absent = no limit.
-        limits = getattr(span, "_limits", None)
-        attributes = getattr(limits, "max_span_attributes", DEFAULT_ATTRIBUTES)
-        return Budget(
-            self.max_span_bytes,
-            limit_attribute=getattr(limits, "max_span_attribute_length", None),
-            limit_attributes=MAX_ATTRIBUTES if attributes is None else attributes,
-        )
 
     def _write_steps(self, root: Root, captured: FinishedRun, budget: Budget) -> tuple[SpanContext, ...]:
         # In the order in which they ended, so that a leaf retriever and not its composite carries the texts.
@@ -221,11 +212,11 @@ class SpanWriter:
     def _fail(self, span: Span, failure: Failure | None, ended_ns: int) -> None:
         """Set the status and add the exception's event, which has no stack trace: its lines may quote any text."""
         message = failure.message if failure and self._has_content else None
-        text = cut_bytes(clean_value(message), _MOST_MESSAGE_BYTES) if message else None
-        span.set_status(Status(StatusCode.ERROR, text))
+        text = cut_value(clean_value(message), _MOST_MESSAGE_BYTES) if message else None
+        span.set_status(Status(StatusCode.ERROR, None if text is None else str(text)))
         if failure is not None:
-            told = {semconv.EXCEPTION_TYPE: failure.kind, semconv.EXCEPTION_MESSAGE: text}
-            span.add_event(semconv.EVENT_EXCEPTION, clean_attributes(told), ended_ns)
+            told = clean_attributes({semconv.EXCEPTION_TYPE: failure.kind, semconv.EXCEPTION_MESSAGE: text})
+            span.add_event(semconv.EVENT_EXCEPTION, within(told, event_limits(span)), ended_ns)
 
 
 def _failure_of(step: Step) -> Failure | None:

@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import grpc
 import pytest
 
+from docs import otel_table
 from ragtrace.cli import main
 from ragtrace.cli.doctor import endpoints, setup
 from ragtrace.cli.doctor.packages import own_floors
@@ -122,7 +123,8 @@ def closed_port():
         return probe.getsockname()[1]
 
 
-def test_a_fresh_setup_is_well_one_line_a_check(capsys):
+def test_a_fresh_setup_with_a_collector_is_well_one_line_a_check(capsys, send_to, collector):
+    send_to(collector()[0])
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in lines] == [
@@ -236,7 +238,7 @@ def test_a_server_that_is_down_fails_with_the_remedy(said, send_to):
     assert level == "fail"
     assert "cannot be reached over HTTP" in words
     assert "OTEL_TRACES_EXPORTER=none" in words
-    assert said("otlp metrics")[0] == "ok"
+    assert said("otlp logs")[0] == "ok"
 
 
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
@@ -303,7 +305,101 @@ def test_a_grpc_endpoint(said, send_to):
 )
 def test_metrics_for_prometheus_are_served(said, port, level, words):
     found = said("otlp metrics", OTEL_METRICS_EXPORTER="prometheus", OTEL_EXPORTER_PROMETHEUS_PORT=port)
-    assert (found[0], found[1].startswith(words)) == (level, True)
+    assert (found[0], words in found[1]) == (level, True)
+
+
+# -- settings of OpenTelemetry and what follows from them --
+
+DELTA = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"
+BUCKETS = "OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION"
+SAMPLER, RATIO = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
+
+
+@pytest.mark.parametrize(
+    ("variables", "level", "words"),
+    [
+        ({DELTA: "delta"}, "warn", "boards and alert rules get nothing"),
+        ({DELTA: "LowMemory"}, "warn", "deltatocumulative"),
+        ({BUCKETS: "base2_exponential_bucket_histogram"}, "warn", "no _bucket series"),
+        ({SAMPLER: "always_off"}, "warn", "the sampler is off"),
+        ({SAMPLER: "parentbased_always_off"}, "warn", "the sampler is off"),
+        ({SAMPLER: "parentbased_traceidratio", RATIO: "0.0"}, "warn", "OTEL_TRACES_SAMPLER_ARG=0.0"),
+        ({"OTEL_METRIC_EXPORT_INTERVAL": "300000"}, "warn", "have gaps"),
+        ({"OTEL_METRICS_EXEMPLAR_FILTER": "always_off"}, "warn", "leads to the trace"),
+        ({"OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT": "4095"}, "warn", "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT=4095: passages"),
+        ({"OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": "99"}, "warn", "ragtrace.span.cut names them"),
+        ({"OTEL_LOGRECORD_ATTRIBUTE_VALUE_LENGTH_LIMIT": "99"}, "warn", "explanations"),
+        ({"OTEL_ATTRIBUTE_COUNT_LIMIT": "64"}, "warn", "the last scores"),
+        ({"OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT": "4"}, "warn", "lose attributes"),
+        ({"OTEL_SPAN_EVENT_COUNT_LIMIT": "8"}, "warn", "no event"),
+        (
+            {"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "many"},
+            "fail",
+            "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=many: the SDK refuses it",
+        ),
+    ],
+)
+def test_a_setting_that_leaves_a_board_or_a_span_empty_says_so(said, variables, level, words):
+    found, line = said("otel", **variables)
+    assert (found, words in line) == (level, True), line
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {DELTA: "cumulative", BUCKETS: "explicit_bucket_histogram", "OTEL_METRICS_EXEMPLAR_FILTER": "trace_based"},
+        {SAMPLER: "traceidratio", RATIO: "0.1", "OTEL_METRIC_EXPORT_INTERVAL": "60000"},
+        {SAMPLER: "traceidratio"},
+        {"OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT": "65536", "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "128"},
+        {"OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT": "10", "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": "65536"},
+    ],
+)
+def test_settings_that_lose_nothing_have_no_line(doctor, variables):
+    assert "otel" not in doctor(**variables)[1]
+
+
+def test_several_settings_have_a_line_each(capsys, monkeypatch):
+    for name, value in {DELTA: "delta", SAMPLER: "always_off", "OTEL_ATTRIBUTE_COUNT_LIMIT": "3"}.items():
+        monkeypatch.setenv(name, value)
+    assert main(["doctor"]) == 0
+    assert [line.split()[2].partition("=")[0] for line in capsys.readouterr().out.splitlines() if " otel " in line] == [
+        SAMPLER, DELTA, "OTEL_ATTRIBUTE_COUNT_LIMIT",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("signal", "exporter", "more", "level", "words"),
+    [
+        ("METRICS", "none", {}, "warn", "boards and alert rules get nothing"),
+        ("METRICS", "none", {"RAGTRACE_METRICS_PORT": "9464"}, "ok", "scrapes"),
+        ("TRACES", "none", {}, "ok", "not sent"),
+        ("LOGS", "none", {}, "ok", "not sent"),
+        ("TRACES", "console", {}, "warn", "no backend gets anything"),
+        ("METRICS", "console", {}, "warn", "no backend gets anything"),
+        ("TRACES", "zipkin", {}, "warn", "zipkin: it is not supported and is ignored"),
+        ("TRACES", "zipkin,console", {}, "warn", "printed"),
+        ("LOGS", "oltp", {}, "fail", "did you mean 'otlp'?"),
+    ],
+)
+def test_an_exporter_of_another_kind_says_who_gets_nothing(said, signal, exporter, more, level, words):
+    found, line = said(f"otlp {signal.lower()}", **{f"OTEL_{signal}_EXPORTER": exporter}, **more)
+    assert (found, words in line) == (level, True), line
+
+
+def test_an_exporter_beside_otlp_changes_nothing(said, send_to, collector):
+    send_to(collector()[0], "TRACES")
+    assert "takes them" in said("otlp traces", OTEL_TRACES_EXPORTER="console,otlp")[1]
+
+
+def test_a_disabled_sdk_has_one_line(doctor):
+    _, checks = doctor(OTEL_SDK_DISABLED="true", OTEL_TRACES_SAMPLER="always_off")
+    assert (checks["otlp"]["level"], "nothing is exported" in checks["otlp"]["said"]) == ("warn", True)
+    assert not {"otel", "otlp traces", "otlp metrics", "otlp logs"} & {*checks}
+
+
+def test_the_page_has_the_table_of_these_settings():
+    text = otel_table.PAGE.read_text()
+    assert otel_table.with_table(text) == text, "run `python -m docs.otel_table`"
 
 
 # -- judge --

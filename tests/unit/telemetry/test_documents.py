@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ragtrace import semconv
 from ragtrace.model import Message, Passage
 from ragtrace.telemetry import Budget, Documents, Limit, Messages, Reranked, clean_value, to_json
+from ragtrace.telemetry.wire import AttributeLimits
 from ragtrace.text import cut_bytes, size_bytes
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()), max_size=200)  # lone surrogates and NUL too
@@ -77,7 +78,7 @@ def test_a_limit_of_the_sdk_keeps_the_json_whole(pool, limit):
         DOCUMENTS: Documents(pool, has_content=True),
         semconv.RERANK_DOCUMENTS: Reranked(pool, pool),
     }
-    found = Budget(1_000_000, limit_attribute=limit).fit(values)
+    found = Budget(1_000_000, limits=AttributeLimits(length=limit)).fit(values)
     rows = {name: json.loads(found[name]) for name in values}
     assert all(len(found[name]) <= limit for name in rows)
     for name, value in values.items():

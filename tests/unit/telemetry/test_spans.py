@@ -405,7 +405,7 @@ def test_a_lower_limit_of_attributes_costs_documents_by_field_and_nothing_else(m
     assert json.loads(spans.one("rerank").attributes["ragtrace.rerank.documents"])
 
 
-def test_the_sdks_length_limit_cuts_texts_by_field_and_no_metadata(make_spans):
+def test_the_sdks_length_limit_cuts_texts_by_field_and_leaves_metadata_json(make_spans):
     spans = make_spans(span_limits=SpanLimits(max_attribute_length=40))
 
     def report(run):
@@ -413,7 +413,13 @@ def test_the_sdks_length_limit_cuts_texts_by_field_and_no_metadata(make_spans):
 
     finish(report, spans, content="full", dialect="openinference")
     retrieval = spans.one("retrieval")
-    assert flattened(retrieval, "retrieval.documents") == {0: {"id": "a", "score": 0.5, "content": "x" * 40}}
+    (row,) = flattened(retrieval, "retrieval.documents").values()
+    assert (row["id"], row["score"]) == ("a", 0.5)
+    assert row["content"] == "x" * 19 + "…[cut, 60 characters]"
+    assert json.loads(row["metadata"]) == {"title": "yyyyyyy…[cut, 60 characters]"}
+    assert {"retrieval.documents.0.document.content", "retrieval.documents.0.document.metadata"} <= {
+        *retrieval.attributes["ragtrace.span.cut"]
+    }
     assert retrieval.attributes["ragtrace.retrieval.document.truncated"] == 1
 
 

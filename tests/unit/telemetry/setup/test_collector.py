@@ -104,9 +104,9 @@ def test_a_traceback_of_our_own_exporter_becomes_one_line(quick, caplog):
 
 
 def test_exporters_of_other_tools_are_one_warning_and_the_rest_goes_on(monkeypatch, caplog):
-    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "zipkin,console")
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "jaeger,console")
     assert exporter_names("TRACES") == ["console"]
     assert exporter_names("TRACES") == ["console"]
     assert caplog.messages == [
-        "OTEL_TRACES_EXPORTER=zipkin is not supported and is ignored; otlp, console and none are"
+        "OTEL_TRACES_EXPORTER=jaeger is not supported and is ignored; otlp, console and none are"
     ]

@@ -40,6 +40,8 @@ class Claim:
     Attributes:
         support: in [0, 1]; 1.0 or 0.0 from a judge that decides, graded from one that measures.
         sources: 0-based indexes into the record's contexts (blank contexts keep their index) that support it.
+        start: where `text` stands in the answer as given; None of a claim in the judge's own words.
+        end: the place behind it there.
     """
 
     text: str
@@ -47,6 +49,8 @@ class Claim:
     support: float
     sources: tuple[int, ...] = ()
     reason: str = ""
+    start: int | None = None
+    end: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +73,8 @@ class Audit:
         citations: one verdict for each distinct non-dangling (part, citation) pair, when parts cite anything.
         truncated: True when only the first claims were judged.
         unscorable: the reason of ``na`` for which the judge has no verdict on the claims; "" where it has.
-        invented: numbers, dates, names and quotes of the answer that no context holds; None where the judge does
-            not look for them.
+        invented: numbers, dates, names, quotes and addresses of the answer that no context holds; None where the
+            judge does not look for them.
         sufficient: whether the contexts hold all that the query asks; None where the judge did not say.
         has_repaired: whether the one repair of the evaluation is used up.
     """

@@ -5,18 +5,21 @@ Rates, budgets and breaker stand above this room, in `ragtrace.scoring.limits`.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from ragtrace.capture import record_internal_error
 from ragtrace.model import Usage
 
-Fate = Literal["answered", "rate_limited", "timed_out", "failed", "refused", "abandoned"]
+Fate = Literal["answered", "unfit", "rejected", "rate_limited", "timed_out", "failed", "refused", "abandoned"]
 # Tokens that neither the request's bytes nor the output limit hold: chat templates and system prompts of the server
 # (Harmony's has about 100 tokens, those for tools up to 500), and an output limit that is passed by a little.
 ALLOWANCE_TOKENS = 1_024
 USAGE_INVALID = "usage_invalid"
 """The site under which ``ragtrace.internal.losses`` counts replies with an impossible ``usage``."""
+JUDGED: ContextVar[str] = ContextVar("ragtrace.judges.limiter.JUDGED", default="")
+"""The id of the record that is judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +30,13 @@ class JudgeRequest:
         model: the model's name.
         request_bytes: size of the request; no tokenizer makes more tokens than bytes of it.
         max_output_tokens: the reply's limit; 0 for embeddings.
+        unit: id of the record that is judged; "" where it is not known.
     """
 
     model: str
     request_bytes: int
     max_output_tokens: int = 0
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +44,17 @@ class AttemptResult:
     """End of an attempt.
 
     Attributes:
-        fate: ``answered`` (also with a bad reply), ``rate_limited`` (429), ``timed_out``, ``failed`` (5xx, broken
-            connection, 200 without a message), ``refused`` (key, money, model or a redirect: the same for all
-            calls), ``abandoned`` (cancelled by us).
+        fate: ``answered`` (also with a bad reply), ``unfit`` (this input is filtered, too long or not readable:
+            it says nothing of the judge), ``rejected`` (400, 404 and the like without a reason), ``rate_limited``
+            (429), ``timed_out``, ``failed`` (5xx, broken connection, 200 without a message), ``refused`` (key,
+            money, model or a redirect: the same for all calls), ``abandoned`` (cancelled by us).
         input_tokens: as the server counted, see `counted`; None where it did not say.
         output_tokens: the same.
         reply_bytes: size of the reply.
         retry_after_s: the pause that the server asks for, in seconds.
+        is_busy: whether all calls should pause: 429, 503, or a failure with a pause to keep.
+        rejections: of ``rejected``, the requests that this call made in vain, in one form after the other; 0 where
+            another form follows.
         reason: of a refusal: ``401``, ``402``, ``403``, ``404``, ``quota``, or the status of a redirect; of another
             failure its status, ``connection`` or ``reply``.
         message: why there is no verdict, in a clause for the log that quotes nothing that the server said; ""
@@ -57,6 +66,8 @@ class AttemptResult:
     output_tokens: int | None = None
     reply_bytes: int = 0
     retry_after_s: float | None = None
+    is_busy: bool = False
+    rejections: int = 1
     reason: str = ""
     message: str = ""
 
@@ -70,7 +81,7 @@ class Permit(Protocol):
 
 
 class RateLimiter(Protocol):
-    """Limits attempts. Coroutine-safe."""
+    """Limits attempts, and holds the next ones back after a busy one. Coroutine-safe."""
 
     async def acquire(self, request: JudgeRequest) -> Permit:
         """Wait for a short while if need be, and return a permission.

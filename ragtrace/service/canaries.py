@@ -10,6 +10,7 @@ from ragtrace.service.judges import build_scorer
 from ragtrace.service.limits import build_limiter
 
 if TYPE_CHECKING:
+    from ragtrace.scoring.limits import JudgeLimiter
     from ragtrace.settings import Settings
 
 DEFAULT_EVERY_S = 6 * 3_600.0
@@ -54,11 +55,15 @@ def canary_settings(settings: Settings) -> Settings:
     )
 
 
-def build_canaries(settings: Settings) -> Canaries | None:
+def build_canaries(settings: Settings, beside: JudgeLimiter | None = None) -> Canaries | None:
     """Build the canaries of some settings, with a judge and a limiter of their own; None when they are off.
 
     Their calls share the server's rates with all others, and their budget with the canaries of other processes on
     the same spool.
+
+    Args:
+        settings: of the service.
+        beside: the scorer's limiter: of a server that fails or is busy both ask less.
 
     Raises:
         ConfigError: as for the scorer of these settings.
@@ -67,6 +72,6 @@ def build_canaries(settings: Settings) -> Canaries | None:
     if every_s is None:
         return None
     own = canary_settings(settings)
-    limiter = build_limiter(own, account=ACCOUNT)
+    limiter = build_limiter(own, account=ACCOUNT, beside=beside)
     judge = build_scorer(own, limiter).judge
     return None if judge is None else Canaries(judge, every_s=every_s, closed=limiter.close)

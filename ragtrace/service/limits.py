@@ -24,7 +24,9 @@ BACKFILL = "backfill"
 """The account of a backfill."""
 
 
-def build_limiter(settings: Settings, *, account: str = SCORING) -> JudgeLimiter:
+def build_limiter(
+    settings: Settings, *, account: str = SCORING, beside: JudgeLimiter | None = None
+) -> JudgeLimiter:
     """Build the limiter that judge and embedder of one server share.
 
     With a spool its books are the file beside it, ``<spool>.limits``, which every process of the host shares. With
@@ -33,6 +35,7 @@ def build_limiter(settings: Settings, *, account: str = SCORING) -> JudgeLimiter
     Args:
         settings: limits, prices, spool and base URL.
         account: whose budget; a backfill has one of its own, of the same size, and more patience with rates.
+        beside: the scorer's limiter, for canaries and anchors, which ask the same server.
 
     Raises:
         ConfigError: one of the two prices without the other.
@@ -50,16 +53,13 @@ def build_limiter(settings: Settings, *, account: str = SCORING) -> JudgeLimiter
         account=account,
         calls=settings.concurrency,
         patience_s=BACKFILL_PATIENCE_S if account == BACKFILL else PATIENCE_S,
-        trouble=Trouble(
-            is_logged=account in {SCORING, BACKFILL},  # canaries and anchors ask the same server
-            then=_NOT_MADE_UP if account == BACKFILL else "",
-            over_budget=_LEFT if account == BACKFILL else "",
-        ),
+        trouble=Trouble(then=_NOT_MADE_UP, over_budget=_LEFT) if account == BACKFILL else None,
+        beside=beside,
     )
 
 
 def build_file_limiter(settings: Settings, *, most_calls: int | None = None) -> JudgeLimiter:
-    """Build the limiter of a person's run over a file: budgets, and neither rates nor a breaker.
+    """Build the limiter of a person's run over a file: budgets and pauses, and neither rates nor a breaker.
 
     Its budgets are those of a backfill: of the same size as the scorer's, and apart from them.
 
@@ -79,7 +79,7 @@ def build_file_limiter(settings: Settings, *, most_calls: int | None = None) -> 
         calls=_MOST_AT_ONCE,
         patience_s=BACKFILL_PATIENCE_S,
         trouble=Trouble(then=_NOT_MADE_UP, over_budget=_LEFT),
-        breaker=NoBreaker(),
+        breaker=NoBreaker,
         most_calls=most_calls,
     )
 
@@ -99,7 +99,7 @@ def build_asking_limiter(settings: Settings) -> JudgeLimiter:
         path=path if path is not None and path.exists() else None,
         prices=build_prices(settings),
         trouble=Trouble(is_logged=False),
-        breaker=NoBreaker(),
+        breaker=NoBreaker,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragtrace.capture import guarded, record_internal_error
+from ragtrace.judges.base import JudgePanel
 from ragtrace.model import ERROR_REASONS, SKIP_REASONS
 from ragtrace.queues import Unit
 from ragtrace.scoring import Outcome
@@ -19,6 +20,7 @@ from ragtrace.stores.outbox import COUNT, EVENT
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ragtrace.judges.base import Judge
     from ragtrace.metrics.base import Output
     from ragtrace.model import Score, State
     from ragtrace.queues import Job
@@ -70,6 +72,7 @@ class ScoreHandler:
         self._sinks = tuple(sinks)
         self._outbox = outbox
         self._limiter = limiter
+        self._models = _models_of(scorer.judge)
         self._combined = combined
         self._has_said_no_metric = False
         self._replies, self._unusable = Trouble(), _UNUSABLE - 1
@@ -292,7 +295,7 @@ class ScoreHandler:
         self._evaluation.resend(pending.record, sent, ended_ns=_scored_ns(sent), marks=pending.entry.marks)
 
     def _postponed(self, scores: Sequence[Score] = ()) -> Outcome | None:
-        return postponed(self._limiter.blocked(), scores) if self._limiter is not None else None
+        return postponed(self._limiter.blocked(self._models), scores) if self._limiter is not None else None
 
     def _say_no_metric(self, unit: Unit) -> None:
         if not self._has_said_no_metric:
@@ -303,6 +306,12 @@ class ScoreHandler:
                 ", ".join(sorted(unit.rates)),
                 ", ".join(metric.spec.name for metric in self._scorer.metrics),
             )
+
+
+def _models_of(judge: Judge | None) -> frozenset[str]:
+    """Return the names under which a judge asks its server."""
+    members = judge.members if isinstance(judge, JudgePanel) else [judge] if judge is not None else []
+    return frozenset(member.name.partition(":")[2] or member.name for member in members)
 
 
 def _reason_of(outcome: Outcome) -> str:

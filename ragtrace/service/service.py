@@ -133,7 +133,7 @@ class Service:
         own_storing, own_limiter = (storing, limiter) if settings.scorer == "thread" else (None, None)
         self.investigations: Investigations | None = None
         self.outbox: ScoreOutbox | None = None
-        self.anchors, culprits = _anchors_of(settings, scorer, own_storing)
+        self.anchors, culprits = _anchors_of(settings, scorer, own_storing, own_limiter)
         if own_storing is not None:
             from ragtrace.service.score_outbox import ScoreOutbox  # noqa: PLC0415 - imports sqlite3
 
@@ -158,7 +158,7 @@ class Service:
         if own_limiter is not None:
             from ragtrace.service.canaries import build_canaries  # noqa: PLC0415 - imports sqlite3
 
-            self.canaries = build_canaries(settings)
+            self.canaries = build_canaries(settings, own_limiter)
 
         self.gauges = ServiceGauges(
             settings,
@@ -379,10 +379,10 @@ class Service:
 
 
 def _anchors_of(
-    settings: Settings, scorer: Scorer, storing: Storing | None
+    settings: Settings, scorer: Scorer, storing: Storing | None, limiter: JudgeLimiter | None
 ) -> tuple[AnchorRounds | None, Culprits | None]:
     if storing is None:
         return None, None
     from ragtrace.service.anchors.build import build_anchors  # noqa: PLC0415 - imports sqlite3
 
-    return build_anchors(settings, scorer, storing.store.anchors)
+    return build_anchors(settings, scorer, storing.store.anchors, limiter)

@@ -57,7 +57,9 @@ def told(said: str) -> list[tuple[float, str]]:
         ("silence", {}, r"127\.0\.0\.1:\d+ has not answered for 3 s", "the judge is waited for"),
         (401, {}, r"refuses the API key \(401\): check judge_api_key", "asked again every 5 min"),
         (402, {}, r"refuses the judge's calls \(402\): the account has no money left", "asked again every 5 min"),
-        (404, {}, r"has no such model or path \(404\): check the model's name", "asked again every 5 min"),
+        (404, {}, r"has no such model or path \(404\): check the model's name", WAITING),
+        ("unknown", {}, r"has no such model or path \(404\): check the model's name", "asked again every 5 min"),
+        (503, {}, r"/v1 answered 503", WAITING),
         (400, {}, r"/v1 answered 400", WAITING),
         (500, {}, r"/v1 answered 500", WAITING),
         ("prose", {}, r"openai:m answers, and no score can be made of it \(judge_invalid_output\)", "get no score"),
@@ -89,6 +91,7 @@ def test_an_application_says_once_and_soon_why_it_has_no_scores(
         "none": Answer(200, {}),
         "silence": Answer(200, completion(GOOD), hold=end),
         "prose": Answer(200, completion("It is fine.")),
+        "unknown": refusal(404, f"The model `m` does not exist: {KEY} Where is the lab?"),
         "good": Answer(200, completion(GOOD)),
         "dear": Answer(200, completion(GOOD, usage=usage)),
     }
@@ -110,6 +113,21 @@ def test_an_application_says_once_and_soon_why_it_has_no_scores(
     if answer in DOCTOR_TOO:
         why = text.removeprefix("ragtrace: ").partition(";")[0]
         assert examined(**judge(judge_server)).startswith(f"fail  judge         {why}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("answer", [Answer(429, {}), Answer(200, {"error": {"message": "slow down", "code": 429}})])
+def test_a_judge_that_limits_the_rate_is_named_within_fifteen_seconds(
+    judge_server: JudgeServer, answer: Answer
+) -> None:
+    judge_server.always = lambda _: answer
+    done = ran("-m", "tests.e2e.judged_app", "10", "4", **judge(judge_server))
+    ((at_s, text),) = told(done.stderr)
+    assert "limits the rate (429)" in text
+    assert WAITING in text
+    assert at_s <= 15.0, text
+    assert "10 traces (http://" in done.stderr.splitlines()[-1], "the shutdown line names it too"
+    assert len(judge_server.requests) <= 12
 
 
 @pytest.mark.slow

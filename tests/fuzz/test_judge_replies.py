@@ -51,6 +51,7 @@ def _check(report: dict[str, Any]) -> None:
     assert 0 < report["booked"] == report["charged"], "the budget holds what the calls took"
     assert set(report["losses"]) == {"usage_invalid"}, "nothing else of ours failed"
     assert report["losses"]["usage_invalid"] > report["requests"] / 10
-    assert set(report["fates"]) == {"answered", "failed", "rate_limited", "refused", "timed_out"}
+    fates = {"answered", "failed", "rate_limited", "refused", "rejected", "timed_out", "unfit"}
+    assert set(report["fates"]) == fates
     assert report["fates"]["answered"] > report["requests"] / 3, "the replies are not all alike"
     assert (report["scored_by_judge"], report["scored_by_service"]) == (20, 20), "a sound server is asked again"

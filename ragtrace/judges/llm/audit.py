@@ -55,6 +55,6 @@ def _judged_claim(text: str, row: VerdictRow, contexts: Numbered) -> Claim:
         text=text.strip(),
         verdict=row.verdict,
         support=1.0 if row.verdict == "supported" else 0.0,
-        sources=contexts.indexes(row.sources),
+        sources=contexts.indexes([number for number in row.sources if 1 <= number <= len(contexts)]),
         reason=" ".join(row.reason.split()[:_REASON_WORDS]),
     )

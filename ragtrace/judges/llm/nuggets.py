@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ragtrace.judges.base import PromptJudge, Task
     from ragtrace.judges.cache.lru import Lru
     from ragtrace.judges.llm.session import JudgeSession
+    from ragtrace.judges.stances import Stance
     from ragtrace.model import RagRecord
 
 CREATE, LABEL, ASSIGN = PROMPTS = ("nuggets_create", "nuggets_label", "nuggets_assign")
@@ -29,6 +30,13 @@ _ABSTENTION = "There is not enough information to answer the query"
 
 Importance = Literal["vital", "okay", "na"]
 NuggetSupport = Literal["support", "partial_support", "not_support"]
+_SUPPORT_BY_STANCE: dict[Stance, NuggetSupport] = {
+    "for": "support",
+    "partial": "partial_support",
+    "not_wholly": "partial_support",
+    "absent": "not_support",
+    "against": "not_support",
+}
 
 
 class NuggetsReply(Form):
@@ -52,7 +60,7 @@ class LabelsReply(Form):
 class AssignmentRow(NumberedRow):
     """Support of one nugget in the answer."""
 
-    support: Annotated[NuggetSupport, spelled(NuggetSupport, no="not_support")]
+    support: Annotated[NuggetSupport, spelled(NuggetSupport, _SUPPORT_BY_STANCE)]
 
 
 class AssignmentsReply(Form):

@@ -12,11 +12,21 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, TypeVar, cast, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from ragtrace.capture.model_calls import THOUGHT_TAGS, THOUGHTS_BEGIN, THOUGHTS_END
 from ragtrace.errors import JudgeIncomplete, JudgeInvalidOutput
 from ragtrace.judges.base import Support, Verdict
+from ragtrace.judges.stances import SIDES, Stance, Words, sides_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -43,7 +53,8 @@ _AHEAD = r"(?=<[|/]{0,2}[a-z]|[\[{◁])"  # looked for first: each mark below is
 _MARK = re.compile(rf"{_AHEAD}(?:(?P<end>{_END})|(?P<begin>{_BEGIN})|\{{\s*+[\"}}])", re.IGNORECASE)
 _THOUGHTS_END = re.compile(rf"{_AHEAD}(?:{_END})", re.IGNORECASE)
 _WHOLE_TAG = re.compile(_TAG, re.IGNORECASE)
-_BETWEEN_LETTERS = re.compile(r"[\s_-]")
+_BETWEEN_LETTERS = re.compile(r"[\s_/-]")
+_NOTHING = frozenset({"", "none", "no", "nothing", "null", "nil", "na"})  # in place of an empty list
 # Words before an object, or its name in a wrapper, that say that it is no verdict.
 _ASIDE = re.compile(
     r"(?:\b|_)(?:examples?|e\.\s?g\.|instance|sample[\s_](?:output|reply|response|answer|json)|template|placeholder|drafts?)",
@@ -67,24 +78,38 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_once)
 
 
-def spelled(words: object, **other: object) -> BeforeValidator:
+def spelled(words: object, by_stance: Mapping[Stance, object] | None = None) -> BeforeValidator:
     """Return a reader of words in any case, with blanks, hyphens or underscores, and with marks around them.
 
     Args:
         words: a ``Literal``.
-        other: further words and what they stand for, where that is one value alone.
+        by_stance: what the words of `ragtrace.judges.stances` stand for; true and false are among them.
 
     Example:
-        >>> read = spelled(Verdict, yes="supported").func
-        >>> read("Not supported."), read("YES"), read("partially")
-        ('not_supported', 'supported', 'partially')
+        >>> read = spelled(Verdict, VERDICT_BY_STANCE).func
+        >>> read("Not supported."), read("YES"), read("unsupported"), read("perhaps")
+        ('not_supported', 'supported', 'not_supported', 'perhaps')
     """
-    known = {_letters(word): word for word in get_args(words)} | other
+    known = {_letters(word): word for word in get_args(words)}
 
     def read_word(value: object) -> object:
-        return known.get(_letters(value), value) if isinstance(value, str) else value
+        if isinstance(value, str) and (exact := known.get(_letters(value))) is not None:
+            return exact
+        side = _stance(value, SIDES)
+        return value if side is None or by_stance is None else by_stance.get(side, value)
 
     return BeforeValidator(read_word)
+
+
+def _stance(value: object, words: Words) -> Stance | None:
+    if isinstance(value, bool):
+        return "for" if value else "absent"
+    return words.stance_of(value) if isinstance(value, str) else None
+
+
+def _read_flag(value: object, field: ValidationInfo) -> object:
+    side = _stance(value, sides_of(field.field_name or ""))
+    return value if side in {None, "partial", "not_wholly"} else side == "for"
 
 
 def _letters(word: str) -> str:
@@ -97,9 +122,10 @@ def _read_whole(value: object) -> object:
 
 
 def _read_numbers(value: object) -> object:
-    if value is None:
+    given = value if isinstance(value, list) else [value]
+    if len(given) == 1 and (given[0] is None or (isinstance(given[0], str) and _letters(given[0]) in _NOTHING)):
         return []
-    return [value] if type(value) in {int, str} else value
+    return given if type(value) in {int, str} else value
 
 
 # A list is left at its first wrong row: the errors of 330,000 rows in one reply took 600 MB.
@@ -110,11 +136,11 @@ NullIsEmpty = BeforeValidator(lambda value: [] if value is None else value)
 Whole = Annotated[int, BeforeValidator(_read_whole)]
 """A whole number, perhaps written as text."""
 Numbers = Annotated[Listed[Whole], BeforeValidator(_read_numbers)]
-"""Whole numbers; a single one may stand without a list, and null is none."""
-Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
-"""A text that may be null."""
-Flag = Annotated[bool, spelled((), true=True, yes=True, false=False, no=False)]
-"""True or false, perhaps written as a word."""
+"""Whole numbers; a single one may stand without a list, and null or a word such as "none" is an empty one."""
+Text = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else "")]
+"""A text that nothing depends on; any other value is none."""
+Flag = Annotated[bool, BeforeValidator(_read_flag)]
+"""True or false, perhaps written as a word: "yes", "no", or the field's own name such as "irrelevant"."""
 
 
 class Form(BaseModel):
@@ -154,7 +180,20 @@ class SourcedRow(NumberedRow):
         return self.sources
 
 
-VerdictWord = Annotated[Verdict, spelled(Verdict, yes="supported", no="not_supported")]
+VERDICT_BY_STANCE: dict[Stance, Verdict] = {
+    "for": "supported",
+    "not_wholly": "not_supported",  # as the prompts have it; "partially supported" takes both sides
+    "absent": "not_supported",
+    "against": "contradicted",
+}
+_SUPPORT_BY_STANCE: dict[Stance, Support] = {
+    "for": "full",
+    "partial": "partial",
+    "not_wholly": "partial",
+    "absent": "none",
+    "against": "none",
+}
+VerdictWord = Annotated[Verdict, spelled(Verdict, VERDICT_BY_STANCE)]
 
 
 class VerdictRow(SourcedRow):
@@ -163,13 +202,18 @@ class VerdictRow(SourcedRow):
     verdict: VerdictWord
     reason: Text = ""
 
+    @property
+    def named_contexts(self) -> list[int]:
+        """Numbers of contexts that the row names; a claim without support has none to name."""
+        return [] if self.verdict == "not_supported" else self.sources
+
 
 class CitationRow(Form):
     """The support of one (part, citation) pair."""
 
     part: Whole
     cites: str | int
-    support: Annotated[Support, spelled(Support, no="none")]
+    support: Annotated[Support, spelled(Support, _SUPPORT_BY_STANCE)]
 
 
 class AuditReply(Form):

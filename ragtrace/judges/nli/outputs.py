@@ -6,23 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ragtrace.errors import ConfigError
+from ragtrace.judges.stances import SIDES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
+
+    from ragtrace.judges.stances import Stance
 
 Kind = Literal["labels", "logit", "first", "tokens"]
 
 OVERRIDES = "ragtrace.json"
 _AXES: dict[Kind, int] = {"labels": 2, "logit": 1, "first": 3, "tokens": 3}
-_CONSISTENT = frozenset({
-    "entailment", "entailed", "entails", "entail", "supported", "supports", "support", "consistent", "faithful",
-    "factual", "grounded", "attributable",
-})  # fmt: skip
-_CONTRADICTING = frozenset({"contradiction", "contradicts", "contradicted", "contradictory", "refuted", "refutes"})
-_HALLUCINATED = frozenset({"hallucinated", "hallucination", "unsupported"})
 HHEM = "hhemv2"  # its configuration names no labels; its authors read class 1
 
 
@@ -70,15 +67,13 @@ def reading_of(config: Mapping[str, object], shape: Sequence[int], overrides: Ma
         return Reading(kind="tokens", label=_hallucinated(names, config, overrides))
     label = _chosen("consistent", overrides, names)
     if label is None:
-        label = _only(names, _CONSISTENT)
+        label = _only(names, {"for"})
     if label is None:
         if not is_hhem(config):
             raise ConfigError(_ask(f"which of the labels {names} means consistent", '{"consistent": 1}'))
         label = 1
     against = _chosen("contradiction", overrides, names)
-    return Reading(
-        kind=kind, label=label, contradiction=_only(names, _CONTRADICTING) if against is None else against
-    )
+    return Reading(kind=kind, label=label, contradiction=_only(names, {"against"}) if against is None else against)
 
 
 def probabilities(
@@ -133,7 +128,7 @@ def _kind(config: Mapping[str, object], shape: Sequence[int]) -> Kind:
         return "labels"
     if len(shape) == 3 and is_hhem(config):
         return "first"
-    if len(shape) == 3 and (_is_token_classifier(config) or _normal(names.values()) & _HALLUCINATED):
+    if len(shape) == 3 and (_is_token_classifier(config) or _only(list(names.values()), {"absent"}) is not None):
         return "tokens"
     shown = " x ".join(str(size) for size in shape)
     raise ConfigError(
@@ -171,7 +166,7 @@ def _names(config: Mapping[str, object], n: int) -> list[str]:
 def _hallucinated(names: list[str], config: Mapping[str, object], overrides: Mapping[str, object]) -> int:
     label = _chosen("hallucinated", overrides, names)
     if label is None:
-        label = _only(names, _HALLUCINATED)
+        label = _only(names, {"absent"})
     if label is None and len(names) == 2 and _is_token_classifier(config) and names == ["LABEL_0", "LABEL_1"]:
         return 1  # LettuceDetect names no labels; 1 is what it trains on hallucinated tokens
     if label is None:
@@ -191,13 +186,9 @@ def _chosen(key: str, overrides: Mapping[str, object], names: list[str]) -> int 
     raise ConfigError(f"{OVERRIDES}: {key} {said!r} is no label of the model; its labels are {names}")
 
 
-def _only(names: list[str], wanted: frozenset[str]) -> int | None:
-    found = [place for place, name in enumerate(names) if _normal([name]) & wanted]
+def _only(names: list[str], wanted: set[Stance]) -> int | None:
+    found = [place for place, name in enumerate(names) if SIDES.stance_of(name) in wanted]
     return found[0] if len(found) == 1 else None
-
-
-def _normal(names: Iterable[object]) -> set[str]:
-    return {str(name).strip().lower() for name in names}
 
 
 def _is_token_classifier(config: Mapping[str, object]) -> bool:

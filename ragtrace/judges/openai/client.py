@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,28 +13,29 @@ from ragtrace.errors import (
     JudgeError,
     JudgeFiltered,
     JudgeInvalidOutput,
-    JudgePromptTooLong,
     JudgeRefused,
     JudgeTruncated,
     JudgeUnavailable,
 )
 from ragtrace.judges.llm.chat import ChatReply
+from ragtrace.judges.openai.complaints import AT_LIMIT, FILTERED
 from ragtrace.judges.openai.negotiate import SEED, ladder_for
 from ragtrace.judges.openai.transport import Answer, Fault, RetryPolicy, Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from ragtrace.judges.limiter import RateLimiter
+    from ragtrace.judges.openai.complaints import Complaint
+    from ragtrace.judges.openai.negotiate import Dialect
 
 # A judge's reply has some 20 kB; the longest vectors, of 8,192 numbers, have some 180 kB. The bounds keep memory
 # low: parsed JSON takes up to 13 times its size.
 _MAX_CHAT_BYTES = 1_000_000
 _EMBED_BATCH = 32
 _MAX_EMBEDDING_BYTES = _EMBED_BATCH * 196_608
-_AT_LIMIT = {"length", "max_tokens", "model_length"}  # what servers call a reply that hit the limit
 _TEXT_TYPES = ("text", "output_text", None)  # of a part of the content; thoughts are parts of another type
 _MOST = 1e18  # of a vector's number; the squares of 8,192 such numbers have a sum, and NaN is none of them
 _PROBES = 10  # four rungs, three parameters, one renamed limit, and two to spare
@@ -105,8 +107,10 @@ class OpenAIChat:
             ragtrace.errors.JudgeError: refused, filtered, truncated, timed out, rate limited or unavailable.
         """
         error: JudgeError = JudgeUnavailable(f"{self._transport.where} refuses every form of request")
+        tried: set[Dialect] = set()
         for _ in range(_PROBES):
             dialect = self._ladder.current
+            tried.add(dialect)
             body = dialect.body(
                 system=system,
                 user=user,
@@ -117,17 +121,26 @@ class OpenAIChat:
                 seed=self._seed,
             )
             answer = await self._transport.post(
-                "chat", {"model": self.name, **body}, max_output_tokens=max_output_tokens
+                "chat",
+                {"model": self.name, **body},
+                max_output_tokens=max_output_tokens,
+                rejections_of=partial(self._rejections, tried, dialect),
             )
             if not isinstance(answer, Fault):
                 self._ladder.settle(dialect)
                 return _reply(answer)
             error = answer.error
-            is_refusal = error.status in {400, 422} and not isinstance(error, JudgeFiltered | JudgePromptTooLong)
-            if not is_refusal or not self._ladder.adapt(dialect, answer.complaint, answer.param):
+            if not answer.is_followed:
                 break
         self._ladder.reset()
         raise error
+
+    def _rejections(self, tried: Collection[Dialect], used: Dialect, complaint: Complaint) -> int:
+        """Learn from a rejection; return 0 where another form is to be tried, else how many were refused."""
+        may_adapt = complaint.status in {400, 422} and not complaint.kind and len(tried) < _PROBES
+        if may_adapt and self._ladder.adapt(used, complaint.text, complaint.param):
+            return 0 if self._ladder.current not in tried else len(tried)
+        return len(tried)
 
     def with_seed(self, seed: int) -> OpenAIChat:
         """Return the same model over the same connections, sending another seed.
@@ -166,9 +179,10 @@ def _reply(answer: Answer) -> ChatReply:
 
 
 def _stopped(message: Mapping[str, object]) -> JudgeError | None:
-    if str(message["finish_reason"]).lower() in _AT_LIMIT:
+    reason = str(message["finish_reason"]).lower()
+    if reason in AT_LIMIT:
         return JudgeTruncated("the reply hit the output limit")
-    if message["finish_reason"] == "content_filter":
+    if reason in FILTERED:
         return JudgeFiltered("a content filter stopped the reply")
     content = message.get("content")
     parts = _parts(content) if isinstance(content, list) else []

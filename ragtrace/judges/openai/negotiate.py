@@ -27,11 +27,6 @@ _LIMIT = re.compile(r"\bmax_(?:completion_)?tokens\b")  # of at most 4,000 chara
 _OPTIONAL = {  # of at most 4,000 characters: a complaint
     name: re.compile(rf"\b{name}\b") for name in ("temperature", "top_p", "seed")
 }
-# These refuse the content, not the form: another format would be refused as well.
-_FINAL = re.compile(  # of at most 4,000 characters: a complaint
-    r"context.?length|context.?window|maximum context|too (?:long|large)|content.?(?:filter|policy|management)"
-    r"|model.?not.?found|does not exist|billing|quota|credit"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +129,6 @@ class Ladder:
         """
         if self.current != used:
             return True
-        if _FINAL.search(complaint.lower()):
-            return False
         follower = used.after(complaint, param)
         if follower is None and not self.is_settled:
             follower = used.down()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import re
 import socket
 import ssl
 from dataclasses import dataclass, field, replace
@@ -31,39 +30,31 @@ from ragtrace.errors import (
     JudgeInvalidOutput,
     JudgePromptTooLong,
     JudgeRateLimited,
+    JudgeRefused,
     JudgeTimeout,
     JudgeUnavailable,
     MissingExtra,
 )
-from ragtrace.judges.limiter import AttemptResult, Fate, JudgeRequest, counted
+from ragtrace.judges.limiter import JUDGED, AttemptResult, Fate, JudgeRequest, counted
 from ragtrace.judges.openai.addresses import JudgeAddress
+from ragtrace.judges.openai.complaints import AT_LIMIT, FILTERED, Complaint, complaint_in, complaint_of
 from ragtrace.model import JudgeUsage, Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
     from contextlib import AbstractAsyncContextManager
 
-    from openai import APIStatusError, AsyncOpenAI
+    from openai import AsyncOpenAI
 
     from ragtrace.judges.limiter import RateLimiter
 
 OPENAI_RANGE = ">=2.0,<4"  # of the extra `openai` in pyproject.toml
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 Endpoint = Literal["chat", "embeddings"]
-_TOO_LONG_STATUS = frozenset({400, 413, 422})
-_MOST_COMPLAINT_CHARS = 4_000
-# Of OpenAI, Azure, vLLM, llama.cpp, LM Studio, Anthropic, Gemini, Mistral, Bedrock and text-generation-inference.
-_TOO_LONG = re.compile(  # of at most 4,000 characters: a complaint
-    r"context[ _]length|context[ _]size|context[ _]window|maximum context|prompt is too long|prompt too long"
-    r"|input is too long|input token count|input_tokens_exceeded|too many (?:input |total )?tokens"
-    r"|string_above_max_length|tokens \+ .max_new_tokens|exceeds? the (?:model's |maximum )?token limit"
-    r"|exceeds? the maximum number of tokens"
-    r"|too large for model|longer than the model|max_model_len|max_prompt_tokens",
-    re.IGNORECASE,
-)
-_REFUSALS = frozenset({401, 402, 403, 404})
+_REFUSALS = frozenset({401, 402, 403})
 _MOST_VALUES = 300_000  # in JSON; one takes 64 bytes of memory, and of an answer of 1 MB some 500,000 could be made
 _SAID = ("refusal", "tool_calls", "function_call")  # beside the content
+_STOPPED = AT_LIMIT | FILTERED | {"tool_calls", "function_call"}
 _MOST_HEADER = 64
 _MOST_RETRY_AFTER_S = 86_400.0
 # Modules below the client's HTTP package: their errors while a body is read are broken connections, as its own are.
@@ -116,15 +107,15 @@ class Fault:
         error: the error to raise when no retry helps; carries ``status`` and ``retry_after_s`` where known.
         result: the attempt's end, for the limits.
         may_repeat: whether the same request may succeed later.
-        complaint: the server's words, for `ragtrace.judges.openai.negotiate`.
-        param: the parameter that it named.
+        complaint: what the server complained of, where another form of request may help.
+        is_followed: whether the request goes on in another form.
     """
 
     error: JudgeError
     result: AttemptResult
     may_repeat: bool = False
-    complaint: str = field(default="", repr=False)
-    param: str | None = field(default=None, repr=False)
+    complaint: Complaint | None = field(default=None, repr=False)
+    is_followed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +139,9 @@ class Answer:
 
 
 class _Streamed(Protocol):
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
     def iter_bytes(self) -> AsyncIterator[bytes]: ...
 
 
@@ -196,22 +190,39 @@ class Transport:
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
     async def post(
-        self, endpoint: Endpoint, body: Mapping[str, object], *, max_output_tokens: int = 0
+        self,
+        endpoint: Endpoint,
+        body: Mapping[str, object],
+        *,
+        max_output_tokens: int = 0,
+        rejections_of: Callable[[Complaint], int] = lambda _: 1,
     ) -> Answer | Fault:
-        """Return the server's answer, or the last fault. It raises nothing but a cancellation."""
+        """Return the server's answer, or the last fault. It raises nothing but a cancellation.
+
+        Args:
+            endpoint: which of the server's.
+            body: the request.
+            max_output_tokens: the reply's limit.
+            rejections_of: told of a rejection, returns how many requests the caller has made in vain; 0 where
+                another form follows.
+        """
         size = len(json.dumps(body, ensure_ascii=False).encode(errors="replace"))  # 20 us for some 10 kB
         request = JudgeRequest(
-            model=str(body.get("model", "")), request_bytes=size, max_output_tokens=max_output_tokens
+            model=str(body.get("model", "")),
+            request_bytes=size,
+            max_output_tokens=max_output_tokens,
+            unit=JUDGED.get(),
         )
         with uninstrumented():
             for attempt in count(1):
-                outcome = await self._limited(endpoint, body, request)
+                outcome = await self._limited(endpoint, body, request, rejections_of)
                 if isinstance(outcome, Answer) or not outcome.may_repeat:
                     break
                 wait_s = self._retry.wait_s(attempt, outcome.error.retry_after_s)
                 if wait_s is None:
                     break
-                await asyncio.sleep(wait_s)
+                if self._limiter is None or not outcome.result.is_busy:  # else it holds the next permit back
+                    await asyncio.sleep(wait_s)
         return outcome
 
     async def aclose(self) -> None:
@@ -221,20 +232,27 @@ class Transport:
             await client.close()
 
     async def _limited(
-        self, endpoint: Endpoint, body: Mapping[str, object], request: JudgeRequest
+        self,
+        endpoint: Endpoint,
+        body: Mapping[str, object],
+        request: JudgeRequest,
+        rejections_of: Callable[[Complaint], int],
     ) -> Answer | Fault:
-        if self._limiter is None:
-            return await self._attempt(endpoint, body, request)
-        result = AttemptResult(fate="abandoned")
-        try:
-            permit = await self._limiter.acquire(request)
-        except JudgeError as error:
-            return Fault(error=error, result=result)
+        permit, result = None, AttemptResult(fate="abandoned")
+        if self._limiter is not None:
+            try:
+                permit = await self._limiter.acquire(request)
+            except JudgeError as error:
+                return Fault(error=error, result=result)
         try:
             outcome = await self._attempt(endpoint, body, request)
+            if isinstance(outcome, Fault) and outcome.complaint is not None:
+                result = replace(outcome.result, rejections=rejections_of(outcome.complaint))
+                outcome = replace(outcome, result=result, is_followed=not result.rejections)
             result = outcome.result
         finally:
-            permit.release(result)
+            if permit is not None:
+                permit.release(result)
         return outcome
 
     def _connected(self) -> AsyncOpenAI:
@@ -258,12 +276,13 @@ class Transport:
         self, endpoint: Endpoint, body: Mapping[str, object], request: JudgeRequest
     ) -> Answer | Fault:
         self.requests_sent += 1
-        raw = bytearray()
+        raw, retry_after_s = bytearray(), None
         try:
             client = self._connected()
             resource = client.chat.completions if endpoint == "chat" else client.embeddings
             create: Callable[..., AbstractAsyncContextManager[_Streamed]] = resource.with_streaming_response.create
             async with asyncio.timeout(self._timeout_s), create(**body) as response:
+                retry_after_s = _retry_after_s(response.headers)
                 async for chunk in response.iter_bytes():
                     raw += chunk
         except Exception as error:
@@ -275,17 +294,21 @@ class Transport:
             excess = f"holds more than {_MOST_VALUES} values"
         if excess:
             return Fault(error=JudgeInvalidOutput(f"the answer {excess}"), result=AttemptResult(fate="answered"))
-        return self._read(endpoint, request, raw)
+        return self._read(endpoint, request, raw, retry_after_s)
 
-    def _read(self, endpoint: Endpoint, request: JudgeRequest, raw: bytearray) -> Answer | Fault:
+    def _read(
+        self, endpoint: Endpoint, request: JudgeRequest, raw: bytearray, retry_after_s: float | None
+    ) -> Answer | Fault:
         try:
             value = json.loads(raw)
         except (ValueError, RecursionError):
             value = None
+        if isinstance(value, list) and value:  # Gemini's errors stand in a list
+            value = value[0]
         if not isinstance(value, dict):
             return self._unavailable("answered without a JSON object: check the base URL")
-        if value.get("error"):
-            return self._unavailable("answered 200 with an error", said=self._said(value["error"]))
+        if (error := complaint_in(value)) is not None:
+            return self._complained(complaint_of(200, error), retry_after_s)
         size = len(raw) if endpoint == "chat" else 0
         usage = counted(value.get("usage"), request, size)
         message = _message_in(value) if endpoint == "chat" else {}
@@ -329,7 +352,11 @@ class Transport:
             late = JudgeTimeout(f"{self.where} gave no reply within {self._timeout_s:g} s")
             return Fault(error=late, result=AttemptResult(fate="timed_out", message=str(late)))
         if isinstance(error, openai.APIStatusError):
-            return self._status_fault(error)
+            body: object = error.body
+            if isinstance(body, list) and body and isinstance(body[0], dict):
+                body = body[0].get("error") or body[0]
+            complaint = complaint_of(error.status_code, body)
+            return self._complained(complaint, _retry_after_s(error.response.headers))
         is_network = (
             isinstance(error, openai.APIConnectionError | OSError)
             or type(error).__module__.partition(".")[0] in _NETWORK | HTTP_PACKAGES
@@ -338,58 +365,76 @@ class Transport:
             f"cannot be reached or broke the connection ({_cause_of(error)})", may_repeat=is_network
         )
 
-    def _status_fault(self, error: APIStatusError) -> Fault:
-        status = error.status_code
-        body = error.body if isinstance(error.body, dict) else {}
-        complaint = _dumped(error.body)[:_MOST_COMPLAINT_CHARS]
-        retry_after_s = _retry_after_s(error.response.headers)
-        if status == 429 and "insufficient_quota" not in complaint:
+    def _complained(self, complaint: Complaint, retry_after_s: float | None) -> Fault:
+        """Return the fault of a complaint."""
+        status, said = complaint.status or 200, self._said(complaint.message)
+        if complaint.is_of_one_input:
+            return self._unfit(complaint, said)
+        if complaint.kind == "limited":
             limited = JudgeRateLimited(f"{self.where} limits the rate (429)")
-            limited.status, limited.retry_after_s = status, retry_after_s
-            result = AttemptResult(fate="rate_limited", retry_after_s=retry_after_s, message=str(limited))
+            limited.status, limited.retry_after_s = 429, retry_after_s
+            result = AttemptResult(
+                fate="rate_limited", retry_after_s=retry_after_s, is_busy=True, message=str(limited)
+            )
             return Fault(error=limited, result=result, may_repeat=True)
-        if status in {408, 409} or status >= 500:
-            fault = self._refused(status, f"answered {status}", retry_after_s, said=self._said(body))
-            return replace(fault, may_repeat=True)
-        codes = (body.get("code"), body.get("type"))
-        code = next((code for code in codes if isinstance(code, str) and code), "")
-        if status != 429 and ("content_filter" in code or "content_policy" in code):
-            filtered = JudgeFiltered(f"{self.where} filtered the prompt ({status})")
-            filtered.status = status
-            return Fault(error=filtered, result=AttemptResult(fate="answered", input_tokens=0, output_tokens=0))
-        if status in _TOO_LONG_STATUS and (status == 413 or _TOO_LONG.search(complaint)):
-            overlong = JudgePromptTooLong(f"{self.where} answered {status}{self._said(body)}")
-            overlong.status = status
-            return Fault(error=overlong, result=AttemptResult(fate="answered", input_tokens=0, output_tokens=0))
-        param = body.get("param")
+        if complaint.kind == "quota":
+            return self._refused(429, f"answered {status}", said=said, reason="quota")
+        if complaint.kind == "no_model":
+            return self._refused(404, _ADVICE[404], reason="404")
+        if complaint.kind == "overloaded" or status in {408, 409} or status >= 500:
+            status = status if status != 200 else 503
+            fault = self._refused(status, f"answered {status}", retry_after_s, said=said)
+            is_busy = complaint.kind == "overloaded" or retry_after_s is not None
+            return replace(fault, result=replace(fault.result, is_busy=is_busy), may_repeat=True)
+        if complaint.status is None:
+            return self._unavailable("answered 200 with an error", said=said)
         advice = _ADVICE.get(status)
-        fault = self._refused(status, advice or f"answered {status}", said="" if advice else self._said(body))
-        return replace(fault, complaint=complaint, param=param if isinstance(param, str) else None)
+        fault = self._refused(status, advice or f"answered {status}", said="" if advice else said)
+        return replace(fault, complaint=complaint) if fault.result.fate == "rejected" else fault
 
-    def _refused(self, status: int, sentence: str, retry_after_s: float | None = None, *, said: str = "") -> Fault:
-        """Return the fault of an error status. A refused request costs nothing; `said` are the server's words."""
+    def _unfit(self, complaint: Complaint, said: str) -> Fault:
+        """Return the fault of an input that this server takes from nobody."""
+        status = complaint.status or 200
+        error: JudgeError
+        if complaint.kind == "filtered":
+            error = JudgeFiltered(f"{self.where} filtered the prompt ({status})")
+        elif complaint.kind == "too_long":
+            error = JudgePromptTooLong(f"{self.where} answered {status}{said}")
+        else:
+            error = JudgeRefused(f"{self.where} does not take this input ({status}){said}")
+        error.status = complaint.status
+        return Fault(error=error, result=AttemptResult(fate="unfit"))
+
+    def _refused(
+        self, status: int, sentence: str, retry_after_s: float | None = None, *, said: str = "", reason: str = ""
+    ) -> Fault:
+        """Return the fault of an error status. A refused request costs nothing; `said` are the server's words.
+
+        Args:
+            status: of the answer.
+            sentence: what it means.
+            retry_after_s: the pause that the server asks for.
+            said: the server's words.
+            reason: of a refusal of all calls that the status does not tell.
+        """
         error = JudgeUnavailable(f"{self.where} {sentence}{said}")
         error.status, error.retry_after_s = status, retry_after_s
-        fate: Fate = "answered"
+        fate: Fate = "rejected"
         if status >= 500 or status < 200 or status == 408:
             fate = "failed"
-        elif status == 429 or status in _REFUSALS or 300 <= status < 400:
+        elif reason or status in _REFUSALS or 300 <= status < 400:
             fate = "refused"
-        free = 0 if fate == "answered" else None
         result = AttemptResult(
             fate=fate,
-            input_tokens=free,
-            output_tokens=free,
             retry_after_s=retry_after_s if fate == "failed" else None,
-            reason="quota" if status == 429 else str(status),
+            reason=reason or str(status),
             message=f"{self.where} {_OF_MONEY.get(status) or sentence}",
         )
         return Fault(error=error, result=result)
 
-    def _said(self, body: object) -> str:
+    def _said(self, said: str) -> str:
         """Return a short form of the server's message, without the key."""
-        said = body.get("message") if isinstance(body, dict) else body
-        if not isinstance(said, str) or not said.strip():
+        if not said.strip():
             return ""
         shown = "".join(letter if letter.isprintable() else " " for letter in self._hidden(said)[:2_000])
         return f": {' '.join(shown.split())[:200]}"
@@ -455,13 +500,6 @@ def _one_call(input_tokens: int | None, output_tokens: int | None) -> JudgeUsage
     return JudgeUsage(llm_calls=1, input_tokens=input_tokens or 0, output_tokens=output_tokens or 0)
 
 
-def _dumped(value: object) -> str:
-    try:
-        return "" if value is None else json.dumps(value)
-    except RecursionError:
-        return ""
-
-
 def _message_in(answer: Mapping[str, object]) -> dict[str, object] | None:
     """Return a completion's message with its ``finish_reason``.
 
@@ -470,13 +508,14 @@ def _message_in(answer: Mapping[str, object]) -> dict[str, object] | None:
     """
     choices = answer.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
-    message = choice.get("message") if isinstance(choice, dict) else None
-    if not isinstance(choice, dict) or not isinstance(message, dict):
+    if not isinstance(choice, dict):
         return None
-    reason = choice.get("finish_reason")
-    is_said = isinstance(message.get("content"), str | list) or any(map(message.get, _SAID))
-    is_stopped = reason in ("length", "content_filter", "tool_calls", "function_call")
-    return {**message, "finish_reason": reason} if is_said or is_stopped else None
+    message = choice.get("message")
+    given = message if isinstance(message, dict) else {}
+    reason = choice.get("finish_reason") or choice.get("native_finish_reason")
+    is_said = isinstance(given.get("content"), str | list) or any(map(given.get, _SAID))
+    is_stopped = str(reason).lower() in _STOPPED
+    return {**given, "finish_reason": reason} if is_said or is_stopped else None
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float | None:

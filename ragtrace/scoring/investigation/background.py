@@ -14,6 +14,8 @@ from opentelemetry._logs import LogRecord, SeverityNumber
 from ragtrace import semconv
 from ragtrace.capture import record_internal_error
 from ragtrace.scoring.background_task import BackgroundTask
+from ragtrace.telemetry.spans.limits import log_limits
+from ragtrace.telemetry.wire import within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -134,6 +136,6 @@ class Investigations:
                     timestamp=int(self._wall() * _NS),
                     severity_number=SeverityNumber.WARN,
                     event_name=semconv.EVENT_INVESTIGATION,
-                    attributes=found.attributes,
+                    attributes=within(found.attributes, log_limits(self._logger)),
                 )
             )

@@ -1,4 +1,4 @@
-"""Rates, budgets, concurrency and circuit breaker of one judge server, asked before every attempt."""
+"""Rates, budgets, concurrency and circuit breakers of one judge server, asked before every attempt."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ragtrace.scoring.limits.token_estimate import TokenEstimate, charged
 from ragtrace.scoring.limits.trouble import BUSY_S, DOUBT_S, SILENT, SILENT_S, WAITING, Trouble
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection
     from pathlib import Path
 
     from ragtrace.judges.limiter import AttemptResult, JudgeRequest
@@ -36,7 +36,6 @@ _log = logging.getLogger("ragtrace")
 PATIENCE_S = 60.0  # before a longer wait the unit goes back into the queue
 BACKFILL_PATIENCE_S = 600.0  # for rates, where there is no queue to go back to
 RETRY_AFTER_MOST_S = 7_200.0
-PAUSE_S = 1.0  # after a 429 that asks for no wait
 BROKEN_FILE_S = 60.0
 LEAST_SLEEP_S = 0.005
 DEFAULT_CALLS = 8
@@ -51,7 +50,7 @@ class LimiterReading:
         budget_usd: US dollars left today; None when off, when the price is not known, or when the file cannot be
             read.
         budget_tokens: tokens left today; None when off or not readable.
-        breaker: 0 closed, 1 half-open, 2 open or held.
+        breaker: 0 closed, 1 half-open, 2 open or held; of several models the worst.
         held: the judge's refusal of all calls; None without one.
         under_way: calls under way or waiting for a rate.
     """
@@ -134,6 +133,28 @@ class JudgePermit:
             self.limiter._ended(self, result)  # noqa: SLF001 -- its own permit
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
+class Standing:
+    """The state of a server by the calls so far, for all limiters before it.
+
+    Attributes:
+        kind: of the breakers.
+        trouble: says why there are no scores.
+        breakers: one for each model.
+        lock: gauges read from other threads; a coroutine may be collected, and so released, under the lock.
+    """
+
+    kind: type[Breaker] = Breaker
+    trouble: Trouble = field(default_factory=Trouble)
+    breakers: dict[str, Breaker] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def breaker_of(self, request: JudgeRequest) -> Breaker:
+        """Return the breaker of a request's model."""
+        with self.lock:
+            return self.breakers.setdefault(request.model, self.kind())
+
+
 class JudgeLimiter:
     """Limits the attempts at one server; a `ragtrace.judges.limiter.RateLimiter`. Coroutine-safe.
 
@@ -149,11 +170,15 @@ class JudgeLimiter:
         clock: the time.
         sleep: waits.
         trouble: says why there are no scores; one of its own when left out.
-        breaker: stops calls of a failing judge; one of its own when left out.
+        breaker: stops calls of a failing or busy judge, one for each model.
+        beside: another limiter of the same server, whose breakers and trouble are these too: what one hears of the
+            server holds the other back. Budgets are apart.
         most_calls: attempts after which no further is made; None = no end.
 
     Attributes:
         spent: attempts that were made, and what they took.
+        standing: what is known of the server, with limiters beside this one.
+        trouble: that of `standing`.
         moved_at_s: when an attempt last ended or was refused, in seconds of `time.monotonic`; for a health check.
 
     Example:
@@ -180,13 +205,17 @@ class JudgeLimiter:
         clock: Clock | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         trouble: Trouble | None = None,
-        breaker: Breaker | None = None,
+        breaker: type[Breaker] = Breaker,
+        beside: JudgeLimiter | None = None,
         most_calls: int | None = None,
     ) -> None:
         self.host = host
         self.spent = Spent()
         self._most_calls = most_calls
-        self.trouble = trouble or Trouble()
+        own = Standing(kind=breaker, trouble=trouble or Trouble())
+        self.standing: Standing = beside.standing if beside is not None else own
+        self.trouble = self.standing.trouble
+        self._is_beside = beside is not None
         self._slowest_s = 0.0  # reply so far: a slow judge is not said to be silent again and again
         self.moved_at_s = time.monotonic()
         self._clock = clock or Clock()
@@ -196,15 +225,13 @@ class JudgeLimiter:
         self._has_price: bool | None = None
         self._estimate = TokenEstimate()
         self._pace = Pace()
-        self._breaker = breaker or Breaker()
         self._calls = calls
         self._under_way = 0
         self._semaphores: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
         self._patience_s = patience_s
         self._sleep = sleep
         self._blocked_until_s: dict[str, float] = {}  # by `Blocked.reason`
-        # Gauges read from other threads; a coroutine may be collected, and so released, under the lock.
-        self._lock = threading.RLock()
+        self._lock = self.standing.lock
 
     async def acquire(self, request: JudgeRequest) -> JudgePermit:
         """Wait for a place and for the rates, as long as patience lasts, and return a permission.
@@ -224,17 +251,22 @@ class JudgeLimiter:
             self._leave(semaphore)
             raise
 
-    def blocked(self) -> Blocked | None:
-        """Return the current stop of all calls, None when a call may pass.
+    def blocked(self, models: Collection[str] = ()) -> Blocked | None:
+        """Return the current stop of calls, None when a call may pass.
 
-        While a judge is held or its breaker is half-open, it says None each time a probe is due.
+        While a judge is held, busy or half-open, it says None each time a probe is due.
+
+        Args:
+            models: whose calls; those of all models where none of these was asked yet.
         """
         now_s = self._clock.now()
         with self._lock:
-            if wait_s := self._breaker.wait_s(now_s):
-                reason = f"held_{self._breaker.held}" if self._breaker.held else "breaker_open"
-                return Blocked(reason="probing" if self._breaker.is_probing else reason, wait_s=wait_s)
+            asked = [self.standing.breakers[model] for model in models if model in self.standing.breakers]
+            stops = [_stop(breaker, now_s) for breaker in asked or self.standing.breakers.values()]
             waits_s = {reason: until_s - now_s for reason, until_s in self._blocked_until_s.items()}
+        stop = max(filter(None, stops), key=lambda one: one.wait_s, default=None)
+        if stop is not None:
+            return stop
         reason = max(waits_s, key=lambda name: waits_s[name], default="")
         return Blocked(reason=reason, wait_s=waits_s[reason]) if waits_s.get(reason, 0.0) > 0.0 else None
 
@@ -245,11 +277,12 @@ class JudgeLimiter:
         except (sqlite3.Error, OSError):
             left = Left(usd=None, tokens=None)
         with self._lock:
+            breakers, now_s = list(self.standing.breakers.values()), self._clock.now()
             return LimiterReading(
                 budget_usd=left.usd if self._has_price is not False else None,
                 budget_tokens=left.tokens,
-                breaker=self._breaker.gauge(self._clock.now()),
-                held=self._breaker.held,
+                breaker=max((breaker.gauge(now_s) for breaker in breakers), default=0),
+                held=next((breaker.held for breaker in breakers if breaker.held), None),
                 under_way=self._under_way,
             )
 
@@ -279,7 +312,7 @@ class JudgeLimiter:
             most_s = PATIENCE_S if outcome.reason == "budget_exceeded" else self._patience_s
             if not outcome.is_waited_for or self._clock.now() - began_s + outcome.wait_s > most_s:
                 error = error_of(outcome, self.host)
-                if outcome.reason in OF_REQUEST:
+                if outcome.reason in OF_REQUEST and not self._is_beside:
                     self.trouble.tell(outcome.reason, str(error), _until(outcome))
                 raise error
             await self._sleep(max(outcome.wait_s, LEAST_SLEEP_S))
@@ -310,7 +343,8 @@ class JudgeLimiter:
 
     def _tried(self, request: JudgeRequest, semaphore: asyncio.Semaphore) -> JudgePermit | Blocked:
         """Return a permit, or the stop in its way."""
-        if (blocked := self.blocked()) is not None and blocked.reason not in OF_REQUEST:
+        breaker = self.standing.breaker_of(request)
+        if (blocked := self.blocked((request.model,))) is not None and blocked.reason not in OF_REQUEST:
             return blocked
         prompt, reply = self._estimate.most(request)
         usd = self._price(request.model, prompt, reply)
@@ -331,7 +365,7 @@ class JudgeLimiter:
                 limiter=self,
                 semaphore=semaphore,
                 reservation=granted,
-                is_probe=self._breaker.begin(self._clock.now()),
+                is_probe=breaker.begin(self._clock.now()),
             )
 
     def _block(self, blocked: Blocked) -> Blocked:
@@ -363,7 +397,7 @@ class JudgeLimiter:
             self._tell(permit, result)
         except Exception as error:
             record_internal_error("ragtrace.scoring.limits", error)
-            self._breaker.abandoned(is_probe=permit.is_probe)
+            self.standing.breaker_of(permit.request).abandoned(is_probe=permit.is_probe)
         finally:
             self._leave(permit.semaphore)
 
@@ -382,33 +416,47 @@ class JudgeLimiter:
     def _tell(self, permit: JudgePermit, result: AttemptResult) -> None:
         """Note whether the server answers, and have the log say why it does not."""
         why = result.message or f"{self.host} gives no verdict ({result.reason or result.fate})"
+        if result.fate == "rejected" and not result.rejections:
+            return  # the same request follows in another form
         if result.fate == "refused":
             self.trouble.tell(result.reason, why, "scoring waits, and the judge is asked again every 5 min")
         elif result.fate == "rate_limited":
             self.trouble.tell(result.fate, why, after_s=BUSY_S)
         elif result.fate == "timed_out":
             self.trouble.tell(SILENT, why)
-        elif result.fate == "failed" or result.message:
+        elif result.fate in {"failed", "rejected"} or result.message:
             self.trouble.tell(result.reason or result.fate, why, after_s=DOUBT_S)
-        elif result.fate == "answered":
+        elif result.fate in {"answered", "unfit"}:
             self._slowest_s = max(self._slowest_s, time.monotonic() - permit.began_s)
             self.trouble.is_over()
 
     def _judge(self, permit: JudgePermit, result: AttemptResult) -> None:
-        now_s = self._clock.now()
+        now_s, is_probe, breaker = self._clock.now(), permit.is_probe, self.standing.breaker_of(permit.request)
+        retry_after_s = result.retry_after_s
+        if retry_after_s is not None:
+            retry_after_s = min(retry_after_s, RETRY_AFTER_MOST_S)
         if result.fate == "answered":
-            self._breaker.succeeded(now_s, is_probe=permit.is_probe)
+            breaker.succeeded(now_s, is_probe=is_probe)
+        elif result.fate == "unfit":
+            breaker.passed(is_probe=is_probe)
+        elif result.fate == "rejected" and result.rejections:
+            breaker.rejected(now_s, permit.request.unit, result.rejections, is_probe=is_probe)
         elif result.fate == "refused":
-            self._breaker.refused(now_s, result.reason)
-        elif result.fate in {"abandoned", "rate_limited"}:
-            self._breaker.abandoned(is_probe=permit.is_probe)
+            breaker.refused(now_s, result.reason)
+        elif result.fate == "rate_limited":
+            breaker.paused(now_s, retry_after_s, is_probe=is_probe)
+        elif result.fate in {"abandoned", "rejected"}:
+            breaker.abandoned(is_probe=is_probe)
         else:
-            self._breaker.failed(now_s, is_probe=permit.is_probe)
-        wait_s = PAUSE_S if result.fate == "rate_limited" else 0.0
-        if result.retry_after_s is not None and result.fate in {"rate_limited", "failed"}:
-            wait_s = min(result.retry_after_s, RETRY_AFTER_MOST_S)
-        if wait_s:
-            self._block(Blocked(reason="rate_limited", wait_s=wait_s))
+            is_busy = result.is_busy or retry_after_s is not None
+            breaker.failed(now_s, is_probe=is_probe, is_busy=is_busy, retry_after_s=retry_after_s)
+
+
+def _stop(breaker: Breaker, now_s: float) -> Blocked | None:
+    if not (wait_s := breaker.wait_s(now_s)):
+        return None
+    reason = "probing" if breaker.is_probing else f"held_{breaker.held}" if breaker.held else "breaker_open"
+    return Blocked(reason="rate_limited" if breaker.pauses else reason, wait_s=wait_s)
 
 
 def _until(blocked: Blocked) -> str:

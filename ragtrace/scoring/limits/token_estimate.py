@@ -64,7 +64,7 @@ def charged(request: JudgeRequest, result: AttemptResult) -> tuple[int, int]:
         >>> charged(request, AttemptResult(fate="timed_out"))
         (1000, 0)
     """
-    if result.fate in {"rate_limited", "failed", "refused"}:
+    if result.fate in {"rate_limited", "failed", "refused", "rejected", "unfit"}:
         return result.input_tokens or 0, result.output_tokens or 0
     prompt = int(request.request_bytes * USUAL) if result.input_tokens is None else result.input_tokens
     reply = int(result.reply_bytes * USUAL) if result.output_tokens is None else result.output_tokens

@@ -17,7 +17,7 @@ SILENT = "silent"
 """The cause of a judge that does not answer, also once an attempt has timed out."""
 DOUBT_S = 1.0  # a failure that no answer follows for so long is no blip
 SILENT_S = 3.0  # a judge of which nothing was heard for so long is said to be silent
-BUSY_S = 60.0  # a judge that limits our rate for so long, and answers nothing in between
+BUSY_S = 5.0  # a judge that limits our rate for so long, and answers nothing in between
 _GAP_S, _GAP_MOST_S = 5.0, 3_600.0
 DOCTOR = "`ragtrace doctor` asks the judge one question"
 WAITING = "sampled runs wait without a score and are tried again"

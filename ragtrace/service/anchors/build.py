@@ -15,6 +15,7 @@ from ragtrace.service.limits import build_limiter
 if TYPE_CHECKING:
     from ragtrace.model import MetricResult
     from ragtrace.scoring import Scorer
+    from ragtrace.scoring.limits import JudgeLimiter
     from ragtrace.settings import Settings
     from ragtrace.stores.anchor_table import AnchorTable
 
@@ -56,11 +57,17 @@ def watched_metrics(scorer: Scorer) -> frozenset[str]:
 
 
 def build_anchors(
-    settings: Settings, scorer: Scorer, table: AnchorTable
+    settings: Settings, scorer: Scorer, table: AnchorTable, beside: JudgeLimiter | None = None
 ) -> tuple[AnchorRounds | None, Culprits | None]:
     """Build the rounds of some settings, and what names culprits by them; None and None when they are off.
 
-    The rounds have a judge and a limiter of their own.
+    The rounds have a judge and a budget of their own.
+
+    Args:
+        settings: of the service.
+        scorer: its scorer.
+        table: the anchors.
+        beside: the scorer's limiter: of a server that fails or is busy both ask less.
 
     Raises:
         ConfigError: as for the scorer of these settings.
@@ -69,7 +76,7 @@ def build_anchors(
     if every_s is None or not judged_metrics(scorer):
         return None, None
     own = anchor_settings(settings, scorer)
-    limiter = build_limiter(own, account=ACCOUNT) if is_limited(own) else None
+    limiter = build_limiter(own, account=ACCOUNT, beside=beside) if is_limited(own) else None
     rounds = AnchorRounds(
         table,
         build_scorer(own, limiter, pairs=scorer.pairs),

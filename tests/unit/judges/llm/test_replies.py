@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import tracemalloc
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import assume, given
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from ragtrace.errors import JudgeInvalidOutput
+from ragtrace.judges.llm.nuggets import AssignmentRow
 from ragtrace.judges.llm.replies import (
     _ASIDE,
     _DECLINES,
@@ -26,10 +27,15 @@ from ragtrace.judges.llm.replies import (
     SufficiencyReply,
     VerdictRow,
     Whole,
+    aligned,
     read,
 )
+from ragtrace.judges.stances import ABSENT, AGAINST, SIDES
 from ragtrace.prompts import PROMPT_IDS
 from tests import cpu
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Small(Form):
@@ -213,13 +219,16 @@ def test_a_flag_may_be_a_word(said: object, meant: object) -> None:
         *((word, "supported") for word in ("supported", "Supported", "SUPPORTED", " supported.", "**Supported**", "yes", "Yes.")),
         *((word, "not_supported") for word in ("not supported", "Not-Supported", "NOT_SUPPORTED", "NotSupported", "No")),
         ("Contradicted", "contradicted"),
-        *((word, None) for word in ("maybe", "partially", "partially supported", "supported?", "supported or not")),
-        *((word, None) for word in ("!supported", "`!supported`", "!yes", "unsupported")),
-        *((word, None) for word in ("", " ", "true", "yes and no", True, 1, None, ["supported"])),
+        *((word, "not_supported") for word in ("unsupported", "!supported", "`!supported`", "un-supported", "isn't supported")),
+        *((word, "not_supported") for word in ("not fully supported", "No, not supported")),
+        *((word, "not_supported") for word in ("NOT ENOUGH INFO", "insufficient evidence", "no support", "cannot be verified")),
+        *((word, "contradicted") for word in ("contradiction", "REFUTES", "no: contradicted", "contradicted by the context")),
+        *((word, None) for word in ("maybe", "partially", "partially supported", "supported?", "supported or not", "supported, contradicted", "not contradicted")),
+        *((word, None) for word in ("!yes", "", " ", "yes and no", "supported 0", 1, 0, None, ["supported"], "not " * 99)),
     ],
 )  # fmt: skip
 def test_a_verdict_is_one_of_three_words_however_it_is_written(said: object, meant: str | None) -> None:
-    """A word beside the list is none: nobody knows what it means."""
+    """A word of no known side is none: nobody knows what it means."""
     text = json.dumps({"id": 1, "verdict": said})
     if meant is None:
         with pytest.raises(JudgeInvalidOutput, match="verdict"):
@@ -229,15 +238,113 @@ def test_a_verdict_is_one_of_three_words_however_it_is_written(said: object, mea
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"), [("FULL", "full"), ("Partial", "partial"), ("no", "none"), ("yes", None)]
-)
-def test_yes_may_be_a_full_or_a_partial_support(said: str, meant: str | None) -> None:
+    ("said", "meant"),
+    [
+        ("FULL", "full"), ("yes", "full"), ("supports", "full"), ("full support", "full"), ("Partial", "partial"),
+        ("partly supported", "partial"), ("not fully supported", "partial"), ("no", "none"), ("No support.", "none"),
+        ("contradicts", "none"), ("unsure", None),
+    ],
+)  # fmt: skip
+def test_a_citation_s_support_is_full_partial_or_none(said: str, meant: str | None) -> None:
     text = json.dumps({"part": "1", "cites": "2", "support": said})
     if meant is None:
         with pytest.raises(JudgeInvalidOutput, match="support"):
             read(CitationRow, text)
     else:
         assert read(CitationRow, text) == CitationRow(part=1, cites="2", support=meant)
+
+
+GOOD_WORDS = sorted(SIDES.good)
+BAD_WORDS = sorted(SIDES.bad)
+NEGATED = ("not {}", "NOT_{}", "not-{}", "Not {}.", "is not {}", "isn't {}", "non-{}", "not {} by the context")
+SPELLED: tuple[Callable[[str], str], ...] = (str, str.upper, str.capitalize, "**{}**".format, " {}. ".format)
+
+
+def verdict(said: object) -> str:
+    return read(VerdictRow, json.dumps({"id": 1, "verdict": said})).verdict
+
+
+def support(said: object) -> str:
+    return read(CitationRow, json.dumps({"part": 1, "cites": "1", "support": said})).support
+
+
+def nugget(said: object) -> str:
+    return read(AssignmentRow, json.dumps({"id": 1, "support": said})).support
+
+
+@pytest.mark.parametrize("spell", SPELLED)
+@pytest.mark.parametrize(("good", "bad"), [*ABSENT, *AGAINST])
+def test_of_each_pair_both_words_are_read_in_each_form(good: str, bad: str, spell: Callable[[str], str]) -> None:
+    for word in good.split():
+        found = [form(spell(word)) for form in (verdict, support, nugget)]
+        assert found == ["supported", "full", "support"], word
+    for word in bad.split():
+        found = [form(spell(word)) for form in (verdict, support, nugget)]
+        assert found[0] in {"not_supported", "contradicted"}, word
+        assert found[1:] == ["none", "not_support"], word
+
+
+@pytest.mark.parametrize("negation", NEGATED)
+@pytest.mark.parametrize("word", [word for word in GOOD_WORDS if word not in {"yes", "full"}])
+def test_every_word_for_is_read_with_its_negation(word: str, negation: str) -> None:
+    denied = negation.format(word)
+    assert (verdict(denied), support(denied), nugget(denied)) == ("not_supported", "none", "not_support")
+
+
+@pytest.mark.parametrize(
+    "word", ["unsupported", "inaccurate", "incorrect", "nonfactual", "untrue", "invalid", "unverifiable"]
+)
+def test_a_prefix_negates_too(word: str) -> None:
+    assert (verdict(word), support(word), nugget(word)) == ("not_supported", "none", "not_support")
+
+
+def test_no_word_is_on_two_sides_also_by_a_prefix() -> None:
+    assert not set(GOOD_WORDS) & set(BAD_WORDS)
+    assert [word for word in GOOD_WORDS if SIDES.stance_of(word) != "for"] == []
+    assert [word for word in BAD_WORDS if SIDES.stance_of(word) not in {"absent", "against"}] == []
+
+
+def test_true_and_false_are_read_as_their_words() -> None:
+    assert [verdict(True), support(True), nugget(True)] == ["supported", "full", "support"]
+    assert [verdict(False), support(False), nugget(False)] == ["not_supported", "none", "not_support"]
+
+
+class Named(Form):
+    relevant: Flag | None = None
+    sufficient: Flag | None = None
+    noncommittal: Flag | None = None
+
+
+@pytest.mark.parametrize(
+    ("name", "yes", "no"),
+    [
+        ("relevant", "Relevant", ("irrelevant", "not relevant", "NOT_RELEVANT", "isn't relevant")),
+        ("sufficient", "sufficient.", ("insufficient", "not sufficient")),
+        ("noncommittal", "noncommittal", ("committal", "not noncommittal")),
+    ],
+)
+def test_a_flag_may_be_its_own_name(name: str, yes: str, no: tuple[str, ...]) -> None:
+    assert getattr(read(Named, json.dumps({name: yes})), name) is True
+    assert [getattr(read(Named, json.dumps({name: word})), name) for word in no] == [False] * len(no)
+    for other in ("supported", "partially", f"{name}?", "maybe"):
+        with pytest.raises(JudgeInvalidOutput):
+            read(Named, json.dumps({name: other}))
+
+
+@pytest.mark.parametrize("nothing", [None, [], "", "none", "N/A", "null", "-", ["none"], [None], [""]])
+def test_a_claim_without_support_may_say_in_any_way_that_nothing_shows_it(nothing: object) -> None:
+    row = read(VerdictRow, json.dumps({"id": 1, "verdict": "no", "sources": nothing}))
+    assert (row.sources, row.named_contexts) == ([], [])
+
+
+def test_a_source_that_is_none_puts_only_a_verdict_in_doubt_that_needs_it() -> None:
+    rows = [read(VerdictRow, json.dumps({"id": 1, "verdict": word, "sources": [0]})) for word in ("yes", "no")]
+    assert [aligned([row], 1, 2)[1] for row in rows] == [[1], []]
+
+
+@pytest.mark.parametrize("reason", [None, 0, False, [], {"text": "no"}, ["it rains"]])
+def test_a_reason_of_another_form_costs_no_verdict(reason: object) -> None:
+    assert read(VerdictRow, json.dumps({"id": 1, "verdict": "no", "reason": reason})).reason == ""
 
 
 PLAIN = st.text(alphabet=st.characters(exclude_characters='{}"\\', exclude_categories=["Cs"]))

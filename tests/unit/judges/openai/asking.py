@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ragtrace.judges import AttemptResult, ChatModel, ChatReply, JudgeRequest, Permit
+    from tests.unit.scoring.limits.clocks import HandClock
 
 GOOD = Answer(200, completion({"a": 1}))  # 120 prompt tokens, 7 of the reply
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -41,10 +42,12 @@ class Counting:
         return Told()
 
 
-def limiter_of(path: Path | None = None, **caps: float) -> JudgeLimiter:
+def limiter_of(path: Path | None = None, clock: HandClock | None = None, **caps: float) -> JudgeLimiter:
+    """Make a limiter that bounds what `caps` name; with a clock of the test it waits for nothing."""
     off = dict.fromkeys(("usd_per_day", "tokens_per_day", "requests_per_minute", "tokens_per_minute"))
     own = Prices(input_usd_per_million=1.0, output_usd_per_million=1.0)
-    return JudgeLimiter(host="judge", caps=Caps(**{**off, **caps}), path=path, prices=own)
+    turned: dict[str, Any] = {"clock": clock, "sleep": clock.sleep} if clock is not None else {}
+    return JudgeLimiter(host="judge", caps=Caps(**{**off, **caps}), path=path, prices=own, **turned)
 
 
 def chat_of(server: JudgeServer | str, limiter: Any = None, model: str = "m", **settings: Any) -> OpenAIChat:

@@ -14,6 +14,7 @@ from ragtrace.errors import JudgeRateLimited, JudgeTimeout, JudgeUnavailable
 from ragtrace.judges import AttemptResult, OpenAIEmbedder, RetryPolicy
 from tests.guards.judge_server import Answer, completion, refusal
 from tests.unit.judges.openai.asking import GOOD, Counting, ask, chat_of, limiter_of
+from tests.unit.scoring.limits.clocks import HandClock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +27,8 @@ async def test_attempts_probes_and_tokens_all_pass(judge_server: JudgeServer) ->
     judge_server.answers = [Answer(500, {}), refusal(400, "response_format is not supported"), GOOD]
     chat = chat_of(judge_server, limiter)
     await ask(chat)
-    assert [result.fate for result in limiter.results] == ["failed", "answered", "answered"]
+    assert [result.fate for result in limiter.results] == ["failed", "rejected", "answered"]
+    assert limiter.results[1].rejections == 0, "another form follows"
     assert len(judge_server.requests) == len(limiter.needs) == 3
     assert {need.max_output_tokens for need in limiter.needs} == {50}
     assert limiter.limiter.reading().budget_tokens == 28_800_000 - 127
@@ -173,7 +175,7 @@ async def test_the_client_repeats_nothing_by_itself(
     """Neither on a status nor where the server asks for it: each request of the server's count passed the limiter."""
     headers = {"x-should-retry": "true", "retry-after-ms": "1"}
     judge_server.always = lambda _: Answer(status, {"error": {"message": "again"}}, headers)
-    limiter = Counting(limiter_of())
+    limiter = Counting(limiter_of(clock=HandClock()))
     retry = RetryPolicy(attempts=4, backoff_s=0.001)
     settings: dict[str, Any] = {"api_key": "k", "limiter": limiter, "retry": retry}
     if kind == "chat":

@@ -11,7 +11,8 @@ import pytest
 
 from ragtrace.errors import JudgeOverBudget, JudgeRateLimited, JudgeUnavailable
 from ragtrace.judges import AttemptResult, JudgeRequest
-from ragtrace.scoring import Caps, JudgeLimiter, Prices
+from ragtrace.scoring import Breaker, Caps, JudgeLimiter, Prices
+from ragtrace.scoring.limits.breaker import NoBreaker
 from tests.unit.scoring.limits.clocks import NOON, HandClock
 
 if TYPE_CHECKING:
@@ -232,11 +233,123 @@ async def test_a_shorter_retry_after_does_not_shorten_a_longer_one(clock: HandCl
 
 async def test_429_pauses_all_calls_and_opens_no_breaker(clock: HandClock) -> None:
     limiter = limiter_of(clock)
-    for _ in range(40):
+    for _ in range(10):
         await call(limiter, "rate_limited")
         assert limiter.blocked().reason == "rate_limited"
-    assert clock.slept == [1.0] * 39
+    assert clock.slept == [2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0, 30.0]
     assert limiter.reading().breaker == 0
+    await call(limiter)
+    assert limiter.blocked() is None
+    await call(limiter, "rate_limited")
+    assert limiter.blocked().wait_s == 2.0, "an answer begins anew"
+
+
+async def test_the_judge_s_own_pause_is_kept_and_then_lengthened(clock: HandClock) -> None:
+    limiter = limiter_of(clock)
+    for _ in range(7):
+        await call(limiter, "rate_limited", retry_after_s=1.0)
+    assert clock.slept == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0]
+
+
+async def test_behind_a_pause_one_call_passes_and_the_others_wait_for_it(clock: HandClock) -> None:
+    limiter = limiter_of(clock)
+    sent = [await limiter.acquire(NEED) for _ in range(8)]
+    for passed in sent:
+        passed.release(AttemptResult(fate="rate_limited", is_busy=True))
+    assert limiter.blocked().wait_s == 2.0, "calls that were under way are one refusal"
+    clock.turn(2.0)
+    probe = await limiter.acquire(NEED)
+    assert (limiter.blocked().reason, limiter.reading().breaker) == ("rate_limited", 0)
+    others = [asyncio.create_task(call(limiter)) for _ in range(5)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert limiter.spent.calls == 9
+    probe.release(AttemptResult(fate="answered"))
+    await asyncio.gather(*others)
+    assert limiter.spent.calls == 14
+
+
+@pytest.mark.parametrize("fate", ["timed_out", "failed", "abandoned", "refused", "rejected", "unfit"])
+@pytest.mark.parametrize("kind", [Breaker, NoBreaker])
+async def test_a_probe_of_a_pause_gives_its_place_back_however_it_ends(
+    clock: HandClock, fate: Fate, kind: type[Breaker]
+) -> None:
+    limiter = JudgeLimiter(host="judge", caps=Caps(**OFF), breaker=kind, clock=clock, sleep=clock.sleep)
+    for _ in range(30):
+        await call(limiter, "rate_limited")
+        clock.turn(31.0)
+        await call(limiter, fate, reason="401" if fate == "refused" else "")
+        clock.turn(700.0)
+        await call(limiter)
+        assert limiter.blocked() is None
+
+
+async def test_a_busy_judge_that_stays_so_opens_the_breaker(clock: HandClock) -> None:
+    limiter = limiter_of(clock)
+    while limiter.reading().breaker != 2:
+        await call(limiter, "failed", reason="503", is_busy=True)
+        assert limiter.spent.calls <= 10
+    assert clock.slept == [2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0, 30.0]
+    assert limiter.blocked().reason == "breaker_open"
+
+
+async def rejected(limiter: JudgeLimiter, unit: str, times: int = 1, **result: Any) -> None:
+    await call(limiter, "rejected", JudgeRequest(model="m", request_bytes=9, unit=unit), rejections=times, **result)
+
+
+async def test_rejections_of_five_records_in_a_row_open_the_breaker(clock: HandClock) -> None:
+    limiter = limiter_of(clock)
+    for _ in range(50):
+        for unit in "abcd":
+            await rejected(limiter, unit, 4)
+    assert limiter.blocked() is None, "four records may be at fault themselves"
+    await rejected(limiter, "e")
+    assert (limiter.blocked().reason, limiter.reading().breaker) == ("breaker_open", 2)
+    clock.turn(30.0)
+    await rejected(limiter, "a")
+    assert limiter.blocked().wait_s == 60.0
+    clock.turn(60.0)
+    await call(limiter)
+    assert limiter.blocked() is None
+
+
+@pytest.mark.parametrize("fate", ["unfit", "rejected", "answered"])
+async def test_what_one_input_has_in_it_never_counts(clock: HandClock, fate: Fate) -> None:
+    """An input that is filtered, a form that another follows, and an answer between nine."""
+    limiter = limiter_of(clock)
+    for number in range(40):
+        if fate != "answered" or number % 10 == 9:
+            await call(limiter, fate, JudgeRequest(model="m", request_bytes=9, unit=f"u{number}"), rejections=0)
+        else:
+            await rejected(limiter, f"u{number}")
+    assert (limiter.blocked(), limiter.reading().breaker) == (None, 0)
+
+
+async def test_an_unfit_input_is_no_success_between(clock: HandClock) -> None:
+    limiter = limiter_of(clock)
+    for number in range(10):
+        assert limiter.blocked() is None
+        await rejected(limiter, f"u{number}")
+        await call(limiter, "unfit") if number < 9 else None
+    assert limiter.blocked().reason == "breaker_open"
+
+
+async def test_each_model_has_a_breaker_and_limiters_beside_each_other_share_them(clock: HandClock) -> None:
+    limiter = limiter_of(clock, tokens_per_day=10_000)
+    beside = JudgeLimiter(
+        host="judge", caps=Caps(**OFF), account="canary", beside=limiter, clock=clock, sleep=clock.sleep
+    )
+    embedding = JudgeRequest(model="e", request_bytes=9)
+    await call(beside, "refused", embedding, reason="404")
+    assert limiter.blocked().reason == "held_404"
+    await call(limiter)
+    assert limiter.blocked({"m"}) is None
+    await call(beside, "rate_limited")
+    assert limiter.blocked({"m"}).reason == "rate_limited"
+    await call(limiter, "answered", input_tokens=1)
+    assert clock.slept == [2.0]
+    assert beside.blocked({"m"}) is None
+    assert (limiter.reading().budget_tokens, beside.reading().budget_tokens) == (10_000 - 100 - 1, None)
 
 
 async def test_a_cancelled_waiter_keeps_no_place(clock: HandClock) -> None:
@@ -270,7 +383,7 @@ async def test_books_that_cannot_be_written_make_no_call(
 
 @pytest.mark.parametrize(
     "part",
-    ["_budget.settle", "prices.price_of", "_estimate.learn", "_breaker.succeeded"],
+    ["_budget.settle", "prices.price_of", "_estimate.learn", "breaker.succeeded"],
 )
 async def test_a_slot_and_a_probe_come_back_whatever_fails(
     clock: HandClock, monkeypatch: pytest.MonkeyPatch, part: str
@@ -285,7 +398,8 @@ async def test_a_slot_and_a_probe_come_back_whatever_fails(
         await call(limiter, "failed")
     clock.turn(31.0)  # the next call is the probe
     passed = await limiter.acquire(NEED)
-    monkeypatch.setattr(type(getattr(limiter, owner)), name, broken)
+    kind = Breaker if owner == "breaker" else type(getattr(limiter, owner))
+    monkeypatch.setattr(kind, name, broken)
     passed.release(AttemptResult(fate="answered", input_tokens=9, output_tokens=9))
     assert limiter.reading().under_way == 0
     monkeypatch.undo()

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ragtrace.capture.citations import with_cited_parts
 from ragtrace.judges.base import JudgePanel, PromptJudge
+from ragtrace.judges.limiter import JUDGED
 from ragtrace.judges.nli.checking import identity
 from ragtrace.metrics.base import answer_lacking, compute_safely
 from ragtrace.metrics.eval_context import EvalContext
@@ -51,7 +52,14 @@ async def evaluate(metrics: Iterable[Metric], ctx: EvalContext) -> list[MetricRe
         >>> results[0].state, results[0].reason
         ('na', 'no_answer')
     """
-    chosen = list(metrics)
+    token = JUDGED.set(ctx.record.id)
+    try:
+        return await _evaluated(list(metrics), ctx)
+    finally:
+        JUDGED.reset(token)
+
+
+async def _evaluated(chosen: list[Metric], ctx: EvalContext) -> list[MetricResult]:
     if any(metric.spec.name == _CITING for metric in chosen):
         ctx.record = with_cited_parts(ctx.record)
     elif ctx.record.answer_parts:  # the audit call would ask about them for nothing

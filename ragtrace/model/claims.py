@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 SUPPORTED = "supported"
 INVENTED = "invented"
-"""Verdict on a number, date, name or quote that no context has, and the name of the list of such."""
+"""Verdict on a number, date, name, quote or address that no context has, and the name of the list of such."""
 
 
 class BadClaim(Struct, frozen=True, kw_only=True):
     """A claim that is not supported.
 
     Attributes:
-        text: the claim; a sentence of the answer, a judge's own words for a part of it, or a specific.
+        text: the claim; a sentence of the answer as written, a judge's own words for a part of it, or a specific.
         verdict: ``contradicted``, ``not_supported``, ``invented``, or another word of the judge's.
         support: 0 to 1, where the judge measures it.
         reason: the judge's reason, "" where it gives none.

@@ -26,8 +26,8 @@ class Standing:
 
     Attributes:
         verdict: of the metric ``diagnosis``; None without it.
-        claims: what no context supports, the worst first: claims, then numbers, dates, names and quotes that stand
-            in none of them. Empty where no text was kept.
+        claims: what no context supports, the worst first: claims, then numbers, dates, names, quotes and addresses
+            that stand in none of them. Empty where no text was kept.
         details: of the diagnosis.
     """
 

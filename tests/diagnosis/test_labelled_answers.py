@@ -69,7 +69,9 @@ async def test_a_contradiction_is_named_for_no_faithful_answer(shared_dir: Path)
     assert found[True] >= 9
 
 
-@pytest.mark.parametrize(("name", "ok", "unsupported"), [("mtrag", (60, 1), (72, 29)), ("begin", (68, 8), (7, 42))])
+@pytest.mark.parametrize(
+    ("name", "ok", "unsupported"), [("mtrag", (60, 1), (72, 29)), ("begin", (68, 8), (10, 61))]
+)
 async def test_faithful_and_unfaithful_answers(
     shared_dir: Path, name: str, ok: tuple[int, int], unsupported: tuple[int, int]
 ) -> None:

@@ -1,4 +1,4 @@
-"""Compares code, links and addresses with the contexts, where each letter counts."""
+"""Compares code with the contexts, where each letter counts."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ragtrace.judges.offline.addresses import LINK, MAILBOX
 from ragtrace.judges.offline.notation import normalise
 from ragtrace.judges.offline.words import LONGEST, stems, windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-LINK = (
-    r"(?:\b[a-z][a-z0-9+.-]{0,20}://|\bwww\.)[^\s<>()\[\]{}\"'`|]{0,500}[^\s<>()\[\]{}\"'`|.,;:!?]|"
-    r"\b[a-z0-9][\w-]{0,62}(?:\.[\w-]{1,63}){0,4}\.[a-z]{2,12}/[\w./?=&%#~+-]{0,500}\w"
-)
-PATH = r"(?<![\w./])(?:~|\.{1,2}|[A-Za-z]:)?[/\\][\w.-]+[/\\][\w./\\-]*\w"  # of two names at least
-_EMAIL = r"\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+"
 _PATH = r"(?<![\w./])(?:~|\.{1,2}|[A-Za-z]:)?[/\\][\w.-]+(?:[/\\][\w.-]+)*[/\\]?"
 _FLAG = r"(?<![\w-])--?[A-Za-z][\w-]*"
 _WORD = r"[^\W_]\w*(?:[./\\-]\w+)*"
@@ -25,20 +20,20 @@ _START = re.compile(r"^(?:[a-z][a-z0-9+.-]*://)?(?:www\.)?")
 
 
 _PIECES = re.compile(
-    f"{LINK}|{_EMAIL}|{_PATH}|{_FLAG}|{_WORD}", re.IGNORECASE
+    f"{LINK}|{MAILBOX}|{_PATH}|{_FLAG}|{_WORD}", re.IGNORECASE
 )  # of at most 8,192 characters: a window
-# What counts to the letter in prose too: addresses, paths of two names, flags, pinned versions.
+# What counts to the letter in prose too: flags and pinned versions.
 _EXACT = re.compile(  # of at most 2,000 characters: a sentence
-    rf"{LINK}|{_EMAIL}|{PATH}|(?<=\s)--[a-z][\w-]+|\b[\w.-]{{1,64}}==[\w.]{{0,64}}\w", re.IGNORECASE
+    r"(?<=\s)--[a-z][\w-]+|\b[\w.-]{1,64}==[\w.]{0,64}\w", re.IGNORECASE
 )
 
 
 def exact_in(prose: str) -> tuple[str, ...]:
-    """Return the parts of a sentence that count to the letter.
+    """Return the flags and pinned versions of a sentence, which count to the letter.
 
     Example:
-        >>> exact_in("Write to help@nova.dev and run nova-cli==2.1 with --fast.")
-        ('help@nova.dev', 'nova-cli==2.1', '--fast')
+        >>> exact_in("Run nova-cli==2.1 with --fast.")
+        ('nova-cli==2.1', '--fast')
     """
     return tuple(_EXACT.findall(prose))
 

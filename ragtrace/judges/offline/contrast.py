@@ -9,16 +9,29 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import accumulate, islice, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from ragtrace.judges.offline.clauses import (
+    Clause,
+    Written,
+    are_compared_otherwise,
+    are_turned,
+    clauses_of,
+    opposite_in,
+    opposites,
+    polarity_differs,
+    soft_terms,
+    subject_of,
+    written_in,
+)
 from ragtrace.judges.offline.notation import MONTHS, WEEKDAYS, units
 from ragtrace.judges.offline.specifics import Specific, specifics_of
-from ragtrace.judges.offline.words import TermPlaces, stems
+from ragtrace.judges.offline.words import TermPlaces, stem, stems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 
 NEARLY_ALL = 0.85  # of the words that the contexts know at all
 MOST = 0.45  # of all words
@@ -39,30 +52,8 @@ _YEAR = re.compile(r"1\d{3}|20\d{2}")
 _CLAUSE_END = re.compile(  # of at most 8,000 characters: a sentence in one notation
     r"(?:[;,]|\s[\u2013—-]\s|\b(?:and|but|while|whereas|or)\b)(?=\s)|,(?=\S{0,40}[A-Za-z])", re.IGNORECASE
 )
-_NEGATION = re.compile(  # of at most 8,000 characters: a sentence in one notation
-    r"\b(?:not(?! only\b| just\b)|never|no(?! (?:longer than|later than|sooner)\b)(?=\s)|none|neither|nor|without|"
-    r"nobody|nothing|unable|hardly|lacks?|lacking|fails? to|failed to)\b",
-    re.IGNORECASE,
-)
-_OPPOSITES = (
-    "allow/permit/permitted/may:prohibit/forbid/forbidden/ban/banned/disallow open/opens:closed/close/shut "
-    "include/contain:exclude increase/rise/rose/grow/grew/gain/climb:decrease/fall/fell/decline/drop/shrink/shrank "
-    "before:after start/begin/began:stop/end/finish more:less/fewer most:least minimum:maximum above:below "
-    "high/higher/highest:low/lower/lowest left:right  accept/approve:reject/refuse/deny win/won:lose/lost "
-    "buy/bought:sell/sold enable:disable always:never all/every:none true:false pass/passed:fail/failed "
-    "arrive/arrival:depart/departure/leave early/earlier/earliest:late/later/latest hot:cold import:export "
-    "possible:impossible legal:illegal lawful:unlawful safe:unsafe/dangerous/harmful valid:invalid "
-    "required/mandatory/compulsory/obligatory:optional/voluntary inside/indoors:outside/outdoors public:private "
-    "add:remove/delete north/northern:south/southern east/eastern:west/western same:different "
-    "positive:negative install:uninstall lock/locked:unlock/unlocked present:absent success:failure "
-    "support:oppose short/shorter/shortest:long/longer/longest "
-    "small/smaller/smallest:large/larger/largest/big/bigger "
-    "fast/faster/fastest:slow/slower/slowest old/older/oldest:young/younger/youngest/new/newer "
-    "cheap/cheaper/cheapest:expensive light/lighter:heavy/heavier strong/stronger:weak/weaker "
-    "full:empty major:minor majority:minority morning:evening day:night "
-    "summer:winter male:female directly:indirectly temporary:permanent "
-    "known:unknown likely:unlikely common:rare encourage:discourage agree:disagree"
-)
+_POSSESSIVE = re.compile(r"\b(?:its|their|his|her|your|our|my)\b", re.IGNORECASE)
+_BY = re.compile(r"\bby\b")
 _PRONOUNS = frozenset({"it", "its", "they", "their", "he", "his", "she", "her", "this", "these"})
 _MEASURE_TERM = re.compile(rf"\d|^(?:{'|'.join(word[:-1] for word in (*MONTHS, *WEEKDAYS))})")
 _LETTER = re.compile(r"(?<=[a-z] )[A-HJ-Z](?![\w'])")
@@ -81,51 +72,89 @@ def _unit_terms() -> frozenset[str]:
     return frozenset(term for name in units() for term in stems(name))
 
 
-@cache
-def _opposites() -> dict[str, frozenset[str]]:
-    table: dict[str, set[str]] = {}
-    for pair in _OPPOSITES.split():
-        left, right = (
-            frozenset((stems(word) or [word])[0] for word in side.split("/")) for side in pair.split(":")
-        )
-        for word in left:
-            table.setdefault(word, set()).update(right)
-        for word in right:
-            table.setdefault(word, set()).update(left)
-    return {word: frozenset(others) for word, others in table.items()}
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TextUnit:
-    """A sentence or a clause as it is compared.
+    """A sentence or a clause as it is compared. What few comparisons need is read when it is first asked for.
 
     Attributes:
-        content: the terms that are no number, unit, date or time.
-        forms: all words, stemmed.
-        words: all words as written.
-        counts: numbers, each with the noun directly behind it.
+        small: returns the words that the contexts have in lower case; as a first word these are no names.
+        above: terms of a question that the sentence answers.
     """
 
     text: str
-    terms: frozenset[str]
-    content: frozenset[str]
-    forms: frozenset[str]
-    words: frozenset[str]
-    specifics: tuple[Specific, ...]
-    counts: frozenset[tuple[str, str]]
-    is_negated: bool
+    small: Callable[[], Container[str]] = frozenset
+    above: frozenset[str] = frozenset()
+
+    @cached_property
+    def stems(self) -> tuple[str, ...]:
+        """The terms in order."""
+        return tuple(stems(self.text))
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """The terms of the text, as of `terms_of`, and those above it."""
+        return frozenset((*self.stems, *_letters(self.text))) | self.above
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """The terms that are no number, unit, date or time."""
+        return self.above or _content(self.terms)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """All words as written."""
+        return frozenset(_TOKEN.findall(self.text))
+
+    @cached_property
+    def plain(self) -> str:
+        """The words in lower case, each between blanks."""
+        return f" {' '.join(_TOKEN.findall(self.text.lower()))} "
+
+    @cached_property
+    def specifics(self) -> tuple[Specific, ...]:
+        """The specifics, without first words that are no names."""
+        its = (it for it in _compared(self.text) if it.kind != "name" or it.key not in self.small())
+        return tuple(islice(its, MOST_SPECIFICS))
+
+    @cached_property
+    def counts(self) -> frozenset[tuple[str, str]]:
+        """The numbers, each with the noun directly behind it."""
+        numbers = (it for it in self.specifics if it.kind == "number")
+        behind = ((it.key, _COUNTED.match(self.text, it.start + len(it.key))) for it in numbers)
+        return frozenset((key, stem(noun[1])) for key, noun in behind if noun)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sentence:
-    """A sentence with its clauses in order. A sentence without clauses is its own clause.
+    """A sentence as it is compared, and its clauses.
 
     `above` are the first term of the sentence before, where a pronoun stands for it, and all terms of a question.
     """
 
     whole: TextUnit
-    clauses: tuple[TextUnit, ...]
     above: frozenset[str] = frozenset()
+
+    @cached_property
+    def clauses(self) -> tuple[TextUnit, ...]:
+        """The clauses in order. Commas, semicolons and conjunctions end one. A sentence without is its own clause.
+
+        Example:
+            >>> [clause.text for clause in Sentence(TextUnit("Plan A costs 10 and plan B costs 20.")).clauses]
+            ['Plan A costs 10', 'plan B costs 20.']
+        """
+        parts = [stripped for part in _CLAUSE_END.split(self.whole.text) if (stripped := part.strip())]
+        is_one = len(parts) < 2 or bool(self.whole.above)
+        return (self.whole,) if is_one else tuple([TextUnit(part, self.whole.small) for part in parts])
+
+    @cached_property
+    def read(self) -> tuple[Clause, ...]:
+        """What its clauses say, with their polarity."""
+        return clauses_of(self.whole.text)
+
+    @cached_property
+    def written(self) -> Written:
+        """What its clauses may have."""
+        return written_in(self.whole.text)
 
 
 def terms_of(text: str) -> frozenset[str]:
@@ -137,42 +166,11 @@ def terms_of(text: str) -> frozenset[str]:
         >>> sorted(terms_of("The plan A costs 10 euro."))
         ['10', '=A', 'cost', 'euro', 'plan']
     """
-    return frozenset((*stems(text), *(f"={letter}" for letter in _LETTER.findall(text))))
+    return frozenset((*stems(text), *_letters(text)))
 
 
-def sentence_of(text: str, small: frozenset[str] = frozenset()) -> Sentence:
-    """Read one normalised sentence with its clauses.
-
-    Commas, semicolons and conjunctions end a clause.
-
-    Args:
-        text: the sentence.
-        small: words that the contexts have in lower case; as a first word these are no names.
-
-    Example:
-        >>> [clause.text for clause in sentence_of("Plan A costs 10 and plan B costs 20.").clauses]
-        ['Plan A costs 10', 'plan B costs 20.']
-    """
-    parts = [stripped for part in _CLAUSE_END.split(text) if (stripped := part.strip())]
-    units = []
-    for part in (text, *parts) if len(parts) > 1 else (text,):
-        kept = tuple(
-            islice((it for it in _compared(part) if it.kind != "name" or it.key not in small), MOST_SPECIFICS)
-        )
-        behind = ((it.key, _COUNTED.match(part, it.start + len(it.key))) for it in kept if it.kind == "number")
-        units.append(
-            TextUnit(
-                text=part,
-                terms=(terms := terms_of(part)),
-                content=_content(terms),
-                forms=frozenset((stems(word) or [word])[0] for word in _TOKEN.findall(part.lower())),
-                words=frozenset(_TOKEN.findall(part)),
-                specifics=kept,
-                counts=frozenset((key, (stems(noun[1]) or [noun[1]])[0]) for key, noun in behind if noun),
-                is_negated=len(_NEGATION.findall(part)) % 2 == 1,
-            )
-        )
-    return Sentence(units[0], tuple(units[1:] or units))
+def _letters(text: str) -> list[str]:
+    return [f"={letter}" for letter in _LETTER.findall(text)]
 
 
 def _compared(text: str) -> list[Specific]:
@@ -207,7 +205,7 @@ class ContrastFinder:
             if before.endswith("?"):  # as in a list of questions and answers
                 self._subjects[i] = terms
             elif not _PRONOUNS.isdisjoint(text[:40].lower().split(None, 4)[:4]):
-                self._subjects[i] = frozenset(stems(before)[:1])
+                self._subjects[i] = subject_of(before) or self._subjects.get(i - 1, frozenset())
         seen: Counter[tuple[str, frozenset[str]]] = Counter()
         terms_at = []
         for i, (text, terms) in enumerate(self.sentences):
@@ -225,19 +223,15 @@ class ContrastFinder:
         near = self._near(terms | asked)
         if not near:
             return ""
-        if any(_quotes(sentence.whole.text, text) for sentence in near):
-            return ""
-        said = sentence_of(text, self._small or frozenset())
-        if asked:
-            said = Sentence(whole := replace(said.whole, terms=said.whole.terms | asked, content=asked), (whole,))
-        clauses = said.clauses if len(said.clauses) > 1 else ()
-        opposed = (self._opposed(unit, near) for unit in (said.whole, *clauses) if len(unit.terms) > 2)
+        said = Sentence(TextUnit(text, self._small_words, asked))
+        if any(said.whole.plain in sentence.whole.plain for sentence in near):
+            return ""  # word for word
         return (
-            self._denied(said.whole, near)
-            or next(filter(None, opposed), "")
+            self._contrary(said, asked, near)
             or _counted_otherwise(said.whole, near)
             or self._misplaced(said, near)
             or _turned_round(said.whole, near)
+            or _given_to_another(said, near)
         )
 
     def _near(self, terms: frozenset[str]) -> list[Sentence]:
@@ -256,17 +250,20 @@ class ContrastFinder:
                 if score >= floor or (plain and math.fsum(plain.get(term, 0.0) for term in shared) >= plain_floor):
                     held.append((score, -i))
         best = sorted(held, reverse=True)[:MOST_NEAR]
-        if best and self._small is None:
-            self._small = frozenset(
-                word for text in {text for text, _ in self.sentences} for word in _SMALL_WORD.findall(text)
-            )
         near = []
         for place in (-i for _, i in best):
             if place not in self._read:
-                read = sentence_of(self.sentences[place][0], self._small or frozenset())
-                self._read[place] = replace(read, above=self._subjects.get(place, frozenset()))
+                unit = TextUnit(self.sentences[place][0], self._small_words)
+                self._read[place] = Sentence(unit, self._subjects.get(place, frozenset()))
             near.append(self._read[place])
         return near
+
+    def _small_words(self) -> frozenset[str]:
+        if self._small is None:
+            self._small = frozenset(
+                word for text in {text for text, _ in self.sentences} for word in _SMALL_WORD.findall(text)
+            )
+        return self._small
 
     def _candidates(
         self, weights: Mapping[str, float], plain: Mapping[str, float], floor: float, plain_floor: float
@@ -294,54 +291,110 @@ class ContrastFinder:
                     held += weight
         return held / total if total else 0.0
 
-    def _is_known_enough(self, terms: frozenset[str]) -> bool:
+    def _is_known_enough(self, terms: frozenset[str], n_opposite: int = 0) -> bool:
+        """Return whether the contexts have most of some terms, beside those of which they have the opposite."""
         total = math.fsum(self.weights.get(term, self.unknown_weight) for term in terms)
         known = terms & self.weights.keys()
-        return total > 0 and (
-            3 * len(known) >= 2 * len(terms) or math.fsum(self.weights[term] for term in known) >= MOST * total
+        return (total > 0 or n_opposite > 0) and (
+            3 * (len(known) + n_opposite) >= 2 * (len(terms) + n_opposite)
+            or math.fsum(self.weights[term] for term in known) >= MOST * total
         )
 
-    def _same(self, terms: frozenset[str], near: list[Sentence]) -> list[TextUnit]:
-        """Return for each sentence its shortest unit that says nearly the same."""
-        found = []
+    def _contrary(self, said: Sentence, asked: frozenset[str], near: list[Sentence]) -> str:
+        """Return the evidence that the contexts say the opposite of a clause."""
+        clauses = said.read
+        if asked:
+            clauses = tuple(replace(it, terms=it.terms | asked) for it in clauses[:1])
+        for clause in clauses:
+            if clause.is_open or len(clause.terms | clause.subject) < 2:
+                continue
+            own = near if len(clauses) == 1 else self._near(clause.terms | clause.subject)
+            if found := self._contrary_to(clause, own):
+                return found
+        return ""
+
+    def _contrary_to(self, said: Clause, near: list[Sentence]) -> str:
+        if not said.denied and not any(
+            one.written.denies or not one.written.forms.isdisjoint(said.opposing) for one in near
+        ):
+            return ""  # nobody denies anything, or says an opposite
+        found = ""
         for sentence in near:
-            fitting = [
-                unit
-                for unit in (*sentence.clauses, sentence.whole)
-                if (cover := self._cover(terms, unit)) >= NEARLY_ALL
-                and len(unit.terms & terms) >= (ALL_BACK if cover >= 1.0 else BACK) * len(unit.terms)
+            if "?" in sentence.whole.text or not self._may_meet(said, sentence):
+                continue
+            met = [
+                (len(theirs.terms), reason)
+                for theirs in sentence.read
+                if (reason := self._opposed(said, theirs, sentence)) is not None and not (reason and theirs.is_open)
             ]
-            if fitting:
-                found.append(min(fitting, key=lambda unit: len(unit.terms)))
+            if not met:
+                continue
+            least = min(size for size, _ in met)  # a longer one holds what another clause says
+            if any(not reason for size, reason in met if size == least):
+                return ""
+            found = found or next(reason for size, reason in met if size == least)
         return found
 
-    def _denied(self, said: TextUnit, near: list[Sentence]) -> str:
-        units = (unit for sentence in near for unit in (sentence.whole, *sentence.clauses))
-        if all(unit.is_negated == said.is_negated for unit in units):
-            return ""
-        if len(said.terms) < 2 or not self._is_known_enough(said.terms):
-            return ""
-        same = self._same(said.terms, near)
-        if not same or any(unit.is_negated == said.is_negated or _is_opposed(said, unit) for unit in same):
-            return ""
-        if not any(_negates_alike(said, unit) for unit in same):
-            return ""
-        return f"the contexts {'affirm' if said.is_negated else 'deny'} it: {same[0].text[:160]}"
+    def _may_meet(self, said: Clause, sentence: Sentence) -> bool:
+        """Return whether a sentence has enough of a clause's words, or their opposites, for one of its clauses."""
+        terms, forms, _ = sentence.written
+        held = terms | forms | sentence.above
+        for hidden in (frozenset(), soft_terms()) if said.modality else (frozenset(),):
+            its = (said.terms - hidden) or said.terms
+            its = its | said.subject if len(its) < 2 else its
+            turned = {term for term in its - held if opposite_in(term, forms) is not None}
+            if self._share_met(its, its & (held | turned), turned) >= NEARLY_ALL * SAFE:
+                return True
+        return False
 
-    def _opposed(self, said: TextUnit, near: list[Sentence]) -> str:
-        for form in sorted(said.forms & _opposites().keys()):
-            rest = said.terms - {form}
-            if not rest or not self._is_known_enough(rest):
-                continue
-            same = self._same(rest, near)
-            against = [
-                unit
-                for unit in same
-                if _opposites()[form] & (unit.forms - said.forms) and unit.is_negated == said.is_negated
-            ]
-            if against and not any(form in unit.forms for unit in same):
-                return f"the contexts say the opposite of {form!r}: {against[0].text[:160]}"
-        return ""
+    def _share_met(self, terms: frozenset[str], met: frozenset[str], turned: Collection[str]) -> float:
+        """Return the weighted share of a clause's known terms that another one has, or turns."""
+        known = {term: self.weights.get(term, self.unknown_weight) for term in terms if self._knows(term, turned)}
+        total = math.fsum(known.values())
+        return math.fsum(known.get(term, 0.0) for term in met) / total if total else 0.0
+
+    def _opposed(self, said: Clause, theirs: Clause, sentence: Sentence) -> str | None:
+        """Return why a clause is the opposite of another; "" where it is not, None where they do not meet."""
+        hidden = soft_terms() if said.modality and theirs.modality else frozenset()
+        terms, others = (said.terms - hidden) or said.terms, (theirs.terms - hidden) or theirs.terms
+        held = others | theirs.subject | sentence.above
+        is_other = said.subject.isdisjoint(held) and not said.subject.isdisjoint(self.weights)
+        if is_other and not _POSSESSIVE.search(said.text):
+            return None
+        if len(terms) < 2:
+            terms |= said.subject
+        turned = {
+            term: other
+            for term in sorted(terms - held)
+            if (other := opposite_in(term, theirs.forms)) is not None and other not in said.forms
+        }
+        unsaid = {
+            word: other
+            for word in sorted(said.forms - terms - theirs.forms)
+            if word in opposites() and (other := opposite_in(word, theirs.forms - terms)) is not None
+        }
+        met = terms & (held | turned.keys())
+        cover = self._share_met(terms, met, turned)
+        if cover < NEARLY_ALL or not met or not self._is_known_enough(terms - turned.keys(), len(turned)):
+            return None
+        back = len(others & (terms | said.subject | set(turned.values())))
+        if back < (ALL_BACK if cover >= 1.0 else BACK) * len(others):
+            return None
+        pairs = turned | unsaid
+        is_flipped = polarity_differs(said, theirs, {*pairs, *pairs.values()}, self.weights)
+        is_turned = are_turned(said.text, theirs.text)
+        is_compared = are_compared_otherwise(said.text, theirs.text)
+        if (is_flipped + len(pairs) + is_turned + is_compared) % 2 == 0:
+            return ""
+        shown = sentence.whole.text[:160]
+        if pairs:
+            return f"the contexts say the opposite of {next(iter(pairs))!r}: {shown}"
+        if is_turned or is_compared:
+            return f"the contexts say the opposite: {shown}"
+        return f"the contexts {'affirm' if said.is_negated else 'deny'} it: {shown}"
+
+    def _knows(self, term: str, turned: Container[str]) -> bool:
+        return term in self.weights or term in turned
 
     def _misplaced(self, said: Sentence, near: list[Sentence]) -> str:
         """Return the evidence that a specific belongs to something else."""
@@ -475,17 +528,6 @@ def _sums_behind(numbers: list[float]) -> list[float]:
     return [*accumulate(reversed(numbers))][::-1]
 
 
-def _quotes(sentence: str, text: str) -> bool:
-    """Return whether a text repeats a sentence of the contexts, or a part of it, word for word.
-
-    Example:
-        >>> _quotes("Orders take 9 days.", "Refunds take 9 days."), _quotes("It has 5 doors.", "it has 5 doors")
-        (False, True)
-    """
-    ours, theirs = (" ".join(_TOKEN.findall(it.lower())) for it in (text, sentence))
-    return f" {ours} " in f" {theirs} "
-
-
 def _of_one_dimension(unit: TextUnit, it: Specific, whole: TextUnit) -> list[Specific]:
     """Return the numbers in another unit of the same dimension, without the answer's own."""
     said = {(one.key, one.unit) for one in whole.specifics}
@@ -507,19 +549,10 @@ def _behind(it: Specific, clause: TextUnit) -> frozenset[str]:
     return terms_of(f"x {clause.text[place:]}")
 
 
-def _negates_alike(said: TextUnit, unit: TextUnit) -> bool:
-    """Return whether one text denies the very words of the other."""
-    ours, theirs = (
-        {term for it in _NEGATION.finditer(text) for term in stems(text[it.end() : it.end() + 80])[:2]}
-        for text in (said.text, unit.text)
-    )
-    if ours and ours <= theirs:
-        return False
-    return bool((theirs - ours) & said.terms or (ours - theirs) & unit.terms)
-
-
 def _counted_otherwise(said: TextUnit, near: list[Sentence]) -> str:
     """Return the evidence that the contexts count a noun otherwise."""
+    if not said.counts:
+        return ""
     held = frozenset().union(*(sentence.whole.counts for sentence in near))
     for unit in (sentence.whole for sentence in near):
         numbers = {number for number, _ in unit.counts}
@@ -528,12 +561,6 @@ def _counted_otherwise(said: TextUnit, near: list[Sentence]) -> str:
             if number in numbers and len(others) == 1 and others[0] not in said.counts:
                 return f"the contexts have {' '.join(others[0])!r}: {unit.text[:160]}"
     return ""
-
-
-def _is_opposed(said: TextUnit, unit: TextUnit) -> bool:
-    return any(
-        _opposites()[form] & (unit.forms - said.forms) for form in (said.forms - unit.forms) & _opposites().keys()
-    )
 
 
 def _rivals(unit: TextUnit, it: Specific, whole: TextUnit | None) -> list[Specific]:
@@ -592,20 +619,66 @@ def _turned_round(said: TextUnit, near: list[Sentence]) -> str:
     for sentence in near if pairs else ():
         theirs = _around(sentence.whole.text)
         for (left, right), between in pairs.items():
-            if theirs.get((right, left)) == between and (left, right) not in theirs:
+            other = theirs.get((right, left))
+            if other and (left, right) not in theirs and _are_alike(between, other):
                 return f"the contexts have {right!r} and {left!r} the other way round: {sentence.whole.text[:160]}"
     return ""
 
 
-def _around(text: str) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return the words between neighbouring capitalised words."""
-    found: dict[tuple[str, str], tuple[str, ...]] = {}
+class _Between(NamedTuple):
+    words: tuple[str, ...]
+    is_passive: bool
+
+
+def _around(text: str) -> dict[tuple[str, str], _Between]:
+    """Return the words between neighbouring names, the one who acts first: "A was sold by B" has B first."""
+    found: dict[tuple[str, str], _Between] = {}
     capitals = [it for it in _CAPITALISED.finditer(text) if it[0].lower() not in {"the", "a", "an", "in"}]
     for left, right in pairwise(capitals):
-        between = tuple(stems(text[left.end() : right.start()]))
-        if 0 < len(between) <= 3 and "," not in text[left.end() : right.start()]:
-            found[left[0].lower(), right[0].lower()] = between
+        between = text[left.end() : right.start()]
+        its = tuple(stems(between))
+        if 0 < len(its) <= 3 and "," not in between:
+            is_passive = _BY.search(between) is not None
+            ends = (right, left) if is_passive else (left, right)
+            found[ends[0][0].lower(), ends[1][0].lower()] = _Between(its, is_passive)
     return found
+
+
+def _are_alike(ours: _Between, theirs: _Between) -> bool:
+    """Return whether two relations are one. Forms of an irregular verb share at least a letter: "took", "taken"."""
+    if ours.words == theirs.words:
+        return True
+    is_irregular = ours.is_passive != theirs.is_passive and len(ours.words) == len(theirs.words) == 1
+    return is_irregular and ours.words[0][0] == theirs.words[0][0]
+
+
+def _given_to_another(said: Sentence, near: list[Sentence]) -> str:
+    """Return the evidence that a sentence tells of one thing what the contexts tell of another one.
+
+    Both stand first in clauses of one sentence, and the clauses share a word ("A pays for the roof and B pays for
+    the door"), or the sentence tells of the other thing what is the first one's.
+    """
+    own = [(unit.stems[0], frozenset(unit.stems[1:])) for unit in said.clauses if len(unit.stems) > 1]
+    for sentence in near if own else ():
+        if not any(rest <= sentence.whole.terms for _, rest in own):
+            continue
+        theirs = [(one.stems[0], one) for one in sentence.clauses if one.stems]
+        for ours, rest in own:
+            for first, one in theirs:
+                if first == ours or not rest <= one.terms or ours in one.terms or any(first in it for _, it in own):
+                    continue
+                of_ours = [
+                    other for other_first, other in theirs if other_first == ours and not rest <= other.terms
+                ]
+                is_parallel = (
+                    len(rest) > 1
+                    and all(first != it for it, _ in own)
+                    and any(other.terms & one.terms & rest for other in of_ours)
+                )
+                is_swapped = any(it == first and its & other.terms for other in of_ours for it, its in own)
+                if is_parallel or is_swapped:
+                    return f"the contexts have {first!r} in place of {ours!r}: {sentence.whole.text[:160]}"
+    return ""
 
 
 def _holds(unit: TextUnit, it: Specific) -> bool:
@@ -626,5 +699,10 @@ def _alike(unit: TextUnit, it: Specific) -> list[Specific]:
     return [
         one
         for one in unit.specifics
-        if one.kind == it.kind and (one.unit == it.unit or not one.unit or not it.unit or it.kind == "date")
+        if one.kind == it.kind and (one.unit == it.unit or _may_be_one(one, it) or it.kind == "date")
     ]
+
+
+def _may_be_one(one: Specific, other: Specific) -> bool:
+    """Return whether a number without a unit may have that of another one: none that counts something has."""
+    return (not one.unit and (not one.noun or not other.unit)) or (not other.unit and not other.noun)

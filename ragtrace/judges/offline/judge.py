@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.base import Audit, Claim, Judge
@@ -24,6 +26,7 @@ from ragtrace.judges.offline.known import compare
 from ragtrace.judges.offline.reading import (
     LONG_CLAIM_TERMS,
     REVISION,
+    addresses_in,
     code_in,
     in_one_form,
     read_answer,
@@ -35,9 +38,10 @@ from ragtrace.judges.offline.short import COUNTERPARTS, stance
 from ragtrace.judges.offline.words import TermPlaces
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ragtrace.judges.base import Task
+    from ragtrace.judges.offline.addresses import KnownAddresses
     from ragtrace.judges.offline.code import KnownCode
     from ragtrace.judges.offline.known import Known
     from ragtrace.judges.offline.reading import ReadClaim
@@ -51,11 +55,20 @@ MAX_PENALISED = 2
 THRESHOLD = 0.57
 CLAIM_THRESHOLD = 0.30  # of one longer claim in an answer whose mean passes `THRESHOLD`
 LONGER_TERMS = 5
+CONDITION_TERMS = 2  # with fewer, a condition says little
+CONDITION_KNOWN = 0.25  # of its terms: no more of an invented one stand in the contexts
 UNSEEN_FACTOR = 0.56
 AGAINST_FACTOR = 0.55
-_REVISION = "overlap/3"
+_REVISION = "overlap/4"
 _SAFE = 1.0 - 1e-9  # against the rounding of sums
 _MOST_SHOWN = 160  # characters of the nearest passage in a reason
+
+
+_CONDITION = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    r"\b(?:if|unless|provided|providing|once|when|after|before|until|except|only|as long as|so long as|"
+    r"subject to|upon|but)\b[^,;:.()]*+",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +88,8 @@ class _Evidence:
         weights: inverse sentence frequency of each term: a word that stands everywhere is weak evidence.
         places: the windows of each term.
         unknown_weight: of a term that no context has.
-        code: the code and links of the contexts, where the answer has some.
+        code: the code of the contexts, where the answer has some.
+        addresses: the addresses of the contexts, where the answer has some.
         stances: of a term, the sentences that affirm or deny it, read when they are first needed.
     """
 
@@ -86,10 +100,11 @@ class _Evidence:
     unknown_weight: float
     contrast: ContrastFinder
     code: KnownCode | None
+    addresses: KnownAddresses | None
     stances: dict[str, list[tuple[bool, str, frozenset[str]]]] = field(default_factory=dict)
 
 
-def _read_evidence(record: RagRecord, *, has_code: bool) -> _Evidence:
+def _read_evidence(record: RagRecord, claims: Sequence[ReadClaim]) -> _Evidence:
     contexts, known = read_contexts(record)
     windows: list[_SentencePair] = []
     sentences: list[tuple[str, frozenset[str]]] = []
@@ -115,8 +130,10 @@ def _read_evidence(record: RagRecord, *, has_code: bool) -> _Evidence:
     contrast = ContrastFinder(sentences, weights, unknown, terms_of_question(record.query))
     places = TermPlaces([window.terms for window in windows])
     return _Evidence(
-        known, windows, places, weights, unknown, contrast, code_in(record, contexts) if has_code else None
-    )
+        known, windows, places, weights, unknown, contrast,
+        code_in(record, contexts) if any(claim.exact for claim in claims) else None,
+        addresses_in(record) if any(claim.addresses for claim in claims) else None,
+    )  # fmt: skip
 
 
 class OverlapJudge(Judge):
@@ -124,8 +141,9 @@ class OverlapJudge(Judge):
 
     It needs no network, no model and about 10 ms an answer. Support of a sentence = half the idf-weighted share
     of its terms in the best two-sentence window, half that in the whole context, minus .10 a number (at most
-    two) and .05 a name (at most two) that the contexts lack. A sentence with an unknown specific is multiplied
-    by .56, and a sentence with evidence against it, or with code or a link that the contexts lack, by .55. A
+    two) and .05 a name (at most two) that the contexts lack. A sentence with an unknown specific, or a condition
+    ("unless you paid by invoice") of which the contexts have at most a quarter of the words, is multiplied by .56,
+    and a sentence with evidence against it, or with code or an address that the contexts lack, by .55. A
     sentence of one term ("It is free.") counts as the sentences with that term that are about the same: against it
     where they deny it. In [0, 1], higher is better supported. A claim is supported from 0.57 on; a longer one from
     0.30 on where nothing speaks against it and the mean of the answer is 0.57 or more. Weights and thresholds are
@@ -149,7 +167,8 @@ class OverlapJudge(Judge):
         parts = (
             _REVISION, REVISION, task,
             WINDOW_SHARE, NUMBER_PENALTY, NAME_PENALTY, MAX_PENALISED, LONG_CLAIM_TERMS,
-            THRESHOLD, CLAIM_THRESHOLD, LONGER_TERMS, UNSEEN_FACTOR, AGAINST_FACTOR, refusal_pattern(),
+            THRESHOLD, CLAIM_THRESHOLD, LONGER_TERMS, UNSEEN_FACTOR, AGAINST_FACTOR,
+            CONDITION_TERMS, CONDITION_KNOWN, refusal_pattern(),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
@@ -161,23 +180,28 @@ class OverlapJudge(Judge):
             return Audit(
                 attempted=answer.is_attempt, noncommittal=not answer.is_attempt, unscorable=answer.unscorable
             )
-        evidence = _read_evidence(record, has_code=any(claim.exact for claim in answer.claims))
+        evidence = _read_evidence(record, answer.claims)
         claims, unseen = [], []
         for claim in answer.claims:
-            lacking, normal = compare(claim.text, claim.normal, evidence.known)
-            terms = (terms_of(normal) if normal != claim.normal else claim.terms) or claim.terms
-            claims.append(replace(claim, normal=normal, terms=terms))
-            unseen.append(lacking)
+            found = compare(claim.text, claim.normal, evidence.known)
+            terms = (terms_of(found.reworded) if found.reworded != claim.normal else claim.terms) or claim.terms
+            claims.append(replace(claim, normal=found.stated, terms=terms))
+            unseen.append(found.lacking)
         said = frozenset().union(*(claim.terms for claim in claims))
         for places in (evidence.places, evidence.contrast.places):
             places.of(said)  # in one pass for all claims
-        judged = [_judged(claim, its, evidence) for claim, its in zip(claims, unseen, strict=True)]
+        known = evidence.addresses
+        addresses = [known.lacking(claim.addresses) if known is not None else [] for claim in claims]
+        judged = [
+            _judged(claim, its, lacking, evidence)
+            for claim, its, lacking in zip(claims, unseen, addresses, strict=True)
+        ]
         return Audit(
             attempted=answer.is_attempt,
             noncommittal=not answer.is_attempt,
             claims=_decided(judged, claims),
             truncated=answer.is_truncated,
-            invented=tuple(dict.fromkeys(it.shown for its in unseen for it in its)),
+            invented=tuple(dict.fromkeys([*(it.shown for its in unseen for it in its), *chain(*addresses)])),
         )
 
 
@@ -189,8 +213,10 @@ def _cut(text: str) -> str:
     return f"{start.rpartition(' ')[0] or start}…"
 
 
-def _judged(said: ReadClaim, unseen: list[Specific], evidence: _Evidence) -> Claim:
+def _judged(said: ReadClaim, unseen: list[Specific], addresses: list[str], evidence: _Evidence) -> Claim:
     """Return a claim with its support; ``supported`` says that nothing speaks against it."""
+    if said.addresses and (said.is_empty or len(said.terms) < LONG_CLAIM_TERMS):
+        return _pointing(said, unseen, addresses)
     whole, best, window = _cover(said.terms, evidence)
     against = evidence.contrast.against(said.normal) if best >= 0.3 else ""
     if len(said.terms) == 1 and (told := _told(said, evidence)) is not None:
@@ -203,22 +229,41 @@ def _judged(said: ReadClaim, unseen: list[Specific], evidence: _Evidence) -> Cla
     code = evidence.code.lacking(said.exact) if evidence.code is not None else []
     penalty = NUMBER_PENALTY * min(len(numbers), MAX_PENALISED) + NAME_PENALTY * min(len(names), MAX_PENALISED)
     raw = WINDOW_SHARE * best + (1.0 - WINDOW_SHARE) * whole - penalty
-    if unseen:
+    condition = _unknown_condition(said, evidence)
+    if unseen or condition:
         raw *= UNSEEN_FACTOR
-    if against or code or (unseen and said.terms <= terms_of(" ".join(it.shown for it in unseen))):
+    if against or code or addresses or (unseen and said.terms <= terms_of(" ".join(it.shown for it in unseen))):
         raw *= AGAINST_FACTOR
     support = min(1.0, max(0.0, raw))
     reasons = [against] if against else []
     reasons.append(f"nearest: {_cut(window.text)}" if window else "no word of it is in the contexts")
-    for kind, lacking in (("numbers", numbers), ("names", names), ("code", code)):
+    for kind, lacking in (("numbers", numbers), ("names", names), ("code", code), ("addresses", addresses)):
         if lacking:
             reasons.append(f"{kind} not in the contexts: {', '.join(lacking[:5])}")
+    if condition:
+        reasons.append(f"a condition that the contexts lack: {_cut(condition)}")
+    is_lacking = bool(unseen or code or addresses or condition)
     return Claim(
-        text=said.text,
-        verdict="contradicted" if against else "not_supported" if unseen or code else "supported",
+        text=said.quote,
+        verdict="contradicted" if against else "not_supported" if is_lacking else "supported",
         support=support,
         sources=(window.context,) if window is not None else (),
         reason="; ".join(reasons),
+        start=said.start,
+        end=said.end,
+    )
+
+
+def _pointing(said: ReadClaim, unseen: list[Specific], addresses: list[str]) -> Claim:
+    """Return a claim that only points to an address ("See https://nova.dev."), which the contexts hold or lack."""
+    lacking = [*(it.shown for it in unseen), *addresses]
+    return Claim(
+        text=said.quote,
+        verdict="not_supported" if lacking else "supported",
+        support=0.0 if lacking else 1.0,
+        reason=f"addresses not in the contexts: {', '.join(lacking[:5])}" if lacking else "",
+        start=said.start,
+        end=said.end,
     )
 
 
@@ -259,6 +304,16 @@ def _cover(terms: frozenset[str], evidence: _Evidence) -> tuple[float, float, _S
             if covered > best or (covered == best and covered > 0.0 and place < nearest):
                 best, nearest = covered, place
     return whole, best, evidence.windows[nearest] if nearest >= 0 else None
+
+
+def _unknown_condition(said: ReadClaim, evidence: _Evidence) -> str:
+    """Return a condition of a claim ("unless you paid by invoice") of which the contexts have hardly a word."""
+    for found in _CONDITION.finditer(said.normal):
+        terms = terms_of(f"x {found[0]}") - {"x"} - evidence.contrast.asked
+        n_known = len(terms & evidence.weights.keys())
+        if len(terms) >= CONDITION_TERMS and n_known <= CONDITION_KNOWN * len(terms):
+            return found[0].strip()
+    return ""
 
 
 def _told(said: ReadClaim, evidence: _Evidence) -> tuple[bool, str] | None:

@@ -13,11 +13,12 @@ import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.judges.offline.names import KnownNames, abbreviates_words_before
 from ragtrace.judges.offline.near import Near, sizes_of_lists
-from ragtrace.judges.offline.notation import MONTHS, units
+from ragtrace.judges.offline.notation import MONTHS, unit_named, units
 from ragtrace.judges.offline.quantities import (
     MONTH_ERROR,
     Number,
@@ -29,14 +30,14 @@ from ragtrace.judges.offline.quantities import (
     within,
     without_hedge,
 )
-from ragtrace.judges.offline.specifics import measures_of, quotes_of, specifics_of
+from ragtrace.judges.offline.specifics import Specific, measures_of, quotes_of, specifics_of
 from ragtrace.judges.offline.words import stems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from ragtrace.judges.offline.specifics import Specific
-
+MOST_BARE = 20  # of one number
+_SHORTEST_UNIT = 4
 MOST_DERIVED = 20  # numbers of one sentence that are looked for as sums and the like
 NEAREST = 3  # sentences in which these are looked for, with their neighbours
 _GENERIC_NOUNS = frozenset(
@@ -50,13 +51,38 @@ _ARTICLE = re.compile(  # of at most 8,000 characters
     # In "10 euros a day" it is no length
     r"\b(?:(?:within|for|after|in|takes?|took|lasts?|lasted|is|was|have|has|about|every|under|over|another|than|of|"
     r"needs?|runs?|ran) (?:an?|another|one)|(a couple of|a pair of)) "
-    r"(minute|hour|day|week|fortnight|month|year|decade|century)s?\b",
+    r"(minute|hour|day|week|fortnight|month|year|decade|century)s?\b|"
+    r"\ban? (minute|hour|day|week|fortnight|month|year|decade) (?:later|earlier|ago|before|after|long|old)\b",
     re.IGNORECASE,
 )
+_TOO_SHORT = 7  # digits: with fewer, two phone numbers end alike by chance
+_DECLARED = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    r"\b(?:in|of) ([^\W\d_]{2,})\b|\(([^\W\d_]{1,12}|[€$£¥₹%°²³/\w]{1,6})\)|([€$£¥₹%])"
+)
+_LABELLED = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    r"\b(?:page|room|chapter|section|paragraph|article|figure|table|step|line|version|number|no\.?|"
+    r"level|floor|gate|platform|bus|route|exit|item|question|appendix|annex|p\.) $",
+    re.IGNORECASE,
+)
+_AGE = re.compile(r"\b(?:aged?|old|older|younger)\b", re.IGNORECASE)
+_UNIT_WORD = re.compile(r"[^\W\d_]+|[€$£¥₹%]")  # of at most 8,000 characters: a sentence in one notation
+_CLOCK = re.compile(r"([01]?\d|2[0-3])\.([0-5]\d)")
+_IN = re.compile(r" (?:in|out of|of) (?:every )?")
 _AT_HOUR = re.compile(r"(?:\b(?:from|at|between|until|till|to|by|after|before|and)\s|[-\u2013]\s?)$")
-_DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
-_GROUP = re.compile(r"(?<=\d )\d++|(?<!\d)\d++(?= \d)")
+_DIGITS = re.compile(r"\d+(?:[.,]\d+)*")  # of at most 8,000 characters: a sentence in one notation
+_DIGIT = re.compile(r"\d")
+_YEAR = re.compile(r"1\d{3}|20\d{2}")
+_GROUP = re.compile(r"(?<=\d )\d++|(?<!\d)\d++(?= \d)")  # of at most 8,000 characters: a sentence in one notation
 _TOKEN = re.compile(r"[^\W_]+")
+
+
+class Bare(NamedTuple):
+    """A number without a unit of its own, and the units that its sentence names for it."""
+
+    shown: str
+    units: dict[str, str]  # as they are named there
+    noun: str
+    is_hour: bool
 
 
 @dataclass(eq=False)
@@ -68,7 +94,12 @@ class Known:
         raw: the texts as written.
         answer: as written; what it lists itself it may count.
         question: which may ask for a sum.
-        numbers: with their units; none where no unit is known of one.
+        numbers: as they are shown, by their units; "" for one without.
+        rates: the periods of each number and its unit; "" where it has none.
+        bare: the numbers without a unit, each time that one stands somewhere.
+        digits: all that stand somewhere.
+        loose: digits of no date, time or number, as in "v1.21": what they count is unknown.
+        declared: units that are named once for all: "prices in euros", "length (cm)".
         keys: times, months, weekdays, decades and centuries, as they are shown.
         dates: the years of each day of a month, as they are shown; "" for a date without one.
         ordinals: with the nouns that they count.
@@ -78,17 +109,26 @@ class Known:
     raw: str
     answer: str = ""
     question: str = ""
-    numbers: dict[str, dict[str, None]] = field(default_factory=dict)
+    numbers: dict[str, dict[str, str]] = field(default_factory=dict)
+    rates: dict[tuple[str, str], set[str]] = field(default_factory=lambda: defaultdict(set))
+    bare: dict[str, list[Bare]] = field(default_factory=dict)
+    digits: set[str] = field(default_factory=set)
+    loose: set[str] = field(default_factory=set)
+    declared: set[str] = field(default_factory=set)
     keys: dict[tuple[str, str], str] = field(default_factory=dict)
     dates: dict[str, dict[str, str]] = field(default_factory=dict)
     ordinals: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     names: KnownNames = field(init=False)
 
     def __post_init__(self) -> None:
-        self.names = KnownNames(self.sentences, self.raw, self.numbers)
+        self.names = KnownNames(self.sentences, self.raw, self.digits)
 
     def wording(self, it: Specific, claim: str) -> str | None:
         """Return how the texts say a specific of a claim; None where they lack it.
+
+        Args:
+            it: of the claim.
+            claim: in one notation.
 
         Example:
             >>> known = known_in(["The trail is 5 kilometre long."], "The trail is 5 km long.")
@@ -98,6 +138,8 @@ class Known:
         """
         if it.kind == "number":
             return self._number(it, claim)
+        if it.kind == "phone":
+            return self._phone(it)
         if it.kind == "name":
             return self.names.wording(it, claim)
         if it.kind == "quote":
@@ -115,16 +157,51 @@ class Known:
     # Numbers
 
     def _number(self, it: Specific, claim: str) -> str | None:
-        with_units = self.numbers.get(it.key)
-        if with_units is not None and (not it.unit or not with_units or it.unit in with_units or "" in with_units):
+        for key in it.keys:
+            if (exact := self._exactly(key, it)) is not None:
+                return exact
+        for key in it.keys:
+            one = it._replace(key=key)
+            if not self._is_rate(key, it) or (span := span_of(one, claim)) is None:
+                continue
+            found = self._in_own_unit(one, span) or self._converted(one, claim) or self._hour(one, claim)
+            if found is not None:
+                return found
+        return None
+
+    def _exactly(self, key: str, it: Specific) -> str | None:
+        """Return the same number of the same unit, or of the same thing."""
+        with_units = self.numbers.get(key, {})
+        if it.unit:
+            if it.unit in with_units:
+                return with_units[it.unit] if self._is_rate(key, it) else None
+            its = (one for one in self.bare.get(key, ()) if self._may_count(one, it))
+            return next((f"{one.shown} {one.units.get(it.unit) or it.unit}" for one in its), None)
+        bare = [one for one in self.bare.get(key, ()) if not it.noun or not one.is_hour]
+        if bare:
+            return bare[0].shown
+        if not it.noun or _YEAR.fullmatch(key):
+            return next(iter(with_units.values()), it.shown if key in self.digits else None)
+        if key in self.loose:
             return it.shown
-        if (span := span_of(it, claim)) is None:
-            return None
-        return self._in_own_unit(it, span) or self._converted(it, claim) or self._hour(it, claim)
+        alike = (unit for unit in with_units if len(unit) >= 3 and it.noun.startswith(unit[:_SHORTEST_UNIT]))
+        return next((with_units[unit] for unit in alike), None)
+
+    def _is_rate(self, key: str, it: Specific) -> bool:
+        """Return whether a number may be of the stated period. "9 euro a month" are not 9 a week."""
+        rates = self.rates.get((key, it.unit), set())
+        return not it.rate or not rates or "" in rates or it.rate in rates
+
+    def _may_count(self, one: Bare, it: Specific) -> bool:
+        if one.is_hour:
+            return False
+        if one.noun:
+            return one.noun == it.noun
+        return it.unit in one.units or it.unit in self.declared
 
     def _in_own_unit(self, it: Specific, span: Span) -> str | None:
         """Return a number of the same unit within the precision of the stated one."""
-        fitting = (one for one in within(self._values, span) if one.unit == it.unit or not (one.unit and it.unit))
+        fitting = (one for one in within(self._values, span) if one.unit == it.unit or not (it.unit or it.noun))
         return next((one.shown for one in fitting), None)
 
     def _converted(self, it: Specific, claim: str) -> str | None:
@@ -145,6 +222,8 @@ class Known:
     def _hour(self, it: Specific, claim: str) -> str | None:
         """Return the time of an hour that stands alone, as in "from 9 to 17"."""
         before = claim[max(0, it.start - 10) : it.start]
+        if not it.unit and (clock := _CLOCK.fullmatch(it.key)):  # "17.30"
+            return self.keys.get(("time", f"{int(clock[1])}:{clock[2]}"))
         if it.unit or not it.key.isdigit() or int(it.key) > 24 or not _AT_HOUR.search(before):
             return None
         hour = int(it.key)
@@ -153,13 +232,21 @@ class Known:
     @cached_property
     def _values(self) -> list[Number]:
         found = [
-            Number(value, unit, f"{key} {unit}".strip())
+            Number(value, unit, shown)
             for key, with_units in self.numbers.items()
             if (value := value_of(key)) is not None
-            for unit in with_units or ("",)
+            for unit, shown in with_units.items()
         ]
+        for key, its in self.bare.items():
+            if (value := value_of(key)) is not None:
+                found += [
+                    Number(value, unit, one.shown) for one in its for unit in ("", *one.units, *self.declared)
+                ]
         for one in dict.fromkeys(self.sentences):
-            found += [Number(2.0 if it[1] else 1.0, it[2].lower(), it[2]) for it in _ARTICLE.finditer(one)]
+            found += [
+                Number(2.0 if it[1] else 1.0, (it[2] or it[3]).lower(), it[2] or it[3])
+                for it in _ARTICLE.finditer(one)
+            ]
         return sorted(dict.fromkeys(found))
 
     @cached_property
@@ -174,6 +261,17 @@ class Known:
 
     # Dates and times
 
+    def _phone(self, it: Specific) -> str | None:
+        """Return the same phone number, with or without the numbers of country and area."""
+        for kind, key in self.keys:
+            if (
+                kind == "phone"
+                and min(len(key), len(it.key)) >= _TOO_SHORT
+                and (key.endswith(it.key) or it.key.endswith(key))
+            ):
+                return self.keys[kind, key]
+        return None
+
     def _date(self, it: Specific) -> str | None:
         for key in _readings(it):
             years = self.dates.get(key)
@@ -181,7 +279,7 @@ class Known:
                 continue
             if not it.unit or it.unit in years:
                 return years.get(it.unit) or next(iter(years.values()))
-            if "" in years and it.unit in self.numbers:
+            if "" in years and (it.unit in self.numbers or it.unit in self.bare):
                 return it.shown
         return None
 
@@ -196,6 +294,9 @@ class Known:
         of_clock = int(hour) - 12
         if 0 < of_clock < 10 and self.keys.get(("time", f"{of_clock}:{minutes}"), "0")[0] != "0":
             return self.keys["time", f"{of_clock}:{minutes}"]
+        for at in (int(hour), of_clock):
+            if any(not one.noun for one in self.bare.get(f"{at}.{minutes}", ())):
+                return f"{at}.{minutes}"
         if minutes == "00":
             return next((str(at) for at in (int(hour), of_clock) if at in self._hours), None)
         return None
@@ -218,7 +319,7 @@ class Known:
         noun = _singular(it.unit)
         if noun and noun not in _GENERIC_NOUNS and any(noun in nouns for nouns in self.ordinals.values()):
             return False
-        return int(it.key) <= 3 or it.key in self.numbers or int(it.key) in self._list_sizes
+        return int(it.key) <= 3 or it.key in self.digits or int(it.key) in self._list_sizes
 
     def _span(self, it: Specific) -> str | None:
         """Return how the texts say a century or decade: itself, a year in it, or a century for its hundreds."""
@@ -239,7 +340,7 @@ class Known:
 
     @cached_property
     def _years(self) -> frozenset[int]:
-        plain = (int(key) for key in self.numbers if key.isdigit() and len(key) == 4)
+        plain = (int(key) for key in (*self.numbers, *self.bare) if key.isdigit() and len(key) == 4)
         decades = (int(key) for kind, key in self.keys if kind == "decade" and int(key) % 100)
         return frozenset((*plain, *decades))
 
@@ -287,27 +388,75 @@ def known_in(sentences: Iterable[str], raw: str, answer: str = "", question: str
     """Collect the specifics of normalised sentences and their raw text."""
     known = Known(list(sentences), raw, answer, question)
     for sentence in dict.fromkeys(known.sentences):
-        for it in measures_of(sentence):
-            if it.kind == "number":
-                known.numbers.setdefault(it.key, {})[it.unit] = None
-            elif it.kind == "date":
+        measures = measures_of(sentence)
+        for it in measures:
+            if it.kind == "date":
                 for key in _readings(it):
                     known.dates.setdefault(key, {})[it.unit] = it.shown
                     known.keys["month", key.split()[1]] = it.shown
                 if it.unit:
-                    known.numbers.setdefault(it.unit, {})[""] = None
+                    known.numbers.setdefault(it.unit, {})[""] = it.unit
             elif it.kind == "ordinal":
                 known.ordinals[it.key].add(_singular(it.unit))
-            else:
+            elif it.kind != "number":
                 known.keys.setdefault((it.kind, it.key), it.shown)
+        if _DIGIT.search(sentence):
+            _add_numbers(known, sentence, measures)
         known.names.vocabulary.update(_TOKEN.findall(sentence.lower()))
-        for digits in _DIGITS.findall(sentence):
-            known.numbers.setdefault(digits, {})  # as in "v1.21": no unit is known of it
     return known
 
 
-def compare(text: str, normal: str, known: Known) -> tuple[list[Specific], str]:
-    """Return the specifics of a sentence that the texts lack, each once, and the sentence in the texts' words.
+def _add_numbers(known: Known, sentence: str, measures: Sequence[Specific]) -> None:
+    """Add the numbers of a sentence. One without a unit may have that of another number, or one that is named."""
+    taken = {at for it in measures for at in range(it.start, it.start + len(it.shown))}
+    for digits in _DIGITS.finditer(sentence):
+        known.digits.add(digits[0])
+        if digits.start() not in taken:
+            known.loose.add(digits[0])
+    for found in _DECLARED.finditer(sentence):
+        if unit := unit_named(found[1] or found[2] or found[3]):
+            known.declared.add(unit)
+    numbers = [it for it in measures if it.kind == "number"]
+    bare = [it for it in numbers if not it.unit]
+    for it in numbers:
+        for key in it.keys if it.unit else ():
+            known.numbers.setdefault(key, {})[it.unit] = it.shown
+            known.rates[key, it.unit].add(it.rate)
+    if not bare:
+        return
+    hours = {found.start(1) for found in _HOUR.finditer(sentence)}
+    held = dict.fromkeys((it.unit for it in numbers if it.unit), "") | _named_in(sentence)
+    for it in bare:
+        is_label = _LABELLED.search(sentence, max(0, it.start - 12), it.start) is not None
+        one = Bare(it.shown, {} if is_label else held, it.noun, it.start in hours)
+        for key in it.keys:
+            its = known.bare.setdefault(key, [])
+            if one not in its and len(its) < MOST_BARE:
+                its.append(one)
+
+
+def _named_in(sentence: str) -> dict[str, str]:
+    """Return the units that a sentence names, as it names them."""
+    found = {unit: word for word in set(_UNIT_WORD.findall(sentence)) if (unit := unit_named(word))}
+    return found | ({"year": "year"} if _AGE.search(sentence) else {})
+
+
+class Compared(NamedTuple):
+    """A sentence beside the texts.
+
+    Attributes:
+        lacking: its specifics that the texts lack, each once.
+        reworded: the sentence in the texts' words.
+        stated: the same without the numbers that the texts only yield.
+    """
+
+    lacking: list[Specific]
+    reworded: str
+    stated: str
+
+
+def compare(text: str, normal: str, known: Known) -> Compared:
+    """Return the specifics of a sentence that the texts lack, and the sentence in the texts' words.
 
     A quote counts from three words on.
 
@@ -318,10 +467,10 @@ def compare(text: str, normal: str, known: Known) -> tuple[list[Specific], str]:
 
     Example:
         >>> said = 'She called it "a very great day" in Oslo.'
-        >>> compare(said, said, known_in(["It is in Oslo."], "It is in Oslo."))[0][0].shown
+        >>> compare(said, said, known_in(["It is in Oslo."], "It is in Oslo.")).lacking[0].shown
         'a very great day'
-        >>> compare("It is 5,000 m.", "It is 5000 metre.", known_in(["It is 5 kilometre."], ""))
-        ([], 'It is 5 kilometre.')
+        >>> compare("It is 5,000 m.", "It is 5000 metre.", known_in(["It is 5 kilometre."], "")).reworded
+        'It is 5 kilometre.'
     """
     its = specifics_of(normal)
     wordings = {it: known.wording(it, normal) for it in its}
@@ -333,16 +482,37 @@ def compare(text: str, normal: str, known: Known) -> tuple[list[Specific], str]:
             wordings[it] = ""
     grouped = {found.start() for found in _GROUP.finditer(normal)}  # of a phone number: no sums
     lacking = [it for it in its if it.kind == "number" and wordings[it] is None and it.start not in grouped]
+    derived = set()
     if lacking:
         near = known.near(normal)
+        for one, other, share in _ratios(normal, lacking):
+            if wording := known.wording(share, normal) or (near.wording(share, its) or ("",))[0]:
+                wordings[one], wordings[other] = wording, ""
+                derived |= {one, other}
         for it in sorted(lacking, key=lambda it: -(value_of(it.key) or 0.0))[:MOST_DERIVED]:
             found = near.wording(it, its) if wordings[it] is None else None
             if found is not None:
                 wordings[it] = found[0]
+                derived.add(it)
                 wordings.update({other: "" for other in found[1] if wordings[other] is None})
     quotes = [it for it in quotes_of(text) if known.wording(it, text) is None]
     invented = {(it.kind, it.key): it for it in (*(it for it in its if wordings[it] is None), *quotes)}
-    return list(invented.values()), _reworded(normal, wordings)
+    plain = {it: "" if it in derived else wording for it, wording in wordings.items()}
+    return Compared(list(invented.values()), _reworded(normal, wordings), _reworded(normal, plain))
+
+
+def _ratios(text: str, its: Sequence[Specific]) -> Iterator[tuple[Specific, Specific, Specific]]:
+    """Yield two numbers of "2 in 5", and the percentage that they make."""
+    for one, other in pairwise(its):
+        between = text[one.start + len(one.shown) : other.start]
+        top, whole = value_of(one.key), value_of(other.key)
+        if _IN.fullmatch(between) and top and whole and 0.0 < top < whole:
+            share = f"{100.0 * top / whole:.4f}".rstrip("0").rstrip(".")
+            yield (
+                one,
+                other,
+                Specific("number", share, text[one.start : other.start + len(other.shown)], one.start, "percent"),
+            )
 
 
 def _reworded(text: str, wordings: dict[Specific, str | None]) -> str:

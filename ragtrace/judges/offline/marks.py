@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from ragtrace.judges.offline.placed import Placed
+
 FILE = r"[\w./%-]{1,120}\.(?:pdf|md|txt|docx?|html?|csv|json|xlsx?|pptx?|ya?ml)"
 _SOURCE = (
     r"(?:sources?|docs?|documents?|passages?|contexts?|refs?|references?|chunks?|citations?|cites?|sections?|pages?|"
@@ -32,7 +34,14 @@ _RANKED = (  # before a number that ranks or names something ("ranked #1", "Plat
 )
 
 
-LINKED_MARK = rf"\[\[?\W{{0,2}}(?:{_NUMBERS}|(?i:{_SOURCE}\s?#?\d{{1,4}}))\W{{0,2}}\]?\]\([^()\s]{{0,500}}\)"
+# Marks with an address, and files in brackets.
+ADDRESSED_MARK = (
+    rf"\(\[(?i:{_SOURCE})\]\([^()\s]{{0,500}}\)\)|"
+    rf"\[\[?\W{{0,2}}(?:{_NUMBERS}|[\u00b9\u00b2\u00b3\u2070-\u2079]{{1,4}}|(?i:{_SOURCE}\s?#?\d{{1,4}}))\W{{0,2}}\]?\]"
+    r"\([^()\s]{0,500}\)|"
+    r"(?i:<a\b[^<>\n]{0,200}>\W{0,3}\d{1,4}\W{0,3}</a>)|"
+    rf"(?i:\[{FILE}[^\]\n]{{0,60}}\](?!\()|\({_SEE}{FILE}[^()\n]{{0,60}}\))"
+)
 
 
 _END = r"(?=[ ]*(?:[.,;:!?)]|$))"
@@ -49,7 +58,6 @@ _PATTERNS = tuple(
         r"(?i)<(sup|cite|ref|citation|source|doc|document|footnote|fn)\b[^<>\n]{0,160}(?:/>|>[^<\n]{0,80}</\1>)",
         r"</?(?![hH][1-6]\b)[A-Za-z_-]{0,12}\d{1,4}(?:, ?\d{1,4}){0,9}[ ]?/?>",
         r"\\(?:[a-z]{0,10}cite[a-z]{0,10}|footnote(?:mark)?|ref)\*?(?:\[[^\[\]\n]{0,40}\]){0,2}\{[^{}\n]{1,80}\}",
-        r"(?i)<a\b[^<>\n]{0,200}>\W{0,3}\d{1,4}\W{0,3}</a>",
         r"(?<!\w):?(?:cite|ref|source)\[[^\[\]\n]{1,80}\]",
         r"\{\{[^{}\n\"]{0,40}\d[^{}\n\"]{0,20}\}\}",
         r"\{\{?(?i:cite|ref|source|citation|doc)s?:[^{}\n]{1,60}\}\}?|\{\.\w{1,20}\}",
@@ -59,13 +67,12 @@ _PATTERNS = tuple(
         r"\[\^[^\]\n]{1,40}\](?::[^\n]*)?",
         rf"\[{_NUMBERS}(?:\s*[,:]\s*(?:pp?\.|page)?\s*\d+(?:[\u2013-]\d+)?)?\](?:,\s?(?=\[))?",
         rf"(?i)\[(?:see )?(?:{_SOURCE}(?!\w)|(?:results?|hits?|notes?)\s?#?\d)[^\]\n]{{0,80}}\]",
-        rf"(?i)\[{FILE}[^\]\n]{{0,60}}\]",
         rf"\[{_LABEL}(?:\s*(?:[,;|&]|\band\b)\s*{_LABEL}){{0,9}}\]",
         r"\[(?:[A-Za-z](?:, ?[A-Za-z]){0,9}|[ivx]{2,4}|cite_(?:start|end))\]",
         rf"(?i)\[(?:[^\[\]\n]{{1,60}}?[,;:]?\s)?{_PLACE}\]|\[\W{{0,4}}\]",
         rf"\[(?:see |cf\. )?{_AUTHOR},? ?{_YEAR}\]",
         # Round brackets
-        rf"(?i)\({_SEE}(?:{_SOURCE}\s*:[^()\n]{{1,100}}|{_NUMBERED}|{_SOURCE}|{FILE}[^()\n]{{0,60}})\)",
+        rf"(?i)\({_SEE}(?:{_SOURCE}\s*:[^()\n]{{1,100}}|{_NUMBERED}|{_SOURCE})\)",
         rf"(?i)\({_SEE}[^()\n\d]{{1,60}}?, ?{_PLACE}\)",
         rf"\((?:see |cf\. |e\.g\.,? )?(?:{_AUTHORS})(?:; (?:{_AUTHORS})){{0,5}}\)",
         rf"\((?:see |cf\. )?#\d{{1,4}}(?:{_AND}#?\d{{1,4}}){{0,9}}\)",
@@ -81,13 +88,17 @@ _PATTERNS = tuple(
 )
 
 
-def without_marks(text: str) -> str:
+def without_marks(text: Placed) -> Placed:
     """Return a text with a blank in place of each citation mark.
 
     Example:
-        >>> " ".join(without_marks("It weighs 3.4 kg [1] (#2), is ranked #1 (see [3]) and new (2019).").split())
+        >>> said = "It weighs 3.4 kg [1] (#2), is ranked #1 (see [3]) and new (2019)."
+        >>> " ".join(without_marks(Placed.whole(said)).text.split())
         'It weighs 3.4 kg , is ranked #1 and new (2019).'
     """
     for pattern in _PATTERNS:
-        text = pattern.sub(lambda found: found[0] if found.groupdict().get("ranked") else " ", text)
+        text = text.sub(
+            pattern,
+            lambda found, held: held[slice(*found.span())] if found.groupdict().get("ranked") else " ",
+        )
     return text

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from itertools import chain, repeat
+from itertools import chain, pairwise, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragtrace.judges.offline.code import LINK, PATH
-from ragtrace.judges.offline.marks import FILE, LINKED_MARK, without_marks
+from ragtrace.judges.offline.addresses import ADDRESS, is_address, is_phone
+from ragtrace.judges.offline.marks import ADDRESSED_MARK, FILE, without_marks
+from ragtrace.judges.offline.placed import Placed, composed_in_place, quoted
 from ragtrace.judges.offline.words import windows
 
 if TYPE_CHECKING:
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
 _ANSWER_KEYS = ("answer", "response", "output", "result", "text", "content", "final_answer", "message")
 
 MOST_CHARS = 32_768  # of an answer that are read, as no more than 200 sentences are
-_BLANKS = str.maketrans(
-    dict.fromkeys("\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad\ufe0f", "")
-    | dict.fromkeys("\u00a0\u2007\u202f\t", " ")
-)
+_UNSEEN = re.compile("[\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad\ufe0f]++")
+_BLANK = re.compile("[\u00a0\u2007\u202f\t]")
+_NEW_LINE = re.compile(r"\n")
+_BAR = re.compile(r"\|")
+_JSON_WORD = re.compile(r'"(?:[^"\\]++|\\.)*+"|-?\d[\d.eE+-]*+|true|false|null|NaN|-?Infinity', re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[\da-fA-F]{4}|.)")
 _GAP = re.compile(r"[^\S\n]{40,}+")  # of at most 8,192 characters: a window
 _EMOJI = re.compile(  # of at most 8,192 characters: a window
     "[\U0001f000-\U0001faff\U0001f1e6-\U0001f1ff\u2600-\u27bf\u2b00-\u2bff\u2300-\u23ff\u25a0-\u25ff\u2190-\u21ff]"
@@ -45,24 +48,17 @@ _HOLES = (0xE000, 0xF8FF)  # characters of the private use area, one for each pa
 _HOLE = re.compile("[\ue000-\uf8ff]")
 
 
-_LINKS = (  # of at most 8,192 characters: a window
-    (re.compile(LINKED_MARK), " "),
-    (re.compile(r"!\[[^\]\n]{0,200}\]\([^)\n]{0,600}\)"), " "),
-    (re.compile(r"\(\s*\[[^\]\n]{1,200}\]\([^)\s]{0,500}\)\s*\)"), " "),
-    (
-        re.compile(
-            r"\[(?:read|learn|see|find out|show)? ?(?:more|here|link|source)\]\([^)\s]{1,500}\)\.?",
-            re.IGNORECASE,
-        ),
-        " ",
-    ),
-    (re.compile(r"\[\[([^\[\]\n]{1,40})\]\]\([^)\s]{0,500}\)"), " "),
-    (re.compile(r"\[([^\[\]\n]{1,400})\]\((?:[^()\s]|\([^()\s]*\)){0,500}(?: \"[^\"\n]*\")?\)"), r"\1"),
-    (re.compile(r"\[([^\[\]\n]{1,400})\]\[[^\[\]\n]{0,40}\](?!\[)(?=[ ,;:]?[a-z])"), r"\1"),
-    (re.compile(r"<(?:https?://|www\.|mailto:)[^<>\s]*+>"), " "),
-    (re.compile(r"\(?\b(?:https?://|www\.)[^\s<>()\"']*[^\s<>()\"'.,;:!?]\)?"), " "),
-)
+def _kept(found: re.Match[str], text: Placed) -> Placed:
+    """Return the first group of a match."""
+    return text[slice(*found.span(1))]
 
+
+# Marks of citations and pictures, whose addresses claim nothing.
+_CITED = (  # of at most 8,192 characters: a window
+    (re.compile(ADDRESSED_MARK), " "),
+    (re.compile(r"!\[[^\]\n]{0,200}\]\([^)\n]{0,600}\)"), " "),
+    (re.compile(r"\[([^\[\]\n]{1,400})\]\[[^\[\]\n]{0,40}\](?!\[)(?=[ ,;:]?[a-z])"), _kept),
+)
 _TAGS_AND_EMPHASIS = (  # of at most 8,192 characters: a window
     (
         re.compile(
@@ -79,25 +75,26 @@ _TAGS_AND_EMPHASIS = (  # of at most 8,192 characters: a window
         " ",
     ),
     (re.compile(r"\*\*|__|~~|`+"), ""),
-    (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), r"\1"),
-    (re.compile(r"(?<![\w_])_(?=\S)([^_\n]+?)(?<=\S)_(?![\w_])"), r"\1"),
+    (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), _kept),
+    (re.compile(r"(?<![\w_])_(?=\S)([^_\n]+?)(?<=\S)_(?![\w_])"), _kept),
 )
 
 
-_TARGET = r"(?:mailto:)?(?P<link>[^()\s]{1,500})"
-# Inline code, links with a title of a few words that is no number, bare links and paths.
-_APART = (  # of at most 8,192 characters: a window
-    re.compile(r"(?<!`)(`{1,2})(?!`)(?P<title>[^`\n]{1,300})(?P<link>)\1(?!`)"),
-    re.compile(
-        r"!?\[(?P<title>(?![^\w\[\]]*+(?:\d++[^\w\[\]]*+)?\])"
-        rf"[^\s\[\]]{{1,40}}(?: [^\s\[\]]{{1,40}}){{0,4}})\]\({_TARGET}\)"
-    ),
+_INLINE_CODE = re.compile(r"(?<!`)(`{1,2})(?!`)([^`\n]{1,300})\1(?!`)")  # of at most 8,192 characters: a window
+_TARGET = r"(?:mailto:|tel:)?(?P<link>[^()\s]{0,500}(?:\([^()\s]{0,100}\)[^()\s]{0,100})?)"
+# Addresses behind a title. What only points ("read more"), or is in brackets with its address, has no words.
+_TITLED = (  # of at most 8,192 characters: a window
+    re.compile(rf"\(\s?\[(?P<title>[^\[\]\n]{{1,200}})\]\({_TARGET}(?: \"[^\"\n]{{0,100}}\")?\)\s?\)"),
+    re.compile(rf"\[(?P<title>[^\[\]\n]{{1,400}})\]\({_TARGET}(?: \"[^\"\n]{{0,100}}\")?\)"),
+    re.compile(rf"\[(?P<title>\[[^\[\]\n]{{1,40}}\])\]\({_TARGET}\)"),
     re.compile(
         rf"<a\s[^<>]{{0,200}}?href=[\"']{_TARGET}[\"'][^<>]{{0,200}}>(?P<title>[^<>\n]{{0,60}})</a>",
         re.IGNORECASE,
     ),
     re.compile(r"<(?P<title>)(?:mailto:)?(?P<link>[^<>\s]{1,500}(?:://|@)[^<>\s]{1,500})>", re.IGNORECASE),
-    re.compile(rf"(?P<title>)(?<!\]\()(?P<link>{LINK}|{PATH})", re.IGNORECASE),
+)
+_POINTER = re.compile(
+    r"\W{0,3}(?:(?:read|learn|see|find out|show)? ?(?:more|here|link|source))?\W{0,3}$", re.IGNORECASE
 )
 
 _GAP_BEFORE_STOP = re.compile(r" (?=[.,;:!?](?:\s|$))")
@@ -134,226 +131,319 @@ _ENDS = (".", "!", "?", ":", ";", ".”", '."')
 
 
 class Apart(NamedTuple):
-    """A link or a piece of code of an answer.
+    """A link, a phone number or a piece of code of an answer.
 
     Attributes:
-        shown: as it reads, a link behind its title.
+        shown: as it reads.
         exact: the part of it that counts to the letter; "" where it is prose.
+        end: the place in the answer behind it, with its brackets.
+        is_code: it is a piece of code.
     """
 
     shown: str
     exact: str
+    end: int
+    is_code: bool = False
 
 
-def plain(text: str) -> str:
-    r"""Return an answer without markup, citations, headings, sources and code.
+class Said(NamedTuple):
+    """The text of an answer, with one character in place of each part that counts to the letter.
 
-    Lines stay lines. Where nothing but such parts was written, the words themselves are kept.
+    Attributes:
+        text: without markup, citations, headings and sources.
+        apart: the parts, in the order of their characters.
+        is_cut: more than the first 32,768 characters were given.
+    """
+
+    text: Placed
+    apart: list[Apart]
+    is_cut: bool = False
+
+    def filled(self, text: str, *, has_addresses: bool = True) -> str:
+        """Return a part of the text with what was set apart from it in its place; addresses may be left out."""
+
+        def shown(found: re.Match[str]) -> str:
+            part = self.apart[ord(found[0]) - _HOLES[0]]
+            return part.shown if part.is_code or has_addresses else ""
+
+        return _HOLE.sub(shown, text) if self.apart else text
+
+    def parts_in(self, text: str) -> list[Apart]:
+        """Return the parts that were set apart from a part of the text."""
+        return [self.apart[ord(found) - _HOLES[0]] for found in _HOLE.findall(text)] if self.apart else []
+
+    def span(self, part: Placed, answer: str) -> tuple[int, int]:
+        """Return where a part of the text stands in the answer."""
+        ends = (place + 1 for place in part.places)
+        held = (one.end for one in self.parts_in(part.text))
+        return quoted(answer, min(part.places), max(*ends, *held, 0))
+
+
+def said_in(answer: str, *, has_code: bool = False) -> Said:
+    r"""Return what an answer says, without markup, citations, headings and sources.
+
+    Lines stay lines. Where nothing but such parts was written, the words themselves are kept. Links, mailboxes,
+    files and phone numbers are set apart, but for those of citation marks, images and lists of sources.
+
+    Args:
+        answer: as given.
+        has_code: set pieces of code apart too; else code is left out.
 
     Example:
-        >>> plain("## Price\n- It costs **12 euros** [1][2]. See [the list](https://example.com/7).")
-        'It costs 12 euros. See the list.'
+        >>> said = said_in("## Price\n- It costs **12 euros** [1][2]. See [the list](https://example.com/7).")
+        >>> said.filled(said.text.text), [part.exact for part in said.apart]
+        ('It costs 12 euros. See the list https://example.com/7.', ['https://example.com/7'])
+        >>> said = said_in("Run `nova login`.", has_code=True)
+        >>> said.filled(said.text.text), [part.exact for part in said.apart]
+        ('Run nova login.', ['nova login'])
     """
-    text = tidied(text)[:MOST_CHARS]
-    if "```" in text or "~~~" in text:
-        text = _FENCE.sub(lambda found: _prose_of(found[3]), text)
-    if "<tr" in text or "<TR" in text:
+    whole = tidied(answer)
+    held = whole[:MOST_CHARS].sub(_HOLE, " ")
+    apart: list[Apart] = []
+    if has_code:
+        held = _without_code(held, apart)
+    held = _without_addresses(held, apart)
+    return Said(_plain(held), apart, len(whole) > MOST_CHARS)
+
+
+def _plain(text: Placed) -> Placed:
+    if "```" in text.text or "~~~" in text.text:
+        text = text.sub(_FENCE, lambda found, held: _prose_of(held[slice(*found.span(3))]))
+    if "<tr" in text.text or "<TR" in text.text:
         text = _replaced_elements(text, _ROW_TAG, range(4_001), _spelled_row)
-    written = [part for line in text.splitlines() for part in windows(line)]
+    written = [part for line in text.lines() for part in line.windows()]
     lines = list(_lines(written))
-    if not any(line.strip() for line in lines):
-        lines = [_LIST_MARK.sub("", line.strip(" #|>`*_=-")) for line in written]
-    text = "\n".join(line for line in lines if line.strip())
-    text = "".join(map(_unmarked, windows(text)))
-    return "\n".join(_GAP_BEFORE_STOP.sub("", _SPACES.sub(" ", line)).strip() for line in text.splitlines())
+    if not any(line.text.strip() for line in lines):
+        lines = [_without_list_mark(line.stripped(" #|>`*_=-")) for line in written]
+    text = Placed.joined((line for line in lines if line.text.strip()), "\n")
+    text = text.in_windows(_unmarked)
+    tidy = (line.sub(_SPACES, " ").sub(_GAP_BEFORE_STOP, "").stripped() for line in text.lines())
+    return Placed.joined(tidy, "\n")
 
 
-def _unmarked(text: str) -> str:
-    for pattern, instead in _LINKS:
-        text = pattern.sub(instead, text)
+def _unmarked(text: Placed) -> Placed:
     text = without_marks(text)
     for pattern, instead in _TAGS_AND_EMPHASIS:
-        text = pattern.sub(instead, text)
-    return _EMOJI.sub(" ", text)
+        text = text.sub(pattern, instead)
+    return text.sub(_EMOJI, " ")
 
 
-def set_apart(text: str) -> tuple[str, list[Apart]]:
-    """Return an answer with one character in place of each link and piece of code, and what these are.
+def _set_apart(
+    text: Placed, start: int, end: int, exact: str, apart: list[Apart], *, is_code: bool = False
+) -> Placed:
+    """Return the character that stands for a part of a text; the part itself where there are too many."""
+    if len(apart) > _HOLES[1] - _HOLES[0]:
+        return text[start:end]
+    said = Said(text, apart)
+    apart.append(Apart(said.filled(exact), said.filled(exact), text.places[end - 1] + 1, is_code))
+    return Placed.at(chr(_HOLES[0] + len(apart) - 1), text.places[start])
 
-    `filled` puts them back. Lines of a block that are prose stay, comments are left out.
 
-    Example:
-        >>> held, parts = set_apart("Run `nova login`, see https://nova.dev/start.")
-        >>> filled(held, parts), [part.exact for part in parts]
-        ('Run nova login, see https://nova.dev/start.', ['nova login', 'https://nova.dev/start'])
-    """
-    parts: list[Apart] = []
+def _without_code(text: Placed, apart: list[Apart]) -> Placed:
+    """Return a text with one character in place of each piece of code. Lines of a block that are prose stay."""
 
-    def hole(shown: str, exact: str) -> str:
-        if len(parts) > _HOLES[1] - _HOLES[0]:
-            return shown
-        parts.append(Apart(filled(shown, parts), filled(exact, parts)))
-        return chr(_HOLES[0] + len(parts) - 1)
+    def code(part: Placed) -> Placed:
+        line = part.stripped()
+        if not line.text or _is_prose(line.text):
+            return part
+        return _set_apart(line, 0, len(line), line.text, apart, is_code=True)
 
-    def code(line: str) -> str:
-        return line if _is_prose(line) else hole(line.strip(), line.strip())
+    def block(found: re.Match[str], held: Placed) -> Placed:
+        inside = held[slice(*found.span(3))]
+        if found[2].lower() in _PROSE_LANGUAGES:
+            return inside
+        lines = (line for line in inside.lines() if line.text.strip() and not _COMMENT.match(line.text))
+        return Placed.joined([*map(code, lines), inside[len(inside) :]], "\n")
 
-    text = _FENCE.sub(
-        lambda found: _lines_apart(found[2], found[3], code), _HOLE.sub(" ", tidied(text)[:MOST_CHARS])
+    def element(inside: Placed) -> Placed:
+        lines = (line for part in inside.windows() for line in part.sub(_ANY_TAG, "").lines())
+        return Placed.joined((code(line) for line in lines if line.text.strip()), "\n")
+
+    text = text.sub(_FENCE, block)
+    text = _replaced_elements(text, _CODE_TAG, range(1, 20_001), element)
+    return text.in_windows(
+        lambda part: part.sub(_INLINE_CODE, lambda found, held: code(held[slice(*found.span(2))]))
     )
-    text = _replaced_elements(
-        text, _CODE_TAG, range(1, 20_001), lambda inside: "\n".join(map(code, _lines_of_tag(inside)))
-    )
-    for pattern in _APART:
-        held = [
-            pattern.sub(
-                lambda found: (
-                    hole(f"{found['title']} {found['link']}".strip(), found["link"])
-                    if found["link"]
-                    else code(found["title"])
-                ),
-                part,
-            )
-            for part in windows(text)
-        ]
-        text = "".join(held)
-    return text, parts
 
 
-def filled(text: str, parts: list[Apart]) -> str:
-    """Return a text with the parts that were set apart in their places."""
-    return _HOLE.sub(lambda found: parts[ord(found[0]) - _HOLES[0]].shown, text) if parts else text
+def _without_addresses(text: Placed, apart: list[Apart]) -> Placed:
+    """Return a text with one character in place of each address, behind its title; citation marks go."""
+
+    def titled(found: re.Match[str], held: Placed) -> Placed:
+        title, link = held[slice(*found.span("title"))], found["link"]
+        is_alone = held.text[found.start()] == "(" or _POINTER.match(title.text)
+        if not is_address(link):
+            return title[: 0 if is_alone else None]
+        hole = _set_apart(held, found.start("link" if title.text else 0), found.end(), link, apart)
+        return hole if is_alone else Placed.joined([title, Placed.at(" ", hole.places[0]), hole])
+
+    def bare(found: re.Match[str], held: Placed) -> Placed:
+        start, end = found.span()
+        is_meant = found.lastgroup != "phone" or is_phone(found[0])
+        return _set_apart(held, start, end, found[0], apart) if is_meant else held[start:end]
+
+    def change(part: Placed) -> Placed:
+        for pattern, instead in _CITED:
+            part = part.sub(pattern, instead)
+        for pattern in _TITLED:
+            part = part.sub(pattern, titled)
+        return part.sub(ADDRESS, bare)
+
+    return text.in_windows(change)
 
 
-def holes_in(text: str, parts: list[Apart]) -> list[Apart]:
-    """Return the parts that were set apart from a text."""
-    return [parts[ord(found) - _HOLES[0]] for found in _HOLE.findall(text)] if parts else []
-
-
-def _lines_apart(language: str, block: str, code: Callable[[str], str]) -> str:
-    if language.lower() in _PROSE_LANGUAGES:
-        return block
-    lines = (line for line in block.splitlines() if line.strip() and not _COMMENT.match(line))
-    return "".join(f"{code(line)}\n" for line in lines)
-
-
-def _lines_of_tag(inside: str) -> list[str]:
-    return [line for part in windows(inside) for line in _ANY_TAG.sub("", part).splitlines() if line.strip()]
-
-
-def tidied(text: str) -> str:
-    """Return a whole answer without odd blanks; of one JSON object, what it says."""
-    text = _without_gaps(text.translate(_BLANKS))
+def tidied(answer: str) -> Placed:
+    """Return a whole answer composed and without odd blanks; of one JSON object, what it says."""
+    text = composed_in_place(answer).sub(_UNSEEN, "").sub(_BLANK, " ")
+    text = text.in_windows(lambda part: part.sub(_GAP, "    "))
     inside = _in_one_fence(text)
-    if inside.lstrip()[:1] not in {"{", "["} or inside.rstrip()[-1:] not in {"}", "]"}:
+    if inside.text.lstrip()[:1] not in {"{", "["} or inside.text.rstrip()[-1:] not in {"}", "]"}:
         return text
     try:
-        given = json.loads(inside)
+        return _from_json(json.loads(inside.text), inside, text)
     except (ValueError, RecursionError):
         return text
-    return _from_json(given, text)
 
 
-def _without_gaps(text: str) -> str:
-    """Return a text with four blanks for a long run, as such would cost their square."""
-    return "".join([_GAP.sub("    ", part) for part in windows(text)])
-
-
-def _in_one_fence(text: str) -> str:
+def _in_one_fence(text: Placed) -> Placed:
     """Return what stands in a fence that is the whole text, else the text."""
-    begin = _OPENING.match(text)
-    body, line, end = text.rstrip().rpartition("\n")
+    begin = _OPENING.match(text.text)
+    body, line, end = text.text.rstrip().rpartition("\n")
     is_closed = (
         begin and line and begin.end() <= len(body) + 1 and end.strip(" ") == begin[1] and end.find(begin[1]) < 4
     )
-    return body[begin.end() :] if begin and is_closed else text
+    return text[begin.end() : len(body)] if begin and is_closed else text
 
 
-def _from_json(given: object, text: str) -> str:
+Leaves = Placed | list["Leaves"] | dict[str, tuple[int, "Leaves"]]  # by key, with its place
+
+
+def _from_json(given: object, inside: Placed, text: Placed) -> Placed:
     """Return what a JSON object says under a usual key of an answer, else all its facts."""
+    written = [inside[slice(*it.span())] for it in _JSON_WORD.finditer(inside.text)]
+    if len(written) != _size(given):
+        return text  # a key twice
+    placed = _placed(given, iter(written))
     if isinstance(given, dict):
-        given = next((given[key] for key in _ANSWER_KEYS if key in given), given)
+        name = next((key for key in _ANSWER_KEYS if key in given), None)
+        if name is not None:
+            given, placed = given[name], placed[name][1]  # type: ignore[index, call-overload]
     elif not isinstance(given, list) or not any(isinstance(item, str | dict) for item in given):
         return text  # numbers in brackets may be citation marks
-    return "\n".join(_facts_in(given)) if given is not None else ""
+    return Placed.joined(_facts_in(placed), "\n") if given is not None else text[:0]
 
 
-def _facts_in(value: object, name: str = "") -> Iterator[str]:
+def _size(value: object) -> int:
+    """Return how many keys, texts, numbers and truth values a JSON value has."""
+    if isinstance(value, dict):
+        return len(value) + sum(map(_size, value.values()))
+    return sum(map(_size, value)) if isinstance(value, list) else 1
+
+
+def _placed(value: object, written: Iterator[Placed]) -> Leaves:
+    """Return a JSON value with its texts, numbers and truth values as they were written."""
+    if isinstance(value, dict):
+        return {key: (next(written).places[0], _placed(it, written)) for key, it in value.items()}
+    if isinstance(value, list):
+        return [_placed(it, written) for it in value]
+    leaf = next(written)
+    if not isinstance(value, str):
+        return leaf
+    return leaf[1:-1].sub(_ESCAPE, lambda found, _: json.loads(f'"{found[0]}"'))
+
+
+def _facts_in(value: Leaves, name: str = "", place: int = 0) -> Iterator[Placed]:
     """Yield a line for each object and each item of a list, as "name value, name value"."""
     if isinstance(value, dict):
-        flat = {key: it for key, it in value.items() if not isinstance(it, dict | list)}
+        flat = [_named(it, key, at) for key, (at, it) in value.items() if isinstance(it, Placed)]
         if flat:
-            yield ", ".join(f"{key.replace('_', ' ')} {_spelled(it)}" for key, it in flat.items())
-        for key, it in value.items():
-            if key not in flat:
-                yield from _facts_in(it, key.replace("_", " "))
+            yield Placed.joined(flat, ", ")
+        for key, (at, it) in value.items():
+            if not isinstance(it, Placed):
+                yield from _facts_in(it, key, at)
     elif isinstance(value, list):
         for item in value:
-            yield from _facts_in(item, name)
+            yield from _facts_in(item, name, place)
     else:
-        yield f"{name} {_spelled(value)}".strip()
+        yield _named(value, name, place)
 
 
-def _spelled(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+def _named(value: Placed, name: str, place: int) -> Placed:
+    return Placed.joined([Placed.at(f"{name.replace('_', ' ')} ", place), value]) if name else value
 
 
 def _is_prose(line: str) -> bool:
     return bool(_PROSE_LINE.match(line) or _TABLE_LINE.match(line)) and not _CODE_SIGN.search(line)
 
 
-def _prose_of(block: str) -> str:
-    return "\n".join(filter(_is_prose, block.splitlines())) + "\n"
+def _prose_of(block: Placed) -> Placed:
+    return Placed.joined([*(line for line in block.lines() if _is_prose(line.text)), block[len(block) :]], "\n")
 
 
-def _replaced_elements(text: str, tag: re.Pattern[str], sizes: range, instead: Callable[[str], str]) -> str:
+def _replaced_elements(
+    text: Placed, tag: re.Pattern[str], sizes: range, instead: Callable[[Placed], Placed]
+) -> Placed:
     """Return a text with something in place of each element, whose inside has one of some sizes."""
     ends: dict[str, list[int]] = {}
-    for end in _END_TAG.finditer(text):
+    for end in _END_TAG.finditer(text.text):
         ends.setdefault(end[1].lower(), []).append(end.start())
-    parts: list[str] = []
+    parts: list[Placed] = []
     at = 0
-    for found in tag.finditer(text):
+    for found in tag.finditer(text.text):
         its = ends.get(found[1].lower(), [])
         place = bisect_left(its, found.end() + sizes.start)
         if found.start() >= at and place < len(its) and its[place] - found.end() in sizes:
             parts += [text[at : found.start()], instead(text[found.end() : its[place]])]
             at = its[place] + len(f"</{found[1]}>")
-    return "".join([*parts, text[at:]])
+    return Placed.joined([*parts, text[at:]]) if parts else text
 
 
-def _spelled_row(row: str) -> str:
+def _spelled_row(row: Placed) -> Placed:
     """Return an HTML row as a line of a table; "" for a row of heads."""
-    cells = _CELL_TAG.split(row.replace("\n", " "))[1::2]
-    is_head = _BODY_CELL.search(row) is None
-    return "" if is_head or not cells else f"\n| {' | '.join(cell.strip() for cell in cells)} |\n"
+    tags = [it.span() for it in _CELL_TAG.finditer(row.text)]
+    ends = [*(start for start, _ in tags[1:]), len(row)]
+    inside = [row[end:stop] for (_, end), stop in zip(tags, ends, strict=True)][::2]
+    is_head = _BODY_CELL.search(row.text) is None
+    if is_head or not inside:
+        return row[:0]
+    cells = [cell.sub(_NEW_LINE, " ").stripped() for cell in inside]
+    begin = row.places[0]
+    return Placed.joined([Placed.at("\n| ", begin), Placed.joined(cells, " | "), Placed.at(" |\n", row.places[-1])])
 
 
-def _lines(lines: list[str]) -> Iterator[str]:
+def _lines(lines: list[Placed]) -> Iterator[Placed]:
     """Yield the lines that claim something, without their marks."""
     i = 0
     while i < len(lines):
-        line = _QUOTE.sub("", lines[i])
-        following = lines[i + 1] if i + 1 < len(lines) else ""
+        line = lines[i]
+        mark = _QUOTE.match(line.text)
+        line = line[mark.end() if mark else 0 :]
+        following = lines[i + 1].text if i + 1 < len(lines) else ""
         i += 1
-        if _SOURCES_LINE.match(line) and i < len(lines):
+        if _SOURCES_LINE.match(line.text) and i < len(lines):
             i = _after_entries(lines, i)
-        elif _SIGN_OFF.match(line) and len(lines) - i <= 3:
+        elif _SIGN_OFF.match(line.text) and len(lines) - i <= 3:
             return
-        elif _is_decoration(line, following):
+        elif _is_decoration(line.text, following):
             continue
-        elif _TABLE_LINE.match(line):
+        elif _TABLE_LINE.match(line.text):
             yield _row(line)
         else:
-            item = _LIST_MARK.sub("", line)
-            neighbours = (lines[i - 2] if i > 1 else "", following)
-            is_listed = item != line and _is_word(item) and any(map(_is_listed_word, neighbours))
-            yield f"{item.rstrip()}." if is_listed else item
+            item = _without_list_mark(line)
+            neighbours = (lines[i - 2].text if i > 1 else "", following)
+            is_listed = len(item) < len(line) and _is_word(item.text) and any(map(_is_listed_word, neighbours))
+            item = item[: len(item.text.rstrip())] if is_listed else item
+            yield Placed.joined([item, Placed.at(".", item.places[-1])]) if is_listed else item
+
+
+def _without_list_mark(line: Placed) -> Placed:
+    mark = _LIST_MARK.match(line.text)
+    return line[mark.end() if mark else 0 :]
 
 
 def _is_listed_word(line: str) -> bool:
-    item = _LIST_MARK.sub("", line)
-    return item != line and _is_word(item)
+    mark = _LIST_MARK.match(line)
+    return mark is not None and mark.end() > 0 and _is_word(line[mark.end() :])
 
 
 def _is_word(item: str) -> bool:
@@ -372,14 +462,14 @@ def _is_decoration(line: str, following: str) -> bool:
     return bool(is_heading) and not is_sentence
 
 
-def _after_entries(lines: list[str], i: int) -> int:
+def _after_entries(lines: list[Placed], i: int) -> int:
     """Return the place behind a list of sources."""
     has_entry = False
     while i < len(lines):
-        if not lines[i].strip():
+        if not lines[i].text.strip():
             if has_entry:
                 return i
-        elif not _ENTRY.match(lines[i]):
+        elif not _ENTRY.match(lines[i].text):
             return i
         else:
             has_entry = True
@@ -387,11 +477,19 @@ def _after_entries(lines: list[str], i: int) -> int:
     return i
 
 
-def _row(line: str) -> str:
-    cells = _cells(line)
-    if len(cells) > 1 and _INDEX_CELL.match(cells[0]):
+def _row(line: Placed) -> Placed:
+    begin = len(line.text) - len(line.text.lstrip(" |\t"))
+    edges = [begin - 1, *(it.start() for it in _BAR.finditer(line.text, begin)), len(line)]
+    cells = [line[start + 1 : end].stripped() for start, end in pairwise(edges)]
+    if len(cells) > 1 and _INDEX_CELL.match(cells[0].text):
         cells = cells[1:]
-    return " ".join(cell if cell.endswith(_ENDS) else f"{cell}," for cell in cells if cell).rstrip(",")
+    parts: list[Placed] = []
+    for cell in filter(len, cells):
+        if parts:
+            is_ended = parts[-1].text.endswith(_ENDS)
+            parts.append(Placed.at(" " if is_ended else ", ", parts[-1].places[-1]))
+        parts.append(cell)
+    return Placed.joined(parts)
 
 
 def spelled_tables(text: str) -> str:
@@ -404,7 +502,7 @@ def spelled_tables(text: str) -> str:
         'plan Basic, price 10 euros'
     """
     spelled: list[str] = []
-    lines = _without_gaps(text).splitlines()
+    lines = "".join([_GAP.sub("    ", part) for part in windows(text)]).splitlines()
     heads: list[str] = []
     room = 4 * len(text) + 8_192  # for a long head before each of many short cells
     for i, line in enumerate(lines):
@@ -509,21 +607,22 @@ _COURTESY = re.compile(  # of at most 2,000 characters: a sentence
 )
 
 
-def claim_in(sentence: str) -> str:
+def claim_in(sentence: Placed) -> Placed:
     """Return a sentence without lead-in and source mention.
 
     A greeting, a courtesy or a lead-in alone gives "".
 
     Example:
-        >>> claim_in("According to document 2, it costs 12 euros."), claim_in("I hope this helps!")
-        ('it costs 12 euros.', '')
+        >>> said = ("According to document 2, it costs 12 euros.", "I hope this helps!")
+        >>> [claim_in(Placed.whole(one)).text for one in said]
+        ['it costs 12 euros.', '']
     """
-    sentence = sentence.replace("\u2019", "'")
+    sentence = Placed(sentence.text.replace("\u2019", "'"), sentence.places)
     for _ in range(4):
-        if _COURTESY.match(sentence):
-            return ""
-        shorter = _LEADS.sub("", sentence, count=1)
-        if shorter == sentence:
+        if _COURTESY.match(sentence.text):
+            return sentence[:0]
+        lead = _LEADS.match(sentence.text)
+        if lead is None or not lead.end():
             break
-        sentence = shorter
-    return _TRAILING_SOURCE.sub("", sentence)
+        sentence = sentence[lead.end() :]
+    return sentence.sub(_TRAILING_SOURCE, "")

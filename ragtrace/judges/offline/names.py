@@ -6,6 +6,7 @@ import re
 import unicodedata
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from posixpath import commonprefix
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.notation import ORDINALS
@@ -20,15 +21,22 @@ if TYPE_CHECKING:
 
 _AROUND = 120  # characters around a name that may be part of its long form
 _SHORTEST_STEM = 5  # of "Parisian"; one letter more where only "n" or "an" is added, as in "Maria" and "Marian"
+_SHORTEST_PLACE = 4
+_MOST_ALIKE = 50  # capitalised words that begin alike
+_PEOPLE = re.compile(r"(?:ians?|eans?|ese|ers|ites?|ish)$")
+_CAPITAL = re.compile(r"\b[A-Z][^\W\d_]{3,}")
 _TOKEN = re.compile(r"[^\W_]+")
 _ACRONYM = re.compile(r"\b[A-Z][A-Za-z]{0,5}[A-Z]s?\b")  # of at most 8,000 characters: a sentence in one notation
 _EXPANSION = re.compile(  # of at most 8,000 characters: a sentence in one notation
     r"\b[A-Z][\w'-]*(?: (?:(?:of|the|and|for|on|in|de|to|&) ){0,2}[A-Z][\w'-]*){1,7}"
 )
 _PREFIX = re.compile(r"^(?:non|pre|post|anti|mid|ex|pro|co|self|multi|intra|inter|sub)$")
-_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")  # of at most 8,000 characters: a sentence in one notation
 _BETWEEN_PARTS = re.compile(r"[ '\u2019-]+")
 _PAIR = re.compile(r"\b([A-Z][a-z]+)(?= ([A-Z][a-z]+))")  # of at most 8,192 characters: a window
+_CODE = re.compile(r"[A-Z]{1,8}(?:-\d\w*+)++|[A-Z]{1,5}\d\w*+")
+_LETTERS_DIGITS = re.compile(r"(?<=[A-Za-z])(?=\d)|-")
+_HYPHENED = re.compile(r"\b([^\W\d_]{2,})-(?=([^\W\d_]{2,}))")
 _LETTER_TIMES = re.compile(r"([A-Za-z])([2-4])")
 _TIMES_LETTER = re.compile(r"([2-4])([A-Za-z])")
 _SMALL = frozenset({"of", "the", "and", "for", "in", "on", "to", "a"})
@@ -65,6 +73,8 @@ class KnownNames:
     def wording(self, it: Specific, claim: str) -> str | None:
         """Return the name with the texts' words for its parts."""
         shown = it.shown
+        if _CODE.fullmatch(shown):
+            return shown if self._has_code(shown) else self._acronym(shown)
         for phrase, others in _phrases():
             if phrase in it.key and not self._has_phrase(phrase):
                 for other in filter(self._has_phrase, others):
@@ -76,14 +86,21 @@ class KnownNames:
             part = word.lower()
             # A first word may be an ordinary one ("Visit Oslo"), and small words and prefixes are no names.
             is_ordinary = place == 0 and " " in shown and "-" not in shown and part not in it.key.split()
-            if is_ordinary or len(part) < 3 or _PREFIX.match(part) or not (word[0].isupper() or word[0].isdigit()):
+            is_small = len(part) < 3 and not any(map(str.isdigit, part))
+            if is_ordinary or is_small or _PREFIX.match(part) or not (word[0].isupper() or word[0].isdigit()):
                 continue
-            known = self._part(part) or self._acronym(word) or self._closed_up(word)
+            has_code = _CODE.fullmatch(word) is not None and self._has_code(word)
+            known = part if has_code else self._part(part) or self._acronym(word) or self._closed_up(word)
             if known is None:
                 return self._abbreviated(it, claim)
             if known != part:
                 shown = shown.replace(word, _capitalised(known))
         return shown
+
+    def _has_code(self, code: str) -> bool:
+        """Return whether the texts have a code, with other marks or none between its letters and its digits."""
+        apart = squeezed(_LETTERS_DIGITS.sub(" ", code))
+        return f" {apart} " in self._joined or apart.replace(" ", "") in self.vocabulary
 
     def _part(self, part: str) -> str | None:
         """Return the texts' word for one word of a name."""
@@ -106,7 +123,31 @@ class KnownNames:
                 return stem
             if len(part) >= shortest and part + ending in self.vocabulary:
                 return part + ending
+        return self._inhabited(part)
+
+    def _inhabited(self, part: str) -> str | None:
+        """Return "Vienna" for "Viennese", and the other way round: both begin alike, and one names people."""
+        people = _PEOPLE.search(part)
+        for other in self._capitalised.get(part[:_SHORTEST_PLACE], ()):
+            found = people or _PEOPLE.search(other)
+            if found is None or (people and _PEOPLE.search(other)):
+                continue
+            stem = found.string[: found.start()]
+            place = other if people else part
+            shared = len(commonprefix((stem, place)))
+            if shared >= max(_SHORTEST_PLACE, len(stem) - 2) and len(place) - shared <= 2:
+                return other
         return None
+
+    @cached_property
+    def _capitalised(self) -> dict[str, list[str]]:
+        """Return the capitalised words of the texts by how they begin."""
+        found: dict[str, dict[str, None]] = {}
+        for word in (it for part in windows(self.raw) for it in _CAPITAL.findall(part)):
+            its = found.setdefault(word[:_SHORTEST_PLACE].lower(), {})
+            if len(its) < _MOST_ALIKE:
+                its[word.lower()] = None
+        return {begin: list(its) for begin, its in found.items()}
 
     def _has_phrase(self, phrase: str) -> bool:
         if phrase.isupper():
@@ -135,7 +176,7 @@ class KnownNames:
     def _closed_up(self, word: str) -> str | None:
         """Return "Word Press" for "WordPress"."""
         parts = _CAMEL.findall(word)
-        if len(parts) < 2 or len(word) < 5:
+        if len(parts) < 2 or len(word) < 4:
             return None
         apart = " ".join(parts).lower()
         return apart if f" {apart} " in self._joined else None
@@ -150,12 +191,17 @@ class KnownNames:
 
     @cached_property
     def _spelled(self) -> dict[str, str]:
-        """Return the texts' words by their letters without accents, and closed-up pairs of capitalised words."""
+        """Return the texts' words by their letters without accents, and closed-up pairs of words.
+
+        Such pairs are capitalised or have a hyphen.
+        """
         found = {
             form: word for word in self.vocabulary if not word.isascii() for form in (folded(word), *_umlauts(word))
         }
         for left, right in (it for part in windows(self.raw) for it in _PAIR.findall(part)):
             found.setdefault((left + right).lower(), f"{left} {right}")
+        for left, right in (it for part in windows(self.raw) for it in _HYPHENED.findall(part)):
+            found.setdefault((left + right).lower(), f"{left}-{right}")
         return found
 
     @cached_property

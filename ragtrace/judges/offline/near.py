@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import re
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from ragtrace.judges.offline.notation import NUMBER_WORDS, units
+from ragtrace.judges.offline.notation import MONTHS, NUMBER_WORDS, WEEKDAYS, units
 from ragtrace.judges.offline.quantities import Number, both_in, is_year, span_of, value_of, values_in
 from ragtrace.judges.offline.specifics import measures_of
 from ragtrace.judges.offline.words import LONGEST, stems
@@ -35,6 +36,33 @@ _LIST_BEGIN = re.compile(  # of at most 2,000 characters: a sentence
     r":|,|\u2013|\u2014| - |\b(?:namely|such as|are|is|including)\b"
 )
 _LIST_END = re.compile(r"[.;!?](?:\s|$)|\n")
+_COLON_LIST = re.compile(r": ([^:;.!?]{1,600}+)(?:[;.!?]|$)")  # of at most 2,000 characters: a sentence
+_PERIOD = re.compile(  # of at most 2,000 characters: a sentence
+    r"(?:\b(?:an?|per|each|every|1)\s|/ ?)(minute|hour|day|night|week|month|quarter|year)s?\b|"
+    r"\b(hourly|daily|nightly|weekly|monthly|quarterly|yearly|annual)(?:ly)?\b",
+    re.IGNORECASE,
+)
+_BY_NAME = {
+    "hourly": "hour", "daily": "day", "nightly": "day", "night": "day", "weekly": "week", "monthly": "month",
+    "quarterly": "quarter", "yearly": "year", "annual": "year",
+}  # fmt: skip
+_IN_A_PERIOD = {  # how many of the first are in the second
+    ("minute", "hour"): (60.0,), ("hour", "day"): (24.0,), ("hour", "week"): (168.0,), ("day", "week"): (7.0, 5.0),
+    ("day", "month"): (30.0, 31.0), ("day", "year"): (365.0,), ("week", "month"): (4.0,), ("week", "year"): (52.0,),
+    ("month", "quarter"): (3.0,), ("month", "year"): (12.0,), ("quarter", "year"): (4.0,),
+}  # fmt: skip
+_OPEN_HOURS = re.compile(  # of at most 2,000 characters: a sentence
+    r"\b(?:from|between) (\d{1,2}) ?(?:to|until|till|and|[-\u2013]) ?(\d{1,2})(?![\w:.,]*\d)", re.IGNORECASE
+)
+_LEAD = re.compile(r"^ ?(?:points?|goals?|runs?|votes?|seats?|ahead|clear|in front)\b")
+_AVERAGE = re.compile(r"\b(?:average|mean|typically)\b", re.IGNORECASE)
+_CHANGE = re.compile(  # of at most 2,000 characters: a sentence
+    r"\b(?:off|discount\w*|reduc\w+|cheaper|less|rebate|increas\w+|surcharge|more|plus|on top|rais\w+|ris\w+|"
+    r"rose|extra|added)\b",
+    re.IGNORECASE,
+)
+_CALENDAR = {"month": MONTHS, "day": WEEKDAYS}
+_OFTEN = re.compile(r"\b(?:every|each|per|daily|weekly|monthly|yearly|annual\w*)\b", re.IGNORECASE)
 _LAST_OF_LIST = re.compile(r"(,?) (?:and|or|&|as well as) ")
 _FACTORS = {
     "half": 0.5, "twice": 2.0, "double": 2.0, "doubled": 2.0, "doubles": 2.0, "thrice": 3.0, "triple": 3.0,
@@ -62,7 +90,10 @@ _REST = re.compile(  # of at most 2,000 characters: a sentence
     r"\b(?:rest|remain\w*|others?|not|no|without|against|disagreed?|fail\w*)\b", re.IGNORECASE
 )
 _EACH = re.compile(  # of at most 2,000 characters: a sentence
-    r"\b(?:each|per|every|apiece|times|a (?:piece|person|day|night|week|month|year)|an hour)\b", re.IGNORECASE
+    r"\b(?:each|per|every|apiece|times|a (?:piece|person|day|night|week|month|year)|an hour|"
+    r"\d+ (?:[^\W\d_]+ ){1,2}(?:of|at|à|for) \d+)"
+    r"\b",
+    re.IGNORECASE,
 )
 _AGED = re.compile(r"\b(?:aged|age of|at)\s$", re.IGNORECASE)
 _PARTS = {"half": 2, "third": 3, "quarter": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
@@ -85,18 +116,22 @@ class Near:
         self.claim, self.list_sizes = claim, list_sizes
         self.sentences = {place: text[:LONGEST] for place, text in sentences}
         self.numbers: list[Number] = []
+        self._periods: dict[Number, str] = {}
         self.times: list[Number] = []
         self.loose: list[tuple[Number, str, str]] = []  # with the words before and behind it
         self.factors: list[Number] = []
         self.shares: list[Number] = []
+        self.dates: list[tuple[int, dt.date, bool]] = []
+        self.named: list[tuple[int, str, int]] = []  # months and weekdays, with their places in year or week
         for place, text in self.sentences.items():
             self._read_measures(place, text)
             self._read_words(place, text)
             self._read_shares(place, text)
-        for its in (self.numbers, self.times, self.loose, self.factors, self.shares):
+        for its in (self.numbers, self.times, self.loose, self.factors, self.shares, self.dates, self.named):
             del its[MOST_NUMBERS:]
         said = f"{claim[:LONGEST]} {question[:LONGEST]}"
         self._is_sum = bool(_SUM.search(said))
+        self._is_mean = _AVERAGE.search(said) is not None
         self._is_rest = bool(_REST.search(claim[:LONGEST]))
         self._is_difference = bool(_DIFFERENCE.search(said)) or self._is_rest
         self._are_ages = bool(_OLDER.search(claim[:LONGEST]))
@@ -109,11 +144,19 @@ class Near:
                 self.numbers.append(Number(value, it.unit, it.shown, place))
                 if it.unit == "percent":
                     self.factors.append(Number(value / 100.0, "", it.shown, place))
-            elif it.kind == "date" and it.unit:
-                self.numbers.append(Number(float(it.unit), "", it.unit, place))
+            elif it.kind == "date":
+                if it.unit:
+                    self.numbers.append(Number(float(it.unit), "", it.unit, place))
+                if (date := _day_of(it)) is not None:
+                    self.dates.append((place, date, bool(it.unit)))
+            elif it.kind in {"month", "weekday"}:
+                names = MONTHS if it.kind == "month" else WEEKDAYS
+                self.named.append((place, "month" if it.kind == "month" else "day", names.index(it.key)))
             elif it.kind == "time":
                 hours, minutes = it.key.split(":")
                 self.times.append(Number(60.0 * int(hours) + int(minutes), "", it.shown, place))
+        for found in _OPEN_HOURS.finditer(text):
+            self.times += [Number(60.0 * int(hour), "", hour, place) for hour in found.groups()]
 
     def _read_words(self, place: int, text: str) -> None:
         said = _TOKEN.findall(text.lower())
@@ -139,7 +182,15 @@ class Near:
         span = span_of(it, self.claim, is_exact=True)
         if span is None:
             return None
-        for look in (self._loose, self._pair, self._between_times, self._total, self._share):
+        for look in (
+            self._loose,
+            self._pair,
+            self._rate,
+            self._between_times,
+            self._between_dates,
+            self._total,
+            self._share,
+        ):
             if (found := look(it, span)) is not None:
                 return found, ()
         return ("", ()) if self._counts_a_list(it) else self._times_other(it, span, others)
@@ -155,6 +206,8 @@ class Near:
         """Return a number in words beside the same word, as in "number one"."""
         if it.unit:
             return None
+        if it.key == "1" and it.noun == "time":
+            return next((found[0] for text in self.sentences.values() if (found := _OFTEN.search(text))), None)
         before = _TOKEN.findall(self._before(it).lower())[-1:]
         behind = _TOKEN.findall(self._behind(it).lower())[:1]
         for number, left, right in self.loose:
@@ -170,16 +223,43 @@ class Near:
             if is_year(one) or is_year(other):
                 is_fitting = self._is_span_of_years(one, other, it, span)
             else:
-                is_fitting = self._is_sum_or_difference(one, other, it, span) or self._is_product(
-                    one, other, it, span
+                is_fitting = any(
+                    look(one, other, it, span)
+                    for look in (self._is_sum_or_difference, self._is_product, self._is_quotient, self._is_area)
                 )
             if is_fitting:
                 return f"{one.shown} and {other.shown}"
         for factor in self.factors:
             for of in self.numbers:
-                if abs(factor.sentence - of.sentence) <= 1 and _is_multiple(factor, of, it, span):
+                if abs(factor.sentence - of.sentence) <= 1 and any(
+                    _is_multiple(one, of, it, span) for one in self._changes_by(factor)
+                ):
                     return f"{factor.shown} {of.shown}"
         return None
+
+    def _changes_by(self, factor: Number) -> tuple[Number, ...]:
+        """Return a factor, and what "20 % off" and "20 % more" leave."""
+        if not factor.shown.endswith("percent") or not _CHANGE.search(self.sentences[factor.sentence]):
+            return (factor,)
+        return (factor, *(factor._replace(value=1.0 + sign * factor.value) for sign in (-1, 1)))
+
+    def _rate(self, it: Specific, span: Span) -> str | None:
+        """Return the same amount in another period: 30 a month are 360 a year."""
+        period = _period(self.claim, it.start + len(it.shown))
+        for one in self.numbers if period else ():
+            other = self._period_of(one)
+            if one.unit != it.unit or not other or other == period:
+                continue
+            up, down = (_IN_A_PERIOD.get(pair, ()) for pair in ((other, period), (period, other)))
+            if any(one.value * ratio in span for ratio in up) or any(one.value / ratio in span for ratio in down):
+                return one.shown
+        return None
+
+    def _period_of(self, one: Number) -> str:
+        if one not in self._periods:
+            text = self.sentences[one.sentence]
+            self._periods[one] = _period(text, text.find(one.shown) + len(one.shown))
+        return self._periods[one]
 
     def _is_span_of_years(self, one: Number, other: Number, it: Specific, span: Span) -> bool:
         is_length = it.unit == "year" or _AGED.search(self._before(it)) is not None
@@ -193,9 +273,14 @@ class Near:
         unit = "" if is_plain and it.unit == "year" and self._are_ages else it.unit
         return any(
             ((self._is_sum or are_parts) and left + right in span)
-            or (self._is_difference and left != right and abs(left - right) in span)
+            or ((self._is_difference or self._is_lead(it)) and left != right and abs(left - right) in span)
+            or (_AVERAGE.search(self.claim) is not None and (left + right) / 2.0 in span)
             for left, right in both_in(one, other, unit)
         )
+
+    def _is_lead(self, it: Specific) -> bool:
+        """Return whether a number tells by how much somebody won."""
+        return self._before(it).endswith("by ") or _LEAD.match(self._behind(it)) is not None
 
     def _is_product(self, one: Number, other: Number, it: Specific, span: Span) -> bool:
         if self._each.isdisjoint({one.sentence, other.sentence}):
@@ -204,6 +289,26 @@ class Near:
             not factor.unit and factor.value >= 2.0 and _is_multiple(factor, of, it, span)
             for factor, of in ((one, other), (other, one))
         )
+
+    def _is_area(self, one: Number, other: Number, it: Specific, span: Span) -> bool:
+        """Return whether a number is the area of two lengths in one sentence."""
+        sizes = [unit.size for unit in units().get(it.unit, ()) if unit.dimension == "area"]
+        sides = [
+            [number.value * unit.size for unit in units().get(number.unit, ()) if unit.dimension == "length"]
+            for number in (one, other)
+        ]
+        return one.sentence == other.sentence and any(
+            a * b / size in span for size in sizes for a in sides[0] for b in sides[1]
+        )
+
+    def _is_quotient(self, one: Number, other: Number, it: Specific, span: Span) -> bool:
+        if not _EACH.search(self.claim) and not _AVERAGE.search(self.claim):
+            return False
+        return any(
+            not part.unit and part.value >= 2.0 and not is_year(of)
+            and any(value / part.value in span for value in values_in(of, it.unit))
+            for part, of in ((one, other), (other, one))
+        )  # fmt: skip
 
     def _between_times(self, it: Specific, span: Span) -> str | None:
         """Return two times that are so far apart."""
@@ -215,13 +320,40 @@ class Near:
                 return f"{one.shown} {other.shown}"
         return None
 
+    def _between_dates(self, it: Specific, span: Span) -> str | None:
+        """Return two dates, or two months or weekdays, that are so far apart. Both ends may count."""
+        if not any(unit.dimension == "time" for unit in units().get(it.unit, ())):
+            return None
+        for (place, one, has_year), (other_place, other, _) in combinations(self.dates, 2):
+            if abs(place - other_place) > 1:
+                continue
+            days = abs((other - one).days) if has_year else (other - one).days % 365
+            lengths = [Number(float(days + more), "day", "") for more in (-1, 0, 1)[it.unit in {"day", "hour"} :]]
+            months = abs(12 * (other.year - one.year) + other.month - one.month)
+            if one.day == other.day and it.unit in {"month", "year"}:
+                lengths.append(Number(float(months), "month", ""))
+            if any(value in span for length in lengths for value in values_in(length, it.unit)):
+                return f"{one.day} {other.day}"
+        for (place, kind, one_at), (other_place, other_kind, other_at) in combinations(self.named, 2):
+            apart = (other_at - one_at) % len(_CALENDAR[kind])
+            if (
+                place == other_place
+                and kind == other_kind == it.unit
+                and apart
+                and {apart, apart + 1} & {int(value) for value in (span.low, span.high)}
+            ):
+                return _CALENDAR[kind][one_at].capitalize()
+        return None
+
     def _total(self, it: Specific, span: Span) -> str | None:
         """Return the three or more numbers of one sentence, or of neighbours, that it is the sum of."""
-        for place in self.sentences if self._is_sum else ():
+        for place in self.sentences if self._is_sum or self._is_mean else ():
             for last in (place, place + 1, place + 2):
                 its = [one for one in self.numbers if place <= one.sentence <= last and not is_year(one)]
                 values = [value for one in its for value in values_in(one, it.unit)]
-                if len(values) > 2 and math.fsum(values) in span:
+                if len(values) > 2 and (
+                    math.fsum(values) in span or (self._is_mean and math.fsum(values) / len(values) in span)
+                ):
                     return " and ".join(one.shown for one in its)
         return None
 
@@ -262,11 +394,12 @@ class Near:
     ) -> tuple[str, tuple[Specific, ...]] | None:
         """Return what "two boxes have 24 bottles" takes from "each box has 12 bottles"."""
         for other in others:
-            factor = value_of(other.key) if other.kind == "number" and not other.unit else None
+            factor = value_of(other.key) if other.kind == "number" else None
             if other is it or factor is None or not 1.0 < factor <= 1000.0:
                 continue
             for one in self.numbers:
-                if _is_multiple(Number(factor, "", ""), one, it, span):
+                is_rate = not other.unit or self._period_of(one) == other.unit
+                if is_rate and _is_multiple(Number(factor, "", ""), one, it, span):
                     return one.shown, (other,)
         return None
 
@@ -313,7 +446,31 @@ def _enumerations(text: str) -> dict[int, set[str]]:
             nouns = found.setdefault(len(members) + 1, set())
             nouns.update(stem for member in members for stem in stems(member)[-1:])
             nouns.update(stems(segment[last.end() :]))
+    for listed in _COLON_LIST.finditer(text):
+        members = [member for member in _MEMBER_END.split(listed[1]) if member.strip()]
+        if len(members) > 1:
+            found.setdefault(len(members), set()).update(stem for member in members for stem in stems(member)[-1:])
     return found
+
+
+def _period(text: str, start: int) -> str:
+    """Return the period of a rate: the first one behind it, else one before it."""
+    found = _PERIOD.search(text, start, start + 40) or _PERIOD.search(text)
+    if found is None:
+        return ""
+    name = (found[1] or found[2]).lower()
+    return _BY_NAME.get(name, name)
+
+
+def _day_of(it: Specific) -> dt.date | None:
+    """Return a date; one without a year is in a year of its own."""
+    if "/" in it.key:
+        return None
+    day, month = it.key.split()
+    try:
+        return dt.date(int(it.unit) if it.unit else 2001, MONTHS.index(month) + 1, int(day))
+    except ValueError:
+        return None  # the 31st of April
 
 
 def _listed_behind(text: str) -> str:

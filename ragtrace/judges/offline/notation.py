@@ -21,10 +21,13 @@ _TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen
 _TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
 NUMBER_WORDS = {word: value for value, word in enumerate(f"zero|{_ONES}|{_TEENS}".split("|"))}
 NUMBER_WORDS |= {word: 10 * (i + 2) for i, word in enumerate(_TENS.split("|"))}
-_SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_SCALES = {
+    "hundred": 100, "thousand": 1000, "lakh": 10**5, "million": 10**6, "crore": 10**7, "billion": 10**9,
+    "trillion": 10**12,
+}  # fmt: skip
 _SHORT_MONTHS = ("jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec")
 _SHORT_DAYS = ("mon", "tue", "tues", "wed", "thu", "thur", "thurs", "fri", "sat", "sun")
-_SCALE = "hundred|thousand|million|billion|trillion"
+_SCALE = "hundred|thousand|lakh|million|crore|billion|trillion"
 _BASE = rf"(?:(?:{_TENS})(?:[- ](?:{_ONES}))?|{_TEENS}|{_ONES}|zero)"
 _ORDINALS = (
     "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
@@ -37,10 +40,59 @@ _FRACTION = r"(?:hal(?:f|ves)|thirds?|quarters?|fourths?|fifths?|sixths?|seventh
 
 _DECADES = {"sixties": "60", "seventies": "70", "eighties": "80", "nineties": "90"}
 _TIMES = {"once": 1, "twice": 2, "thrice": 3}
-_SHORT = {"k": 1000, "m": 10**6, "b": 10**9, "mn": 10**6, "bn": 10**9}
-_AMOUNT = r"\d{1,3}(?:[,  \u2019']\d{3})+(?:\.\d+)?(?!\d)|\d+(?:[.,]\d+)*"
-_GROUPED = re.compile(r"\d{1,3}(?:[,  \u2019']\d{3})++(?:\.\d++)?")
-_GROUP_MARKS = str.maketrans(dict.fromkeys(",  \u2019'"))
+_SHORT = {
+    "k": 1000, "m": 10**6, "b": 10**9, "mn": 10**6, "mln": 10**6, "mio": 10**6, "bn": 10**9, "mrd": 10**9,
+    "tn": 10**12,
+}  # fmt: skip
+_AMOUNT = (
+    r"\d{1,3}(?:[ '\u2019]\d{3})++(?:[.,]\d++)?(?!\d)|\d{1,2}(?:,\d{2}(?!\d))++,\d{3}(?:\.\d++)?(?!\d)|"
+    r"\d++(?:[.,]\d++)*+"
+)
+_GROUPS = re.compile(  # groups of one mark, and another mark before the decimals
+    r"\d{1,3}(?:([ '\u2019])\d{3})(?:\1\d{3})*+(?:[.,](\d++))?|\d{1,2}(?:,\d{2}(?!\d))++,\d{3}(?:\.(\d++))?|"
+    r"\d{1,3}(?:,\d{3})++\.(\d++)|\d{1,3}(?:\.\d{3})++,(\d++)|\d{1,3}(?:,\d{3}){2,}+|\d{1,3}(?:\.\d{3}){2,}+"
+)
+_OPEN = re.compile(r"([1-9]\d{0,2})([.,])(\d{3})")  # thousands or a decimal
+_DECIMAL_COMMA = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    r"(?<![\w.,])(?:\d++,(?:\d{1,2}|\d{4,})|\d{1,3}(?:[. ']\d{3})++,\d++|0,\d++)(?![\w,]|\.\d)(?!, ?\d)"
+)
+_DECIMAL_POINT = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    r"(?<![\w.,])(?:\d++\.(?:\d{1,2}|\d{4,})|\d{1,3}(?:[, ']\d{3})++\.\d++|0\.\d++)(?![\w.]|,\d)"
+)
+_MARKS = re.compile(r"[ ,.'\u2019]")
+_BLANKS = str.maketrans({"\u2019": "'", "\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2007": " "})
+_LETTERS = "ghlmptLVW"  # units of one letter, in the case in which they are written
+_MARK_END = re.compile(r"^[a-z]{1,3}(?=[$€£¥])|\.$")
+_MONEY = frozenset(
+    [
+        "dollar",
+        "euro",
+        "pound",
+        "yen",
+        "franc",
+        "krone",
+        "krona",
+        "rupee",
+        "zloty",
+        "koruna",
+        "forint",
+        "yuan",
+        "real",
+        "lira",
+        "rand",
+        "won",
+        "rouble",
+        "shekel",
+        "peso",
+        "ringgit",
+        "baht",
+        "dirham",
+    ]
+)
+_PARTS = {
+    "half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8,
+    "ninth": 9, "tenth": 10,
+}  # fmt: skip
 MOST_CHARS = 8_000  # of a sentence in one notation, which may be longer than as written
 _TOKEN = re.compile(r"[^\W_]+")
 _DIGIT = re.compile(r"\d")
@@ -91,33 +143,64 @@ def normalise(text: str) -> str:
         >>> normalise("On March 3, 2024 it fell by 20 %."), normalise("Since 2024-03-03.")
         ('On 3 March 2024 it fell by 20 percent.', 'Since 3 March 2024.')
     """
-    text = text.replace("\u2019", "'").replace("\u00a0", " ").replace("\u202f", " ")
+    text = text if text.isascii() else text.translate(_BLANKS)
     said = set(_TOKEN.findall(text.lower()))
-    if _DIGIT.search(text) or not said.isdisjoint(_counting()):
+    if _DIGIT.search(text):
+        said.update([_beside_digits(token) for token in said if not token.isalpha() and not token.isdigit()])
         said.add(_ANY_DIGIT)
-    for step in _STEPS:
-        if not step.words.isdisjoint(said):
-            text = step.pattern.sub(step.instead, text)[:MOST_CHARS]
+    elif not said.isdisjoint(_counting()):
+        said.add(_ANY_DIGIT)
+    comma = _decimal_mark(text) if _ANY_DIGIT in said and ("," in text or "." in text) else None
+    for place in sorted({place for word in said & _STEPS_WITH.keys() for place in _STEPS_WITH[word]}):
+        step = _STEPS[place]
+        if not step.marks or any(mark in text for mark in step.marks):
+            instead = (lambda it: _number(it, comma)) if step.instead is _number else step.instead
+            text = step.pattern.sub(instead, text)[:MOST_CHARS]
     return text
+
+
+def _beside_digits(token: str) -> str:
+    """Return the letters of a word with digits, as they stand among the words of a text: "#st" for "21st"."""
+    return _ANY_DIGIT + "".join(filter(str.isalpha, token))
+
+
+def _decimal_mark(text: str) -> str | None:
+    """Return the mark before the decimals of a text's numbers; None where they have none, or both marks."""
+    has_comma, has_point = _DECIMAL_COMMA.search(text), _DECIMAL_POINT.search(text)
+    return None if bool(has_comma) == bool(has_point) else "," if has_comma else "."
+
+
+def readings(written: str) -> tuple[str, ...]:
+    """Return the values that a number may have in the notations of different countries, the likelier one first.
+
+    Example:
+        >>> readings("1.250"), readings("1,250"), readings("1.5"), readings("1.2.3")
+        (('1.25', '1250'), ('1250', '1.25'), ('1.5',), ('1.2.3',))
+    """
+    if (found := _OPEN.fullmatch(written)) is None:
+        return (written,)
+    both = (_trimmed(f"{found[1]}.{found[3]}"), f"{found[1]}{found[3]}")
+    return both if found[2] == "." else both[::-1]
 
 
 @cache
 def _counting() -> frozenset[str]:
-    return frozenset((*NUMBER_WORDS, *_SCALES, *_TIMES, "dozen", "half", "quarter", "quarters"))
+    return frozenset((*NUMBER_WORDS, *_SCALES, *_TIMES, "dozen", "half", "quarter", "quarters", "other", "second"))
 
 
 class _Step(NamedTuple):
-    """A replacement, for the texts that have one of some words."""
+    """A replacement, for the texts that have one of some marks, where some are named."""
 
-    words: frozenset[str]
+    marks: str
     pattern: re.Pattern[str]
     instead: str | Callable[[re.Match[str]], str]
 
 
 class _Row(NamedTuple):
-    """A replacement as it is written down."""
+    """A replacement as it is written down, for the texts that have one of some words."""
 
     words: frozenset[str]
+    marks: str
     pattern: str
     instead: str | Callable[[re.Match[str]], str]
     flags: re.RegexFlag
@@ -128,10 +211,11 @@ def _step(
     pattern: str,
     instead: str | Callable[[re.Match[str]], str],
     *,
+    marks: str = "",
     keeps_case: bool = False,
 ) -> _Row:
     its = words.split() if isinstance(words, str) else words
-    return _Row(frozenset(its), pattern, instead, re.NOFLAG if keeps_case else re.IGNORECASE)
+    return _Row(frozenset(its), marks, pattern, instead, re.NOFLAG if keeps_case else re.IGNORECASE)
 
 
 def _dates_and_times() -> tuple[_Row, ...]:
@@ -143,17 +227,26 @@ def _dates_and_times() -> tuple[_Row, ...]:
         _step("b c d e f g h j k l m n o p q r u v w x y z", r"\b[A-Z]\.(?:[A-Z]\.)+",
               lambda it: it[0].replace(".", ""), keeps_case=True),  # "U.S."
         _step("#", r"\b(\d{4})([-/.])(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])(?:T[\d:.Z+-]+)?\b",
-              lambda it: _date(it[4], MONTHS[int(it[3]) - 1], it[1])),
+              lambda it: _date(it[4], MONTHS[int(it[3]) - 1], it[1]), marks="-/."),
         _step("#", r"(?<![\w.])(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.((?:19|20)\d{2})\b(?!\.\d)",
-              lambda it: _date(it[1], MONTHS[int(it[2]) - 1], it[3])),
-        _step("#", r"(?<![\w/.])(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})(?![\w/])", _slashed),
+              lambda it: _date(it[1], MONTHS[int(it[2]) - 1], it[3]), marks="."),
+        _step("#", r"(?<![\w/.])(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})(?![\w/])", _slashed, marks="/"),
+        _step((*MONTHS, *_SHORT_MONTHS),
+              rf"\b(?P<first>\d{{1,2}}){end}\.?(?P<between> ?[-\u2013] ?| to | and | until | till | through )"
+              rf"(?P<last>\d{{1,2}}){end}\.?(?: of)? (?P<month>{month})\b\.?(?:,? (?P<year>\d{{4}})\b)?", _days_to),
+        _step((*MONTHS, *_SHORT_MONTHS), rf"\b(?P<month>{month})\.? (?P<first>\d{{1,2}}){end}"
+              rf"(?P<between> ?[-\u2013] ?| to | and | through )(?P<last>\d{{1,2}}){end}\b(?![:.,]\d)"
+              r"(?:,? (?P<year>\d{4})\b)?", _days_to),
         _step((*MONTHS, *_SHORT_MONTHS), rf"\b({month})\.? (\d{{1,2}}){end}\b(?!:)(?:,? (\d{{4}})\b)?",
               lambda it: _date(it[2], it[1], it[3])),
-        _step("#", rf"\b(\d{{1,2}}){end}(?:(?: of)? |-)({month})\b\.?(?:(?:,? |-)(\d{{4}})\b)?",
+        _step((*MONTHS, *_SHORT_MONTHS),
+              rf"\b(\d{{1,2}})(?:{end}|\.)(?:(?: of)? |-)({month})\b\.?(?:(?:,? |-)(\d{{4}})\b)?",
               lambda it: _date(it[1], it[2], it[3])),
-        _step("#", r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?", _time),
+        _step("a p am pm #a #p #am #pm", r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?", _time),
         _step(_SHORT_MONTHS,
-              rf"\b({short_month})(?:\.(?! ?[A-Z][a-z])|\b(?= ?\d{{4}}\b)|(?:(?<=[-\u2013/]...)|"
+              rf"\b({short_month})(?:\.(?! ?[A-Z][a-z])|\b(?= ?\d{{4}}\b)|"
+              rf"(?=\s?[-\u2013/]\s?(?:{short_month}|[A-Z][a-z]{{2,8}})\b)|"
+              r"(?:(?<=[-\u2013/]...)|"
               r"(?<=\b(?:in|of|to|by) ...)|(?<=\band ...)|(?<=\b(?:from|late) ...)|"
               r"(?<=\b(?:since|until|early) ...))\b(?! [A-Z]))",
               lambda it: _month(it[1]), keeps_case=True),
@@ -165,6 +258,10 @@ def _dates_and_times() -> tuple[_Row, ...]:
         _step(_DECADES.keys() | {f"{tens}0s" for tens in range(1, 10)},
               rf"\b(the |early |late |mid-)(?:({'|'.join(_DECADES)})|([3-9]0)s)\b|(?<!\w)'([1-9]0)s\b",
               lambda it: f"{it[1] or ''}19{_DECADES.get((it[2] or '').lower()) or it[3] or it[4]}s"),
+        _step("#", r"(?<![\w.,+/-])(?:\+\d{1,3}|\(\+?\d{1,5}\)|0\d{2,5}|\d{3}(?=[-. ]\d{3}[-. ]\d{4}\b))"
+              r"(?:(?:[ /.-]|\) ?| ?\()\d{2,8}){1,6}\)?(?!\w|[.,]\d)", _phone),
+        _step("call phone telephone tel dial ring fax hotline line mobile caretaker number",
+              r"(?<![\w.,+/-])\d{3}[- ]\d{4}(?![\w/-]|[.,]\d)", _phone),
     )  # fmt: skip
 
 
@@ -174,7 +271,7 @@ def _ordinals() -> tuple[_Row, ...]:
     return (
         _step("q1 q2 q3 q4", r"\bQ([1-4])\b", lambda it: f"{_ORDINALS[int(it[1]) - 1]} quarter", keeps_case=True),
         _step("centuries", rf"\b({ordinal}) (and|or|to) (?:the )?(?={ordinal}[ -]centur)", r"\1 century \2 "),
-        _step(["#", "century", "centuries", *_TENS.split("|")],
+        _step(["#st", "#nd", "#rd", "#th", "century", "centuries", *_TENS.split("|")],
               rf"\b(?:(?P<digits>\d{{1,3}})(?:st|nd|rd|th)|(?P<tens>{_TENS})-(?P<ones>{low})|"
               rf"(?P<word>{'|'.join(_ORDINALS)})(?=[ -]centur))\b(?P<century>[ -]centur(?:y|ies)\b)?", _ordinal),
         _step("ii iii iv vi vii viii ix xi xii xiii xiv xv xvi xvii xviii xix xx xxi xxii xxiii",
@@ -185,9 +282,26 @@ def _ordinals() -> tuple[_Row, ...]:
 
 
 def _numbers() -> tuple[_Row, ...]:
-    spelled = "|".join(sorted(map(re.escape, _unit_names()), key=len, reverse=True))
+    names = [name for name in _unit_names() if len(name) > 1 or not name.isalpha()]
+    spelled = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
     begin = "".join(sorted({re.escape(name[0]) for name in _unit_names()}))  # most numbers have no unit behind them
     length = r"hour|minute|year|month|week|day|mile"
+    normal = "|".join(sorted(map(re.escape, units()), key=len, reverse=True))
+    money = sorted(
+        (it for it, name in _unit_names().items() if name in _currencies() and not it.isalpha()), key=len
+    )
+    codes = sorted(
+        it for it, name in _unit_names().items() if name in _currencies() and it.isalpha() and len(it) == 3
+    )
+    before = (
+        rf"(?:(?-i:[A-Z]{{1,3}})?(?:{'|'.join(map(re.escape, money))})|\b(?-i:{'|'.join(map(str.upper, codes))})|"
+        rf"\b(?:kr|Rs|Fr)\b\.?) ?"
+    )
+    begins = "".join(sorted({re.escape(name[0]) for name in money if not name[0].isalpha()}))
+    letters = "".join(sorted({name[0] for name in (*money, "kr", "rs", "fr") if name[0].isalpha()}))
+    starts = rf"(?=[\d{begins}]|(?-i:[A-Z\u00d8])|\b[{letters}])"  # most places of a text have none
+    part = "half|halves|third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
+    few = rf"{_ONES}|ten|[1-9]"
     return (
         _step("dozen", r"\bhalf (?:a )?dozen\b", "6"),
         _step("half", rf"\bhalf an? (?=(?:{_SCALE}|{length}|kilo\w*|lit(?:re|er)|pound)\b)", "0.5 "),
@@ -195,11 +309,20 @@ def _numbers() -> tuple[_Row, ...]:
         _step("quarters", r"\b(?:three|3) quarters of an (?=hour\b)", "0.75 "),
         _step("half", rf"\b(?:an?|one|1) ({length}|million|billion) and a half\b", r"1.5 \1"),
         _step("half", r"\bone and a half\b", "1.5"),
+        _step("every", rf"\bevery (?:other|second) (?=(?:{length}|{'|'.join(WEEKDAYS)})s?\b)", "every 2 "),
+        _step("once", r"\bonce (?=every (?:\d|two|three|four|five|six|other|ten)\b)", ""),
+        _step([*part.split("|"), *(f"{it}s" for it in part.split("|"))],
+              rf"(?<!first )(?<!second )(?<!last )(?<!other )(?<!latter )\b"
+              rf"(?:(?P<count>an?|{few})[ -])?(?P<part>half)"
+              rf"(?= (?:of|the|all|its|their|our|your|these|those)\b)|"
+              rf"\b(?P<count2>an?|{few})[ -](?P<part2>{part})s?"
+              rf"(?= of )|\b(?P<count3>{few})[ -](?P<part3>{part})s\b", _fraction),
         _step([*NUMBER_WORDS, *_SCALES, "dozen"],
               rf"\b(?:a dozen|dozen|{_BASE}(?: (?:{_SCALE})\b(?:(?: and)? {_BASE}\b)?)*|an? (?:{_SCALE}))\b"
               rf"(?![ -]{{1,3}}{_FRACTION}|-(?:{'|'.join(_ORDINALS[:9])}))", _in_digits),
+        _step("one", r"\bone (?=(?:in|out of) (?:every )?\d)", "1 "),
         _step("half", r"\b(\d+) and a half\b", r"\1.5"),
-        _step("#", r"\b(\d+) ?½", r"\1.5"),
+        _step("#", r"\b(\d+) ?½", r"\1.5", marks="\u00bd"),
         _step("noon midday", r"\b(?:noon|midday)\b", "12:00"),
         _step("midnight", r"\bmidnight\b", "00:00"),
         _step("clock", r"\b(\d{1,2}) o'clock\b", lambda it: f"{int(it[1])}:00"),
@@ -209,10 +332,22 @@ def _numbers() -> tuple[_Row, ...]:
         _step("one",
               r"\bone[ -](?=(?:euro|dollar|pound|hour|minute|week|month|year|kilo\w*|met(?:re|er)|mile|gram|"
               r"percent|lit(?:re|er)|gigabyte|megabyte|tablet|person)\b)", "1 "),
+        _step("#", r"(?<![\w/.])24/7(?![\w/])", "24 hours a day, 7 days a week", marks="/"),
+        _step("#", r"(?<=\d)(?:[,.] ?[-\u2013\u2014]{1,2}|:-)(?=\s|$|[€£.,;)])", "",
+              marks="-\u2013\u2014"),  # "12,- euros"
+        _step("h #h",
+              r"(?:\b(at|from|until|till|by|before|after|to|and) )?(?<![\w.,])([01]?\d|2[0-3]) ?h ?([0-5]\d)\b"
+              r"(?: ?m(?:in(?:utes)?)?\b)?", _hours_and_minutes),
         _step("#",
-              rf"(?P<before>(?:US\$|[€$£¥₹]|\b(?:EUR|USD|GBP|CHF|NOK|SEK|DKK|INR|JPY)\b) ?)?(?<![\w.])"
-              rf"(?P<amount>{_AMOUNT})(?:(?P<short>(?-i:[kKMB])(?![\w])| ?(?:bn|mn)\b)|[ -]?(?P<scale>{_SCALE})\b)?"
-              rf"(?:(?=[ -]?[{begin}])[ -]?(?P<unit>{spelled})(?![\w°²³]))?", _number),
+              rf"{starts}(?P<before>{before})?(?<![\w.])(?<!(?-i:[A-Z])-)"
+              rf"(?P<amount>{_AMOUNT})(?:(?P<short>(?-i:[kKMB])(?![\w])| ?(?:bn|mn|mln|mio|mrd|tn)\b\.?|"
+              rf"(?-i:m)(?= (?:{'|'.join(codes)}|euro|dollar|pound|kr)))|[ -]?(?P<scale>{_SCALE})s?\b)?"
+              rf"(?:(?=[ -]?[{begin}])[ -]?(?P<unit>{spelled}|(?-i:[{''.join(sorted(_LETTERS))}]))(?![\w°²³]))?",
+              _number),
+        _step("#", rf"(?<![\w.,])(?P<first>\d+(?:\.\d+)?) (?P<large>{normal})"
+              r"(?:,?(?: and)? (?P<second>\d+(?:\.\d+)?) "
+              rf"(?P<small>{normal}|(?<=foot \d )in|(?<=foot \d\d )in)(?![\w°²³/-])| (?P<coins>\d\d)"
+              rf"(?![\w.,:%]*\w)(?! (?:{normal})\b))", _composite),
     )  # fmt: skip
 
 
@@ -225,7 +360,7 @@ def _contractions() -> tuple[_Row, ...]:
         _step("shan", r"\bshan't\b", "shall not"),
         _step("t", r"(?<=[a-z])(?: n't|n't)\b", " not"),
         _step("it that there they we you he she i",
-              r"\b(it|that|there|they|we|you|he|she|i)'(?:s|re|ll|ve|d|m)\b", r"\1"),
+              r"\b(it|that|there|they|we|you|he|she|i)'(?:s|re|ll|ve|d|m)\b", r"\1", marks="'"),
         _step("least less fewer minimum", least, "minimum"),
         _step("most more exceeding maximum", most, "maximum"),
     )  # fmt: skip
@@ -239,10 +374,19 @@ def _slashed(found: re.Match[str]) -> str:
     """Return a date with slashes in the one notation, where only one order of day and month is possible."""
     first, second, year = int(found[1]), int(found[2]), found[3]
     if not (0 < first <= 31 and 0 < second <= 31) or (first > 12) == (second > 12):
-        return found[0]
+        return f"{first}/{second}/{_century(year)}" if 0 < first <= 12 and 0 < second <= 12 else found[0]
     day, month = (first, second) if first > 12 else (second, first)
-    century = "" if len(year) == 4 else "20" if int(year) < 70 else "19"
-    return _date(str(day), MONTHS[month - 1], century + year)
+    return _date(str(day), MONTHS[month - 1], _century(year))
+
+
+def _century(year: str) -> str:
+    return year if len(year) == 4 else f"{20 if int(year) < 70 else 19}{year}"
+
+
+@cache
+def unit_named(word: str) -> str:
+    """Return the unit that a word means; "" for another word, and for a single letter."""
+    return _unit_names().get(word.lower(), "") if len(word) > 1 or not word.isalpha() else ""
 
 
 def _month(short: str) -> str:
@@ -257,6 +401,13 @@ def _time(found: re.Match[str]) -> str:
     """Return a time in 24 hours. Hours before ten have a zero, since "6:30" may be in the evening."""
     hour = int(found[1]) % 12 + (12 if found[3].lower() == "p" else 0)
     return f"{hour:02}:{found[2] or '00'}"
+
+
+def _hours_and_minutes(found: re.Match[str]) -> str:
+    """Return "1h30" as a length, and "at 17h30" as a time."""
+    if found[1]:
+        return f"{found[1]} {int(found[2])}:{found[3]}"
+    return f"{60 * int(found[2]) + int(found[3])} minute"
 
 
 def _part_of_hour(found: re.Match[str]) -> str:
@@ -309,29 +460,96 @@ def _in_digits(found: re.Match[str]) -> str:
     return str(total + current)
 
 
-def _number(found: re.Match[str]) -> str:
-    value: str = found["amount"]
-    if value.isdigit() and found.lastgroup == "amount" and not found["before"]:
-        return value
-    if _GROUPED.fullmatch(value):
-        value = value.translate(_GROUP_MARKS)
-    elif value.count(",") == 1 and "." not in value:
-        value = value.replace(",", ".")  # a decimal comma
-    is_one = "," not in value and value.count(".") <= 1  # else a list without spaces, a version, or 1.234,5
-    if is_one:
-        value = _trimmed(value)
-    factor = _SHORT.get((found["short"] or "").strip().lower(), 1) * _SCALES.get((found["scale"] or "").lower(), 1)
+def _number(found: re.Match[str], comma: str | None = None) -> str:
+    """Return a number with its unit; with both readings where the text leaves them open."""
+    written: str = found["amount"]
+    if written.isdigit() and found.lastgroup == "amount" and not found["before"]:
+        return written
+    unit = found["unit"] or ""
+    name = _unit_names().get(unit.lower(), "")
+    before = _unit_names().get(_MARK_END.sub("", (found["before"] or "").strip().lower()), "")
+    scale = (found["short"] or found["scale"] or "").strip(" .").lower()
+    is_money = bool(before) or name in _currencies()
+    if before and name == "metre" and unit == "m":  # as in "$8.2m"
+        scale, name = "m", ""
+    value, is_one = _value(written, comma, is_measured=bool(name or scale) and not is_money)
+    factor = _SHORT.get(scale, 1) * _SCALES.get(scale.removesuffix("s"), 1)
     if is_one and factor != 1:
-        value = _trimmed(f"{float(value) * factor:.6f}")
-    unit = (found["unit"] or "").lower()
-    before = (found["before"] or "").strip().lower().removeprefix("us")
-    currency = _unit_names().get(before or "usd", "") if found["before"] else ""
-    if currency and unit == "m":  # as in "$8.2m"
-        value, unit = _trimmed(f"{float(value) * 10**6:.6f}") if is_one else value, ""
-    name = _unit_names().get(unit, "")
-    extra = f" {name}" if currency and name not in {"", currency} else ""
-    name = currency or name
+        value = _trimmed(f"{float(readings(value)[0]) * factor:.6f}")
+    extra = f" {name}" if before and name not in {"", before} else ""
+    name = before or name
     return value + (f" {name}" if name else "") + extra
+
+
+def _value(written: str, comma: str | None, *, is_measured: bool) -> tuple[str, bool]:
+    """Return the value of a number as written, and whether it is one: "1.2.3" and "1,2,3" are none.
+
+    What may be thousands or a decimal stays as it is: "1.250", and "1,250 kg".
+    """
+    if grouped := _GROUPS.fullmatch(written):
+        part = next((group for group in grouped.groups()[1:] if group), "")
+        whole = _MARKS.sub("", written[: len(written) - len(part)])
+        return _trimmed(f"{whole}.{part}" if part else whole), True
+    if found := _OPEN.fullmatch(written):
+        mark = found[2]
+        if comma is not None:
+            part = found[3].rstrip("0") or "0"
+            decimal = f"{found[1]}.{part}0" if len(part) == 3 else _trimmed(f"{found[1]}.{part}")  # else open again
+            return (decimal if mark == comma else f"{found[1]}{found[3]}"), True
+        return (f"{found[1]}{found[3]}" if mark == "," and not is_measured else written), True
+    if written.count(",") == 1 and "." not in written:
+        written = written.replace(",", ".")  # a decimal comma
+    is_one = "," not in written and written.count(".") <= 1
+    return (_trimmed(written) if is_one else written), is_one
+
+
+def _composite(found: re.Match[str]) -> str:
+    """Return "3 hour 20 minute" in the smaller unit, and "3 pound 50" in the larger one."""
+    large = found["large"]
+    if found["coins"]:
+        return f"{found['first']}.{found['coins']} {large}" if large in _currencies() else found[0]
+    small = "inch" if found["small"] == "in" else found["small"]
+    first, second = float(found["first"]), float(found["second"])
+    for of in units().get(large, ()):
+        for part in units().get(small, ()):
+            ratio = of.size / part.size
+            if of.dimension != part.dimension or abs(ratio - round(ratio)) > 1e-6 or not 1 < second + 1 <= ratio:
+                continue
+            if large in _currencies():
+                return f"{_trimmed(f'{first + second / ratio:.2f}')} {large}"
+            return f"{_trimmed(f'{first * ratio + second:.3f}')} {small}"
+    return found[0]
+
+
+def _fraction(found: re.Match[str]) -> str:
+    """Return "three quarters of" as a percentage, in whole numbers where it has no end."""
+    count = (found["count"] or found["count2"] or found["count3"] or "a").lower()
+    part = (found["part"] or found["part2"] or found["part3"]).lower().removesuffix("s")
+    top = 1.0 if count in {"a", "an"} else float(NUMBER_WORDS.get(count, 0) or count)
+    share = 100.0 * top / _PARTS[part]
+    if share >= 100.0:
+        return found[0]
+    return _trimmed(f"{share:.1f}" if (share * 2).is_integer() else f"{share:.0f}") + " percent"
+
+
+def _days_to(found: re.Match[str]) -> str:
+    """Return "3 to 17 May 2022" as two dates."""
+    first, last, month = found["first"], found["last"], found["month"]
+    year = f" {found['year']}" if found["year"] else ""
+    between = found["between"].strip()
+    between = between if between.isalpha() else "to"
+    return f"{first} {month}{year} {between} {last} {month}{year}" if int(first) < int(last) <= 31 else found[0]
+
+
+def _phone(found: re.Match[str]) -> str:
+    """Return a phone number as one word."""
+    digits = "".join(filter(str.isdigit, found[0]))
+    return f"+{digits.lstrip('0')}" if 7 <= len(digits) <= 15 else found[0]
+
+
+@cache
+def _currencies() -> frozenset[str]:
+    return frozenset(name for name, its in units().items() if any(one.dimension in _MONEY for one in its))
 
 
 def _trimmed(value: str) -> str:
@@ -341,7 +559,10 @@ def _trimmed(value: str) -> str:
 
 
 # Dates first, as "3 May" is no number, and numbers before bounds.
+_ROWS = (*_dates_and_times(), *_ordinals(), *_numbers(), *_contractions())
 _STEPS = tuple(  # of at most 8,000 characters: a sentence in one notation
-    _Step(row.words, re.compile(row.pattern, row.flags), row.instead)
-    for row in (*_dates_and_times(), *_ordinals(), *_numbers(), *_contractions())
+    _Step(row.marks, re.compile(row.pattern, row.flags), row.instead) for row in _ROWS
 )
+_STEPS_WITH = {
+    word: [place for place, row in enumerate(_ROWS) if word in row.words] for row in _ROWS for word in row.words
+}

@@ -19,7 +19,7 @@ _NEGATION = re.compile(  # of at most 120 characters
     r"\b(?:not(?! only\b| just\b)|no|none|never|non|nor|neither|without|nothing|nobody|hardly|lacks?)\b",
     re.IGNORECASE,
 )
-_TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)?")  # of at most 8,000 characters: a sentence in one notation
 COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "free": ("fee", "charg", "cost"), "fee": ("free",), "charg": ("free",), "cost": ("free",),
 }  # fmt: skip

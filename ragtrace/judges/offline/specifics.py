@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from itertools import zip_longest
 from typing import Literal, NamedTuple
 
-from ragtrace.judges.offline.notation import MONTHS, ORDINALS, WEEKDAYS, units
+from ragtrace.judges.offline.notation import MONTHS, ORDINALS, WEEKDAYS, readings, unit_named, units
 from ragtrace.judges.offline.tables import words
-from ragtrace.judges.offline.words import windows
+from ragtrace.judges.offline.words import stems, windows
 
-Kind = Literal["number", "date", "time", "month", "weekday", "ordinal", "century", "decade", "name", "quote"]
+Kind = Literal[
+    "number", "date", "time", "month", "weekday", "ordinal", "century", "decade", "phone", "name", "quote"
+]
 
 _DATE = re.compile(  # of at most 8,000 characters: a sentence in one notation
     rf"\b(\d{{1,2}}) ({'|'.join(MONTHS)})\b(?: (\d{{4}})\b)?", re.IGNORECASE
@@ -18,9 +19,14 @@ _DATE = re.compile(  # of at most 8,000 characters: a sentence in one notation
 _SLASHED = re.compile(r"(?<![\w/.])(\d{1,2})/(\d{1,2})/(\d{4})(?![\w/])")
 _TIME = re.compile(r"\b(\d{1,2}):(\d{2})\b")
 _NUMBER = re.compile(  # of at most 8,000 characters: a sentence in one notation
-    r"(?<![\w.,:])(\d+(?:[.,]\d+)*)(?![\w:])(?: ([a-z]+(?:[²³]|/[a-z]+|-hour)?))?"
+    r"(?<![\w.,:+])(?<![A-Z]-)(\d+(?:[.,]\d+)*)(?![\w:])(?:[ -]([a-zø]+(?:[²³]|/[a-z]+|-hour)?)(?:[ -]([a-z]+))?)?"
 )
-_RANGE = re.compile(r"(?: ?[-\u2013] ?| to | or )\d")
+_RATE = re.compile(
+    r"(?: (?:an?|per|each|every) | ?/ ?)(minute|hour|day|night|week|month|quarter|year)\b", re.IGNORECASE
+)
+_PHONE = re.compile(r"(?<!\w)\+(\d{7,15})(?!\d)")
+_YEAR = re.compile(r"1\d{3}|20\d{2}")
+_RANGE = re.compile(r"(?: ?[-\u2013] ?| to | or | and |, )\d")
 _CALENDAR = re.compile(  # of at most 8,000 characters: a sentence in one notation
     rf"\b(?:{'|'.join(word.capitalize() for word in (*MONTHS, *WEEKDAYS))})s?\b"
 )
@@ -35,7 +41,7 @@ _DIGIT = re.compile(r"\d")
 _TOKEN = re.compile(r"[^\W_]+")
 _DECADE = re.compile(r"(?<!\w)(\d{3}0)s\b")
 _NAME = re.compile(  # of at most 8,000 characters: a sentence in one notation
-    r"\b[A-Z][^\W\d_]*(?:['\u2019-][A-Z]?[^\W\d_]+)*(?:\d+\w*)?|\b[A-Z]{1,5}\d+\w*"
+    r"\b[A-Z]{1,8}(?:-\d\w*)+|\b[A-Z][^\W\d_]*(?:['\u2019-][A-Z]?[^\W\d_]+)*(?:\d+\w*)?|\b[A-Z]{1,5}\d+\w*"
 )
 _JOINED = re.compile(r"^ (?:(?:of|the|de|da|di|van|von|der|den|la|le|al|bin|for|&) ){0,2}$")
 _QUOTED = re.compile(  # of at most 8,000 characters: a sentence in one notation
@@ -51,7 +57,11 @@ _LABEL = re.compile(r"^[^.!?:\n]{1,60}:(?=\s|$)")
 class Specific(NamedTuple):
     """One specific with its normal form as `key`.
 
-    `unit` is a number's unit where it has a known one, and an ordinal's noun.
+    Attributes:
+        unit: a number's unit where it has a known one, and an ordinal's noun.
+        also: the other value of a number that another country reads otherwise.
+        noun: the term directly behind a number, which it may count.
+        rate: the period directly behind a number with a unit: "9 euro a month".
     """
 
     kind: Kind
@@ -59,6 +69,14 @@ class Specific(NamedTuple):
     shown: str
     start: int
     unit: str = ""
+    also: str = ""
+    noun: str = ""
+    rate: str = ""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The values that it may have."""
+        return (self.key, self.also) if self.also else (self.key,)
 
 
 def specifics_of(text: str, *, has_first: bool = False) -> list[Specific]:
@@ -107,6 +125,8 @@ def measures_of(text: str) -> list[Specific]:
     taken = {at for it in found for at in range(it.start, it.start + len(it.shown))}
     if _ORDINAL_END.search(text):
         found += _ordinals(text)
+    if "+" in text:
+        found += [Specific("phone", it[1], it[0], it.start()) for it in _PHONE.finditer(text)]
     if "0s" in text:
         found += [Specific("decade", it[1], it[0], it.start()) for it in _DECADE.finditer(text)]
     for it in _CALENDAR.finditer(text):
@@ -143,16 +163,29 @@ def _ordinals(text: str) -> list[Specific]:
 
 
 def _numbers(text: str, taken: set[int]) -> list[Specific]:
-    """Return the numbers outside dates and times. Both ends of a range have its unit."""
-    numbers = [it for it in _NUMBER.finditer(text) if it.start() not in taken]
-    found = []
-    for it, behind in zip_longest(numbers, numbers[1:]):
-        unit = it[2] if it[2] in units() else ""
-        shown = f"{it[1]} {unit}".strip()
-        if not unit and behind is not None and _RANGE.match(text, it.end(1)) and behind[2] in units():
-            unit = behind[2]
-        found.append(Specific("number", it[1], shown, it.start(), unit))
-    return found
+    """Return the numbers outside dates and times. All numbers of a range have its unit."""
+    found: list[Specific] = []
+    end, unit_behind = -1, ""
+    for it in reversed([it for it in _NUMBER.finditer(text) if it.start() not in taken]):
+        behind, second = it[2] or "", it[3] or ""
+        unit = behind if behind in units() else ""
+        shown = f"{it[1]} {unit}" if unit and text[it.end(1)] == " " else it[1]
+        is_noun = (
+            bool(behind) and not unit and words("no_nouns").isdisjoint({behind}) and behind not in words("english")
+        )
+        if second and not unit and behind not in words("english"):
+            unit = unit_named(second)  # "30 working days"
+        joined = _RANGE.match(text, it.end(1))
+        if not unit and joined and joined.end() - 1 == end and not _YEAR.fullmatch(it[1]):
+            unit = unit_behind
+        value, *also = readings(it[1])
+        noun = (stems(behind) or [""])[0] if is_noun else ""
+        per = _RATE.match(text, it.start() + len(shown)) if unit else None
+        found.append(
+            Specific("number", value, shown, it.start(), unit, "".join(also), noun, per[1].lower() if per else "")
+        )
+        end, unit_behind = it.start(), unit
+    return found[::-1]
 
 
 def _names(text: str, *, has_first: bool) -> list[Specific]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.tables import words as word_list
@@ -24,11 +25,14 @@ _WORD = re.compile(  # of at most 8,192 characters: a window
 )
 _SENTENCE_END = re.compile(  # of at most 8,192 characters: a window
     r"(?<=[.!?。！？])(?<!\b[DM]r\.)(?<!\bM[rs]s\.)(?<!\bMs\.)(?<!\bProf\.)(?<!\b[ei]\.[ge]\.)(?<!\bvs\.)"
+    r"(?<!\b[Aa]pprox\.)(?<!\b[Mm]ax\.)(?<!\b[Ii]ncl\.)(?<!\b[Ee]xcl\.)(?<!\b[Tt]el\.)(?<!\bRs\.)(?<!\bca\.)(?<!\bpp\.)"
+    r"(?!(?<=\b(?:No|kr|Fr)\.)\s\d)(?!(?<=\bmin\.)\s[a-z\d])"
     r"[\"')\]]*+\s++|\n++"
 )
 LONGEST = 2_000  # characters of a sentence; a longer one is cut, as some comparisons would cost its square
 WINDOW = 8_192  # characters of a text that one pattern reads at a time, since it holds the interpreter's lock
-_LIST_MARK = re.compile(r"^(?:[-*•#>]++|\d{1,3}[.)])\s++")
+LIST_MARK = re.compile(r"^(?:[-*•#>]++|\d{1,3}[.)])\s++")
+_LONGEST_KEPT = 32  # characters of a word whose stem is kept
 _SUFFIXES = ("ingly", "edly", "ing", "ied", "ies", "ed", "es", "ly", "s")
 
 _SAMPLE = 4000
@@ -76,18 +80,20 @@ def sentences(text: str) -> list[str]:
         >>> sentences("It opened in 2010. It is in Oslo.")
         ['It opened in 2010.', 'It is in Oslo.']
     """
-    whole = (_LIST_MARK.sub("", part.strip().replace("**", ""), count=1) for part in _split(text) if part)
+    parts = (text[start:end] for start, end in parts_of(text) if start < end)
+    whole = (LIST_MARK.sub("", part.strip().replace("**", ""), count=1) for part in parts)
     parts = (part for sentence in whole for part in pieces(sentence))
     return [part for part in parts if part.strip()]
 
 
-def _split(text: str) -> Iterator[str]:
+def parts_of(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of the sentences of a text, with their list marks."""
     begin = 0
     for start, end in windows_of(text):
         for found in _SENTENCE_END.finditer(text, start, end):
-            yield text[begin : found.start()]
+            yield begin, found.start()
             begin = found.end()
-    yield text[begin:]
+    yield begin, len(text)
 
 
 def windows_of(text: str) -> Iterator[tuple[int, int]]:
@@ -103,13 +109,18 @@ def windows_of(text: str) -> Iterator[tuple[int, int]]:
 
 def pieces(text: str) -> list[str]:
     """Return a text, or pieces of at most 2,000 characters, which end at a blank where they have one."""
-    parts, start = [], 0
+    return [text[start:end] for start, end in spans_of_pieces(text)]
+
+
+def spans_of_pieces(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of the pieces of a text."""
+    start = 0
     while len(text) - start > LONGEST:
         blank = text.rfind(" ", start, start + LONGEST)
         end = blank if blank > start else start + LONGEST
-        parts.append(text[start:end])
+        yield start, end
         start = end
-    return [*parts, text[start:]]
+    yield start, len(text)
 
 
 def windows(text: str) -> list[str]:
@@ -124,22 +135,37 @@ def stems(text: str) -> list[str]:
         >>> stems("The refunds are paid within days.")
         ['refund', 'paid', 'within', 'day']
     """
-    found = []
     lowered = text.lower()
     said = _WORD.findall(lowered) if len(lowered) <= WINDOW else _words_of_long(lowered)
-    for written in said:
-        if written in _STOP:
-            continue
-        word = written.replace("’", "'").removesuffix("'s")
-        if len(word) <= 5:
-            found.append(word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word)
-            continue
+    return [found for word in said if (found := _stem_of(word) if len(word) <= _LONGEST_KEPT else _stemmed(word))]
+
+
+def stem(word: str) -> str:
+    """Return the stem of one word in lower case, a stop word as it is.
+
+    Example:
+        >>> stem("refunds"), stem("the")
+        ('refund', 'the')
+    """
+    return (_stem_of(word) if len(word) <= _LONGEST_KEPT else _stemmed(word)) or word
+
+
+def _stemmed(written: str) -> str:
+    """Return the stem of a word, "" of a stop word."""
+    if written in _STOP:
+        return ""
+    word = written.replace("’", "'").removesuffix("'s")
+    if len(word) <= 5:
+        return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+    if word.endswith(_SUFFIXES):
         for suffix in _SUFFIXES:
             if word.endswith(suffix) and len(word) - len(suffix) >= 3:
                 word = word[: -len(suffix)] + ("y" if suffix in {"ied", "ies"} else "")
                 break
-        found.append(word.removesuffix("e"))
-    return found
+    return word.removesuffix("e")
+
+
+_stem_of = lru_cache(maxsize=4_096)(_stemmed)
 
 
 def _words_of_long(text: str) -> list[str]:
@@ -156,10 +182,9 @@ def is_english(text: str) -> bool | None:
         (True, False, None)
     """
     sample = _ADDRESS.sub(" ", text[:_SAMPLE])
-    letters = len(_LETTERS.findall(sample))
-    if not letters:
+    if _LETTERS.search(sample) is None:
         return None
-    if len(_LATIN.findall(sample)) < _MOST_ENGLISH * letters:
+    if not sample.isascii() and len(_LATIN.findall(sample)) < _MOST_ENGLISH * len(_LETTERS.findall(sample)):
         return False
     english, foreign, shared = word_list("english"), word_list("others"), word_list("shared")
     said = _LETTERS_WORD.findall(sample.lower().replace("\u2019", "'"))

@@ -1,4 +1,4 @@
-"""Invented specifics: whether the answer states a number, date, name or quote that no context holds or yields."""
+"""Invented specifics: whether the answer states a number, date, name, quote or address that no context holds."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ NAME = "invented_specifics"
 async def invented_specifics(ctx: EvalContext) -> list[MetricResult]:
     """1.0 when the answer states a specific that no context holds or yields, else 0.0; lower is better.
 
-    Specifics are numbers with their units, dates, times, ordinals, months, weekdays, names and quotes of three or
-    more words. A context holds one in another notation ("twelve", 2019-03-05 for 5 March, 5 pm for 17:00), in
+    Specifics are numbers with their units, dates, times, ordinals, months, weekdays, names, codes, quotes of three
+    or more words, and addresses: links, hosts, files, mailboxes and phone numbers. An address counts to the letter,
+    but for scheme, "www.", case and a last slash; id, source and metadata of a passage hold it too. A host alone is
+    held by a link of it, and a link by no host. Links of citation marks, images and lists of sources are none. A
+    context holds one in another notation ("twelve", 2019-03-05 for 5 March, 5 pm for 17:00), in
     another unit (5,000 m for 5 km), within the precision of the answer ("about 20" for 19.99), as a decade or
     century of its year, and as a name in another spelling, inflection or abbreviation (WHO, Norwegian, Dr.). It
     yields sums, differences, products and shares of numbers that stand near each other, halves and doubles, and
@@ -53,7 +56,7 @@ async def invented_specifics(ctx: EvalContext) -> list[MetricResult]:
 METRIC = CoroutineMetric(
     MetricSpec(
         name=NAME,
-        summary="Whether the answer states a number, date, name or quote that no context holds or yields.",
+        summary="Whether the answer states a number, date, name, quote or address that no context holds or yields.",
         needs=("answer", "contexts"),
         outputs=(Output(name=NAME, direction="down", threshold=0.2),),
         calls="none; one pass with the judge overlap",

@@ -20,7 +20,7 @@ from ragtrace.model.diagnosis import DIAGNOSIS, FAILURES, STAGES
 from ragtrace.model.record import CONTEXTS_TRUNCATED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ragtrace.judges.base import Claim
     from ragtrace.metrics.diagnosis.needed import By, Needed
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from ragtrace.model.diagnosis import Because
 
 LOW_NUGGETS: Final = 0.5
+SOME_SUPPORT: Final = 0.3  # of a claim: from it on the contexts seem to be about it
+SOME_OF_INVENTION: Final = 0.15  # the same of a claim with an invented specific, which takes half of its support
 _MOST_NAMED: Final = 5  # claims and specifics in the details
 _WHOLE_SCOPES = ("gold", "shadow")
 _LACKING: Mapping[str, Because] = {
@@ -164,6 +166,7 @@ class _JudgeVerdicts:
             selected=needed.selected,
             shown=needed.shown,
             related=self.responsiveness.related,
+            touched=_touched(self._claims(ctx), self.invented),
             matched=_matched(ctx.record),
             attempted=self._attempted(ctx),
             supported=self._supported(ctx),
@@ -304,6 +307,21 @@ def _matched(record: RagRecord) -> Known:
     if record.lossy.get("prompt_unmatched"):
         return "no"
     return "yes" if record.pool("used") else "unknown"
+
+
+def _touched(claims: Sequence[Claim], invented: Sequence[str]) -> Known:
+    """Return whether something in the contexts speaks for or against a claim, or they have some of its words."""
+    if not claims:
+        return "unknown"
+    begins = {it.split()[0] for it in invented if it.strip()}  # a number's unit may be written otherwise
+    return _tri(
+        any(
+            claim.verdict in {SUPPORTED, "contradicted"}
+            or claim.support >= SOME_SUPPORT
+            or (claim.support >= SOME_OF_INVENTION and any(begin in claim.text for begin in begins))
+            for claim in claims
+        )
+    )
 
 
 def _value(ctx: EvalContext, *names: str) -> float | None:

@@ -48,8 +48,8 @@ class Responsiveness:
     Attributes:
         relevancy: answer relevancy in [0, 1]; None without one.
         is_by_meaning: an embedder that reads whole sentences gave it.
-        is_evasive: the judge called the answer noncommittal in every question that it wrote, or it has only phrases
-            that evade.
+        is_evasive: the judge called the answer noncommittal in every question that it wrote, or it says nothing by
+            its words, and the contexts support no claim of it.
         coverage: share of the terms of the question that stand in the answer or in a passage that supports it, in
             [0, 1]; None where relevancy decides, or where words decide nothing.
         related: as `ragtrace.metrics.diagnosis.table.DiagnosisFacts.related`.
@@ -91,7 +91,8 @@ class Responsiveness:
 
     @classmethod
     def _by_words(cls, ctx: EvalContext, claims: Sequence[Claim], invented: Sequence[str]) -> Responsiveness:
-        if is_evasive(ctx.record.answer):
+        has_support = any(claim.verdict == SUPPORTED for claim in claims)
+        if not has_support and is_evasive(ctx.record.answer, ctx.record.query):
             return cls(is_evasive=True)
         if not _ASKS.search(ctx.record.query):
             return cls()

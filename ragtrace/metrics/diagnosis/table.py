@@ -27,10 +27,12 @@ class DiagnosisFacts:
         shown: the prompt held every needed passage that was selected.
         related: the delivered contexts hold two of five words of the question. Only ``no`` is ever said, as
             contexts with all its words may still lack the answer.
+        touched: the contexts support or contradict a claim, or have some of its words: they seem to be about it.
         matched: the prompt that was seen showed a passage as it was delivered. Where it showed none, somebody wrote
             the passages anew, or the prompt lost them all.
         attempted: the answer tries to answer.
-        supported: the contexts support each claim of the answer, and hold each specific: number, date, name, quote.
+        supported: the contexts support each claim of the answer, and hold each specific: number, date, name, quote,
+            address.
         contradicted: the contexts contradict a claim.
         responsive: the answer turns to the question, and does not evade it.
         used: a supported claim rests on a needed passage.
@@ -47,6 +49,7 @@ class DiagnosisFacts:
     selected: Known = "unknown"
     shown: Known = "unknown"
     related: Known = "unknown"
+    touched: Known = "unknown"
     matched: Known = "unknown"
     attempted: Known = "unknown"
     supported: Known = "unknown"
@@ -173,16 +176,17 @@ ROWS: Final[tuple[DecisionRow, ...]] = (
         meaning="The answer does not turn to the question, and nobody knows whether the contexts hold the answer.",
     ),
     DecisionRow(
-        when={"holds": OPEN, "related": NO, "supported": NO},
+        when={"holds": OPEN, "related": NO, "touched": NOT_YES, "supported": NO},
         verdict="undetermined",
         because="sufficiency_unknown",
-        meaning="A claim has no support, and the contexts lack most words of the question: the retrieval may have "
-        "failed, and not the model.",
+        meaning="Nothing speaks for or against a claim, and the contexts lack most words of the question: the "
+        "retrieval may have failed, and not the model.",
     ),
     DecisionRow(
         when={"supported": NO},
         verdict="unsupported",
-        meaning="A claim has no support in the contexts, or they lack a number, date, name or quote of the answer.",
+        meaning="A claim has no support in the contexts, or they lack a number, date, name, quote or "
+        "address of the answer.",
     ),
     DecisionRow(
         when={"holds": YES, "used": NO, "responsive": OPEN},

@@ -35,8 +35,8 @@ TEXTS = {
 }
 
 
-# All 531,441 combinations take four seconds; a step that is no multiple of three meets each fact's every value.
-STEPS = [pytest.param(1, id="all", marks=pytest.mark.slow), pytest.param(7, id="every seventh")]
+# All 1,594,323 combinations take twelve seconds; a step that is no multiple of three meets each fact's every value.
+STEPS = [pytest.param(1, id="all", marks=pytest.mark.slow), pytest.param(19, id="every nineteenth")]
 
 
 def combinations(step: int) -> Iterator[DiagnosisFacts]:
@@ -67,7 +67,8 @@ def test_promises_over_every_combination(step: int) -> None:
         if STAGES[verdict] in {"retrieval", "rerank", "prompt"}:
             assert facts.holds == "no", facts
         if verdict == "unsupported" and facts.holds == "unknown":
-            assert "no" not in {facts.related, facts.responsive}, facts
+            assert facts.responsive != "no", facts
+            assert facts.related != "no" or facts.touched == "yes", facts
         if verdict in {"rightly_refused", "wrongly_refused"}:
             assert facts.attempted == "no", facts
         if verdict in {"lost_in_rerank", "cut_from_prompt"}:
@@ -421,6 +422,9 @@ async def test_a_model_that_declines_without_a_needed_passage_has_a_reason(
         ("That depends on many things.", {}, "sufficient_but_ignored", "undetermined"),
         ("Thank you for your question. It varies.", {}, "sufficient_but_ignored", "undetermined"),
         ("Great question! Let me know if you have more questions.", {}, "sufficient_but_ignored", "undetermined"),
+        ("Please contact support.", {}, "sufficient_but_ignored", "undetermined"),
+        ("Yes. What cancelling costs varies.", {}, "sufficient_but_ignored", "undetermined"),
+        ("Please contact support at 0800 123 4567.", {}, "unsupported", "unsupported"),
         ("Students pay half.", {}, "unsupported", "unsupported"),
     ],
 )
@@ -438,6 +442,7 @@ async def test_the_offline_judge_tells_an_answer_to_another_question_by_words(
     ("stages", "given", "verdict"),
     [
         ("door tea", {}, "undetermined"),  # nothing on cancelling: the retriever may have missed it
+        ("door tea", {"answer": f"{TEXTS['door']} Students of law pay half of the price."}, "unsupported"),
         ("fee tea", {}, "unsupported"),
         ("door tea", {"query": "price of leaving"}, "unsupported"),
         ("door tea", {"history": (Message(role="user", content="Tea?"),)}, "unsupported"),
@@ -448,7 +453,7 @@ async def test_the_offline_judge_tells_an_answer_to_another_question_by_words(
 async def test_a_claim_without_support_is_the_models_only_where_the_contexts_are_about_the_question(
     stages: str, given: dict[str, Any], verdict: str
 ) -> None:
-    record = run_of(stages, answer="Students of law pay half of the price.", **given)
+    record = run_of(stages, **{"answer": "Students of law pay half of the price.", **given})
     found, _ = await diagnosed(record, judge=OverlapJudge(), metrics=OFFLINE)
     assert verdict_of(found) == verdict
     assert [claim["verdict"] for claim in found.details["claims"]] == ["not_supported"]  # type: ignore[attr-defined]

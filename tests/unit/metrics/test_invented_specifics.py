@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 CONTEXT = (
     "The Oslo lab opened on 5 November 2010 with twelve rooms. Maria Berg leads it. A visit costs €30 and takes 2 hours. "
-    "She called it “a house for every student of the north”. Doors open at 9:30 on Mondays."
+    "She called it “a house for every student of the north”. Doors open at 9:30 on Mondays. "
+    "More: lab.example/rooms"
 )
 
 
@@ -49,7 +50,9 @@ async def result(answer: str, judge=None, **facts) -> MetricResult:
         ("Maria Berg's lab is in Oslo.", []),
         ('She called it "a house for every student of the north".', []),
         ("Room 7 is not mentioned, but there are twelve.", []),
-        ("The lab [1] has twelve rooms [2], see [the page](https://example.com/2024/99).", []),
+        ("The lab [1] has twelve rooms [2], see [the page](https://lab.example/rooms).", []),
+        ("The lab has twelve rooms, see [the page](https://example.com/2024/99).", ["https://example.com/2024/99"]),
+        ("The lab has twelve rooms [[2]](https://example.com/2024/99).", []),
         ("1. The lab has twelve rooms.\n2. A visit takes two hours.", []),
         ("The lab opened in 2011.", ["2011"]),
         ("It has 40 rooms and 12 doors.", ["40"]),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from ragtrace.judges.offline.marks import without_marks
+from ragtrace.judges.offline.placed import Placed
 from tests.unit.judges.offline.scoring import results
 
 CONTEXTS = (
@@ -80,4 +81,4 @@ async def test_what_brackets_say_is_judged(answer: str, invented: list[str]) -> 
     ],
 )
 def test_other_brackets_and_signs_stay(text: str) -> None:
-    assert without_marks(text) == text
+    assert without_marks(Placed.whole(text)).text == text

@@ -129,11 +129,11 @@ async def test_a_refusal_in_code_or_quotes_stays_one(answer: str) -> None:
     "answer",
     [
         "The heater weighs 3.4 kg.\n\n```python\nprint(order.total(42))\n```",
-        "The heater weighs 3.4 kg, see https://example.com/other/page.",
-        "The heater weighs 3.4 kg ([more](https://example.com/other)).",
+        "The heater weighs 3.4 kg, see https://docs.nova.dev/start.",
+        "The heater weighs 3.4 kg ([more](https://nova.dev/guide)).",
     ],
 )
-async def test_code_and_links_beside_a_claim_are_no_claims(answer: str) -> None:
+async def test_code_and_known_links_beside_a_claim_are_no_claims(answer: str) -> None:
     found = (await scores(answer))["faithfulness"]
     assert found.details["n_claims"] == 1
     assert found.details["unsupported"] == []

@@ -98,8 +98,8 @@ async def test_words_of_a_list_are_claims() -> None:
     found = (await results("The offices are:\n- Oslo\n- Lisbon", "The offices are in Oslo and Bergen."))[
         "faithfulness"
     ]
-    assert [claim["text"] for claim in claims_of(found)] == ["The offices are:", "Oslo.", "Lisbon."]
-    assert found.details["unsupported"] == ["Lisbon."]
+    assert [claim["text"] for claim in claims_of(found)] == ["The offices are:", "Oslo", "Lisbon"]
+    assert found.details["unsupported"] == ["Lisbon"]
 
 
 async def test_a_title_does_not_end_a_sentence() -> None:

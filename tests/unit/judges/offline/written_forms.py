@@ -8,6 +8,8 @@ from __future__ import annotations
 CONTEXTS = (
     "The Oslo desk costs 12 euros and ships within five working days. Returns are free for thirty days.",
     "Our shop in Bergen repairs chairs. A repair takes two weeks and is paid in advance.",
+    "https://example.com/desk?id=77 https://example.com/h/2024/7 https://example.com/99 https://example.com/more",
+    "https://example.com/handbook/2024",
 )
 SUPPORTED = "The Oslo desk costs 12 euros and ships within five working days."
 UNSUPPORTED = "Penguins in southern harbours prefer frozen mackerel over cheap sardines."

@@ -155,7 +155,7 @@ test: $(READY) ## the tests of every day and every executed docstring (4 min)
 	$(BIN)/python -m pytest --doctest-modules --no-header -q -p no:cacheprovider $(PACKAGES)
 
 test-slow: $(READY) ## the slow tests: kills, forks, servers, simulated months, real Prometheus
-	$(BIN)/python -m pytest -n $(WORKERS) -m slow $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m slow $(ARGS)
 
 guards: $(READY) ## what holds while parts are rebuilt: applications, commands, kills, numbers, seen from outside (10 min)
 	$(BIN)/python -m pytest -n $(WORKERS) tests/guards $(ARGS)

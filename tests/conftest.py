@@ -6,11 +6,13 @@ import http.server
 import os
 import sys
 import threading
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.guards.judge_server import JudgeServer
 
@@ -22,6 +24,30 @@ ROOT = Path(__file__).resolve().parent.parent
 # A busy machine halts a thread for longer than Hypothesis' 200 ms, and draws more slowly than it expects.
 settings.register_profile("ragtrace", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ragtrace")
+
+
+class ByFixture(LoadScopeScheduling):
+    """Gives a worker one test after the other, but all of a file whose tests share a fixture of their module.
+
+    Each worker would make the fixture anew: a Prometheus with six weeks in it takes a minute and a half.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return file if _shares(file) else nodeid
+
+
+@cache
+def _shares(file: str) -> bool:
+    here = ROOT / file
+    texts = (one.read_text(encoding="utf-8") for one in (here, here.parent / "conftest.py") if one.is_file())
+    return any('scope="module"' in text for text in texts)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    """Distribute by fixture under ``--dist loadscope``."""
+    return ByFixture(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 @pytest.fixture(autouse=True)

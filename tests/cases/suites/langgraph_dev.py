@@ -1,8 +1,9 @@
-"""Applications under the rules of ``langgraph dev``: ``python -m tests.cases.suites.langgraph_dev '{"apps": ...}'``.
+"""Applications under the rules of ``langgraph dev``: a line of ``[{"apps": ...}, "FILE FOR THE ANSWER"]`` each.
 
 ``langgraph dev`` has blockbuster raise an error at a blocking call on any thread that runs an event loop. An application
 asks its questions on such a loop, and the process prints as JSON what came of them. It runs in a process of its own:
-blockbuster changes builtin types, and a service is configured once a process.
+blockbuster changes builtin types, and a service is configured once a process. That process is forked from one that has
+imported the frameworks and done nothing else, since imports take longer than most tasks.
 """
 
 from __future__ import annotations
@@ -407,8 +408,30 @@ def main(task: dict[str, Any]) -> dict[str, Any]:
     return {**done, **own, "store": written(settings["store"])}
 
 
+def answered(task: dict[str, Any], path: Path) -> None:
+    """End this process after a task, what it has to tell in a file: the answer as JSON, or why there is none."""
+    sys.stdout = sys.stderr = path.open("w", encoding="utf-8", buffering=1)
+    try:
+        told = main(task)
+        sys.stdout.write(f"\n{json.dumps(told)}\n")
+        sys.stdout.flush()
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def serve() -> None:
+    """Run the tasks of standard input, a line each, in a child each: the frameworks are imported once for all."""
+    for line in sys.stdin:
+        task, path = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            answered(task, Path(path))
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n")
+        sys.stdout.flush()
+
+
 if __name__ == "__main__":
-    told = main(json.loads(sys.argv[1]))
-    sys.stdout.write(f"\n{json.dumps(told)}\n")
-    sys.stdout.flush()
-    os._exit(0)
+    serve()

@@ -18,7 +18,7 @@ import pytest
 from tests.cases.numbers.reading import environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 pytest.importorskip("blockbuster")
 pytestmark = pytest.mark.slow
@@ -27,18 +27,31 @@ ANSWER = "You cancel in Settings, under Billing."
 OFF = dict.fromkeys(("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER", "OTEL_LOGS_EXPORTER"), "none")
 
 
-def run(task: dict[str, Any]) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "tests.cases.suites.langgraph_dev", json.dumps(task)],
-        env=environment(**OFF), cwd=ROOT, capture_output=True, text=True, timeout=150, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-4_000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+@pytest.fixture(scope="module")
+def applications() -> Iterator[subprocess.Popen[str]]:
+    """A process that has imported the frameworks, and forks a child for each application."""
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", "tests.cases.suites.langgraph_dev"],
+        env=environment(**OFF), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        yield process
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+def run(applications: subprocess.Popen[str], task: dict[str, Any], path: Path) -> dict[str, Any]:
+    assert applications.stdin is not None
+    assert applications.stdout is not None
+    applications.stdin.write(f"{json.dumps([task, str(path)])}\n")
+    applications.stdin.flush()
+    status, told = applications.stdout.readline(), path.read_text(encoding="utf-8")
+    assert status == "0\n", told[-6_000:]
+    found: dict[str, Any] = json.loads(told.splitlines()[-1])
     return found
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+def asked(tmp_path: Path, applications: subprocess.Popen[str]) -> Callable[..., dict[str, Any]]:
     """Run applications with a store, and files of their own in the place of ``FOLDER``."""
 
     def ask(*apps: str, **task: Any) -> dict[str, Any]:
@@ -47,7 +60,7 @@ def asked(tmp_path: Path) -> Callable[..., dict[str, Any]]:
             name: it.replace("FOLDER", str(tmp_path)) if isinstance(it, str) else it
             for name, it in settings.items()
         }
-        return run({"apps": apps, **task, "settings": given})
+        return run(applications, {"apps": apps, **task, "settings": given}, tmp_path / "told")
 
     return ask
 

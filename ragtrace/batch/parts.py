@@ -9,10 +9,10 @@ from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
+from ragtrace.batch.csv_rows import csv_head
 from ragtrace.batch.fields import names_of
 from ragtrace.batch.files import found_files, open_file
 from ragtrace.batch.readers import reader_of, recognised
-from ragtrace.batch.reading import csv_head
 from ragtrace.batch.table import arrow
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.model.codec import UNPACK

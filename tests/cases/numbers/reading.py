@@ -67,7 +67,9 @@ class Reading:
             is_held = is_held or abs(self.mean - self.truth) <= 0.05
         assert is_held, f"the truth {self.truth:.3f} lies outside {low:.3f} to {high:.3f}: {self}"
         share = self.sums["due.w"] / self.runs
-        assert abs(share - 1.0) <= due_within, f"due is {share:.2f} of the eligible runs: {self}"
+        # Evicted units raise the weights of others; a slow machine evicts more of them.
+        noise = 3.0 * max(self.sums.get("due.w2", 0.0) - self.sums["due.w"], 0.0) ** 0.5 / self.runs
+        assert abs(share - 1.0) <= max(due_within, noise), f"due is {share:.2f} of the eligible runs: {self}"
 
 
 def environment(**more: str) -> dict[str, str]:

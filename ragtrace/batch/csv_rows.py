@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from ragtrace.batch.fields import MAY_BE_TEXT, WAY_OUT, kinds, names_of, nested
+from ragtrace.batch.fields import kinds, names_of, nested
 from ragtrace.batch.files import open_file
 from ragtrace.batch.readers import reader_of, readers
 from ragtrace.errors import ConfigError, InputError
@@ -31,6 +31,7 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
 }  # fmt: skip
 _NOT_UTF_8 = "not UTF-8; of Excel save the file as CSV UTF-8"
+_TWO_QUOTES = 'write "" for a double quote in it'
 _EXPONENT = r"(?:[eE][+-]?\d+)?"
 # How a number is written: with a point before its decimals and commas between thousands, or the other way round.
 _POINT = re.compile(rf"[+-]?(?:\d*\.?\d+|\d+\.|[1-9]\d{{0,2}}(?:,\d{{3}})+(?:\.\d+)?){_EXPONENT}")
@@ -139,25 +140,28 @@ def csv_rows(stream: IO[bytes], part: Part) -> Iterator[tuple[str, Callable[[], 
     }
     if reader_of(part.format).records is None:
         types |= {name: _truth for name in columns if kinds().get(name) == "truth"}
-        types |= {name: partial(_list, name) for name in columns if kinds().get(name) == "nested"}
+        types |= {name: partial(nested, name) for name in columns if kinds().get(name) == "nested"}
     for where, cells in rows:
         yield where, partial(_csv_row, columns, cells, types, delimiter)
 
 
 def _cells(lines: _CsvLines, delimiter: str) -> Iterator[tuple[str, list[str] | str]]:
     """Yield the cells of each row that has some, or why it has none."""
-    rows = csv.reader(lines, delimiter=delimiter)
+    reader = partial(csv.reader, lines, delimiter=delimiter, skipinitialspace=lines.has_blanks, strict=True)
+    rows = reader()
     while True:
         lines.begin()
         why = ""
         try:
             cells = next(rows, None)
-        except (csv.Error, InputError) as error:
+        except csv.Error as error:
+            cells, why = [], f"{error}; {_TWO_QUOTES}"
+        except InputError as error:
             cells, why = [], str(error)
         if lines.is_open:
-            why = 'a text in double quotes has no end; write "" for a double quote in it'
+            why = f"a text in double quotes has no end; {_TWO_QUOTES}"
         if why:
-            rows = csv.reader(lines, delimiter=delimiter)
+            rows = reader()
             lines.go_back()
             yield f"line {lines.first}", why
         elif cells is None:
@@ -186,6 +190,7 @@ class _CsvLines:
     Attributes:
         first: number of the row's first line.
         is_open: the file has ended inside the row.
+        has_blanks: a name of the header stands behind a blank, as the cells below it do.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -193,7 +198,7 @@ class _CsvLines:
         self._again: deque[tuple[int, str]] = deque()
         self._taken: list[tuple[int, str]] = []
         self._size = 0
-        self.first, self.is_open = 1, False
+        self.first, self.is_open, self.has_blanks = 1, False, False
 
     def delimiter(self) -> str:
         """Return the delimiter that Excel's first line names, else that by which the header has known columns."""
@@ -208,7 +213,9 @@ class _CsvLines:
                 break
         names = {sign: [name.strip() for name in cells] for sign, cells in given.items()}
         known = [sign for sign in names if any(one.reads(names[sign]) for one in readers().values())]
-        return max(known or names or _DELIMITERS, key=lambda sign: len(names.get(sign, ())))
+        found = max(known or names or _DELIMITERS, key=lambda sign: len(names.get(sign, ())))
+        self.has_blanks = any(cell.startswith(" ") for cell in given.get(found, ()))
+        return found
 
     def begin(self) -> None:
         """Begin a row."""
@@ -322,13 +329,6 @@ def _number(cell: str, *, has_comma: bool) -> int | float | None:
 def _number_or_text(cell: str, *, has_comma: bool) -> int | float | str:
     found = _number(cell, has_comma=has_comma)
     return cell if found is None else found
-
-
-def _list(name: str, cell: str) -> Any:
-    found = nested(name, cell)
-    if isinstance(found, str) and name not in MAY_BE_TEXT:
-        raise InputError(f"field {name!r} is a text that is no list; {WAY_OUT}")
-    return found
 
 
 def _truth(cell: str) -> bool | str:

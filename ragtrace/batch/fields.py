@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from ragtrace.capture.passages import ID_KEYS, SCORE_KEYS, id_in, read_mapping, score_in, text_key
+from ragtrace.capture.passages import ID_KEYS, SCORE_KEYS, id_in, object_fields, read_mapping, score_in, text_key
 from ragtrace.errors import InputError
 from ragtrace.model.codec import ALIASES, read_aliases
 from ragtrace.model.line import PassageLine, RecordLine
@@ -64,8 +64,14 @@ def read_fields(row: Mapping[str, Any]) -> Fields:
         value, kind = given[name], kind_of[name]
         if kind == "nested":
             given[name] = plain(nested(name, value))
+            if given[name] is None:
+                del given[name]
         elif kind == "whole number" and isinstance(value, float) and value.is_integer():
             given[name] = int(value)  # pandas makes floats of whole numbers where one is missing
+        elif hasattr(value, "tolist"):  # a number of numpy
+            given[name] = value.tolist()
+    if len(given) > 1 and all(isinstance(value, dict) for value in given.values()):
+        raise InputError(f"every field is an object, as of a table's columns; {WAY_OUT}")
     unread: dict[str, None] = {}
     for name in _POOLS:
         if isinstance(items := given.get(name), list):
@@ -125,23 +131,28 @@ def names_of(columns: Iterable[object]) -> list[str]:
 
 
 def nested(name: str, value: Any) -> Any:
-    """Return the list or object that a value is, or is the text of; another value as it is.
+    """Return the list or object that a value is, or is the text of; None of a blank text, and others as they are.
 
     Args:
         name: of the field. A conversation, or DeepEval's one context, may be a text that only begins like a list.
         value: any.
 
     Raises:
-        InputError: the text begins as one, and cannot be read.
+        InputError: the text is none, and the field is not one that may be a text.
     """
-    if not isinstance(value, str) or not is_nested(value):
+    if not isinstance(value, str):
         return value
+    if not value.strip(_BLANKS):
+        return None
+    why = ""
     try:
-        return nested_value(value)
+        if is_nested(value):
+            return nested_value(value)
     except InputError as error:
-        if name in MAY_BE_TEXT:
-            return value
-        raise InputError(f"field {name!r} is a text that is no list: {error}; {WAY_OUT}") from None
+        why = f": {error}"
+    if name in MAY_BE_TEXT:
+        return value
+    raise InputError(f"field {name!r} is a text that is no list{why}; {WAY_OUT}")
 
 
 def plain(value: Any) -> Any:
@@ -181,9 +192,15 @@ def _passage(item: Any, pool: str, unread: dict[str, None]) -> Any:
 
     The other fields of an object that names its class are those of the framework that dumped it, and are not noted.
     """
-    if isinstance(item, list) and len(item) == 2 and isinstance(item[0], dict):  # a document with its score
-        return {**_passage(item[0], pool, unread), "score": item[1]}
-    if not isinstance(item, dict) or _OF_PASSAGE.issuperset(item):
+    item = _document(item)
+    if isinstance(item, list) and len(item) == 2 and isinstance(item[1], int | float | None):  # with its score
+        whole = _passage(item[0], pool, unread)
+        return {**(whole if isinstance(whole, dict) else {"text": whole}), "score": item[1]}
+    if not isinstance(item, dict):
+        return item
+    if isinstance(facts := item.get("metadata"), str) and is_nested(facts):
+        item = {**item, "metadata": nested(f"{pool}.metadata", facts)}
+    if _OF_PASSAGE.issuperset(item):
         return item
     dumped = item["kwargs"] if isinstance(item.get("kwargs"), dict) else item  # LangChain's `dumpd`
     text, facts = read_mapping(dumped)
@@ -201,6 +218,19 @@ def _passage(item: Any, pool: str, unread: dict[str, None]) -> Any:
         unread.update((f"{pool}.{name}", None) for name, part in dumped.items() if name not in read and part)
     own = {name: dumped[name] for name in PassageLine.__struct_fields__ if name in dumped}
     return {name: value for name, value in found.items() if value is not None} | own
+
+
+def _document(item: Any) -> Any:
+    """Return the document that an object is, or a text is a dump of; another item as it is."""
+    if not isinstance(item, str):
+        return object_fields(item) or item
+    if not item.startswith("{"):
+        return item
+    try:
+        found = nested_value(item)
+    except InputError:
+        return item
+    return plain(found) if isinstance(found, dict) and read_mapping(found)[0] is not None else item
 
 
 def _read_ragas(given: dict[str, Any]) -> None:

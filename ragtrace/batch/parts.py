@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 Form = Literal["parquet", "jsonl", "csv"]
 _FORMS: dict[str, Form] = {
-    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv",
+    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv",
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
 }  # fmt: skip
 _MOST_SHOWN = 30
-_PACKED = (".gz", ".bz2", ".xz", ".zst")
+_PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 _THREADS = 16  # footers that are read at once: on a bucket each takes tens of ms
 _FIRST_LINES = 5  # where none of them is JSON, the file is of another kind, as for one file of JSON lines
 _HEAD_BYTES = 4_096  # the first line of OTLP may have megabytes, and its first key says what it is

@@ -52,7 +52,7 @@ def score_rows(
         try:
             if isinstance(row, InputError):
                 raise row
-            records[number], unread = _read(row)
+            records[number], unread = read_record(row)
         except InputError as error:
             scored[number] = RowScores({}, str(error))
         else:
@@ -91,10 +91,19 @@ def record_of(row: Row) -> RagRecord:
         >>> record_of({"query": "Where?", "answer": None, "contexts": ["Oslo."]}).query
         'Where?'
     """
-    return _read(row)[0]
+    return read_record(row)[0]
 
 
-def _read(row: Row) -> tuple[RagRecord, tuple[str, ...]]:
+def read_record(row: Row) -> tuple[RagRecord, tuple[str, ...]]:
+    """Return the record of a row, and the names of what is not read of it.
+
+    Raises:
+        InputError: a field has a wrong form.
+
+    Example:
+        >>> read_record({"query": "Where?", "note": 1})[1]
+        ('note',)
+    """
     given, unread = read_fields(row)
     return record_from_json(given, fallback_id=fallback_id(given)), unread
 

@@ -14,7 +14,7 @@ from ragtrace.errors import ConfigError, InputError, MissingExtra
 from ragtrace.settings import TABLE, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
 
@@ -104,10 +104,15 @@ def score(
         _log.warning(
             "ragtrace: every row of the table is broken, %d in all; the first: %s", len(scored), scored[0].error
         )
-    if unread := Counter(name for row in scored for name in row.unread):
-        shown = ", ".join(f"{name} ({count})" for name, count in unread.most_common(_MOST_SHOWN))
-        _log.warning("ragtrace: ignored, since they are not part of a record (see `ragtrace schema`): %s", shown)
+    warn_of_unread(name for row in scored for name in row.unread)
     return with_scores(table, scored)
+
+
+def warn_of_unread(names: Iterable[str]) -> None:
+    """Name what was not read of some rows in one warning; nothing without names."""
+    if counts := Counter(names):
+        shown = ", ".join(f"{name} ({count})" for name, count in counts.most_common(_MOST_SHOWN))
+        _log.warning("ragtrace: ignored, since they are not part of a record (see `ragtrace schema`): %s", shown)
 
 
 def arguments(**given: Any) -> dict[str, Any]:

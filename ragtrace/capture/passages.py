@@ -271,8 +271,14 @@ def are_joined(ids: Iterable[str], lists: Iterable[Sequence[str]]) -> bool:
     return True
 
 
-def _object_fields(item: object) -> dict[str, object]:
-    """Return the named fields of an object, and those of the objects in it; empty where they hold no text."""
+def object_fields(item: object) -> dict[str, object]:
+    """Return the named fields of an object, and those of the objects in it; empty where they hold no text.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> object_fields(SimpleNamespace(page_content="Oslo.", id="d1", page=3))
+        {'page_content': 'Oslo.', 'id': 'd1'}
+    """
     found = _named_fields(item, _MOST_INNER)
     return {} if read_mapping(found)[0] is None else found
 
@@ -369,7 +375,7 @@ class PassageReader:
         if type(items) is ReadPassages:
             return items
         items = _pool_in(items)
-        if isinstance(items, _ITEMS) or (type(items) not in _LISTS and _object_fields(items)):
+        if isinstance(items, _ITEMS) or (type(items) not in _LISTS and object_fields(items)):
             items = (items,)
         found = self._listed(items)
         if is_vector(found):
@@ -454,7 +460,7 @@ class PassageReader:
         if type(item) is tuple and len(item) == 2 and (score := number_of(item[1])) is not None:
             whole = self._one(item[0], rank, source)
             return None if whole is None else replace(whole, rank=rank, score=score)
-        fields = _object_fields(item)
+        fields = object_fields(item)
         return self._of_mapping(fields, rank, source) if fields else None
 
     def _of_mapping(self, item: Mapping[Any, Any], rank: int, source: str | None) -> Passage | None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
-from ragtrace.batch.rows import record_of, score_records
-from ragtrace.batch.table import arguments
+from ragtrace.batch.rows import read_record, record_of, score_records
+from ragtrace.batch.table import arguments, warn_of_unread
 from ragtrace.cli.io.answers import file_answers
 from ragtrace.cli.io.summary import Limit, Summary
 from ragtrace.cli.io.verdicts import verdict_line
@@ -115,13 +115,16 @@ class Evaluator:
             if questions is None:
                 raise ConfigError("give an application with its questions: ragtrace_eval(app, questions)")
             return [
-                _answer(record, number) for number, record in enumerate(self._asked(source, questions), start=1)
+                _answer(record, number, []) for number, record in enumerate(self._asked(source, questions), start=1)
             ]
         if questions is not None:
             raise ConfigError("questions go with an application; these rows have their own")
         if isinstance(source, str | os.PathLike):
             return list(file_answers(os.fspath(source), needs_scores=False))
-        return [_answer(row, number) for number, row in enumerate(source, start=1)]
+        unread: list[str] = []
+        answers = [_answer(row, number, unread) for number, row in enumerate(source, start=1)]
+        warn_of_unread(unread)
+        return answers
 
     def _asked(self, app: App, questions: Iterable[str | Mapping[str, Any]]) -> list[RagRecord]:
         rows = [{"query": one} if isinstance(one, str) else dict(one) for one in questions]
@@ -178,12 +181,21 @@ def _records(answer: object, row: Mapping[str, Any], take: Callable[[], list[Rag
     return [record_of({**row, **dict(answer)})]  # type: ignore[call-overload]
 
 
-def _answer(row: Row, number: int) -> ScoredAnswer:
+def _answer(row: Row, number: int, unread: list[str]) -> ScoredAnswer:
+    """Return the answer of a row, and add the names of what is not read of it."""
+    if isinstance(row, RagRecord):
+        return ScoredAnswer(place=f"row {number}", name=str(number), record=row, scores={})
+    if not hasattr(row, "keys"):
+        raise InputError(
+            f"row {number} is a {type(row).__name__}, and no mapping of a record's fields; of a table give "
+            "df.to_dict(orient='records') or table.to_pylist()"
+        )
     try:
-        record = row if isinstance(row, RagRecord) else record_of(row)
+        record, names = read_record(row)
     except InputError as error:
         raise InputError(f"row {number}: {error}") from None
-    scores = None if isinstance(row, RagRecord) else row.get("scores")
+    unread += names
+    scores = row.get("scores")
     return ScoredAnswer(
         place=f"row {number}", name=str(number), record=record, scores=scores if isinstance(scores, dict) else {}
     )

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from ragtrace.model import RagRecord
     from ragtrace.scoring.limits.judge_limiter import Spent
 
-_OTHER_FILES = (".parquet", ".pq", ".csv", ".csv.gz")
+_OTHER_FILES = (
+    ".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".bz2", ".xz", ".zst", ".zip",
+)  # fmt: skip
 _SECONDS = 5.0  # between two lines of progress
 _FIRST_LINES = 20
 _OF_MANY = "input"  # DeepEval and Langfuse have it
-_FILES = (".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".csv")
+_FILES = (".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".csv", ".tsv")
 _HEAD_BYTES = 4_096
 _OTLP = (b'"resourceSpans"', b'"resource_spans"')
 _MOST_ROWS = 1_000  # of a Parquet file of one row group, before a warning

@@ -122,7 +122,8 @@ def read_each(
 def _no_json(name: str, lines: int) -> str:
     return (
         f"{name} does not look like JSON lines: none of its first {count_text(lines, 'line')} is JSON; write one "
-        f"object a line: {UNPACK}; see `ragtrace schema`; `ragtrace score` reads tables as .parquet and .csv (of Excel: CSV UTF-8)"
+        f"object a line: {UNPACK}; see `ragtrace schema`; `ragtrace score` reads tables as .parquet and as .csv "
+        "(of Excel: CSV UTF-8)"
     )
 
 

@@ -8,7 +8,7 @@ judge's version or a reason that is new to it.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from opentelemetry.sdk.metrics.export import (
     AggregationTemporality,
@@ -59,9 +59,12 @@ class Zeros:
         [0, 5]
     """
 
+    # The time of the last report that was taken, of all providers: those of a process have one service.instance.id,
+    # so that the zeros of a second one stand behind the reports of the first.
+    _sent_ns: ClassVar[int] = 0
+
     def __init__(self) -> None:
         self._seen: set[int] = set()  # hashes of series that the receiver has
-        self._sent_ns = 0  # the time of the last report that it took
         self._is_refused = False
 
     def export(self, data: MetricsData, send: Send) -> MetricExportResult:
@@ -85,7 +88,7 @@ class Zeros:
         result = send(data)
         if result is MetricExportResult.SUCCESS:
             self._seen |= new
-            self._sent_ns = max(self._sent_ns, *_times(data), 0)
+            Zeros._sent_ns = max(Zeros._sent_ns, *_times(data), 0)
         return result
 
     @guarded

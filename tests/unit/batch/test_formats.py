@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import io
@@ -182,6 +183,7 @@ FORMATS: dict[str, Callable[[Runner, list[Row]], Found]] = {
     "CSV of Python's csv": lambda run, rows: run.file("a.csv", cells(rows, as_python).encode()),
     "CSV of pandas": lambda run, rows: run.file("a.csv", of_pandas(rows).encode()),
     "CSV of Excel": lambda run, rows: run.file("a.csv", cells(rows, as_excel, ";", "\r\n").encode("utf-8-sig")),
+    "tabs, packed": lambda run, rows: run.file("a.tsv.bz2", bz2.compress(cells(rows, as_json, "\t").encode())),
     "Unicode text of Excel": lambda run, rows: run.file("a.csv", cells(rows, as_excel, "\t", "\r\n").encode("utf-16")),
     "Parquet": lambda run, rows: run.file("a.parquet", parquet(arrow(rows))),
     "Parquet of texts": lambda run, rows: run.file("a.parquet", parquet(arrow(as_texts(rows)))),
@@ -244,6 +246,13 @@ FORMS: dict[str, Callable[[Row], Row]] = {
             "score": 0.5, "class_name": "NodeWithScore",
         }
     ),
+    "texts of documents": with_contexts(
+        lambda one: as_json({"id": one["id"], "metadata": {"page": 1}, "page_content": one["text"], "type": "Document"})
+    ),
+    "facts of passages as texts": with_contexts(lambda one: {**one, "metadata": "{'page': 1}"}),
+    "documents with their scores": with_contexts(
+        lambda one: [{"id": one["id"], "page_content": one["text"], "type": "Document"}, 0.5]
+    ),
     "nodes of LlamaIndex without scores": with_contexts(
         lambda one: {"id_": one["id"], "text": one["text"], "text_template": "x", "class_name": "TextNode"}
     ),
@@ -293,6 +302,20 @@ def test_two_names_that_are_one_are_refused(run, name):
     assert "rename or delete one" in done.said
 
 
+@pytest.mark.parametrize("text", ["It is in Oslo.", "array(['It is in Oslo.'], dtype=object)", '"[1]"'])
+@pytest.mark.parametrize("name", FORMATS)
+def test_contexts_that_are_one_text_are_refused_with_the_way_out(run, name, text):
+    done = FORMATS[name](run, [{**row, "contexts": text} for row in PLAIN])
+    assert done.scores == []
+    assert "field 'contexts' is a text that is no list; write the rows by df.to_json(FILE, orient=" in done.said
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_blank_text_is_no_contexts(run, name):
+    done = FORMATS[name](run, [{**row, "contexts": place * " "} for place, row in enumerate(PLAIN)])
+    assert [row["faithfulness"] for row in done.scores] == ["no_contexts", "no_contexts", "missing_input:answer"]
+
+
 @pytest.mark.parametrize("name", [name for name in FORMATS if "frame" not in name])
 def test_arrays_that_numpy_printed_are_refused_with_the_way_out(run, name):
     texts = [str(np.array([one["text"] for one in row["contexts"]])) for row in PLAIN]
@@ -327,10 +350,23 @@ TWINS: dict[str, tuple[str, bytes, int, str]] = {
 }  # fmt: skip
 
 
-def test_a_cell_of_contexts_that_is_one_text_names_the_way_out(run):
-    done = run.file("a.csv", b"query,contexts\nWhere?,It is in Oslo.\n")
+def test_the_columns_of_a_frame_are_no_row(run):
+    done = run.file("a.json", b'{"query": {"0": "Where?"}, "answer": {"0": "In Oslo."}}', out="out.jsonl")
     assert done.status == 1
-    assert "line 2: field 'contexts' is a text that is no list; write the rows by df.to_json(" in done.said
+    assert "every field is an object, as of a table's columns; write the rows by df.to_json(" in done.said
+
+
+def test_blanks_behind_the_commas_are_no_part_of_the_cells(run):
+    text = 'id, query, answer, contexts\na, Where?, "In Oslo, Norway.", "[""It is in Oslo, Norway.""]"\n'
+    done = run.file("a.csv", text.encode())
+    assert (done.status, [row["faithfulness"] for row in done.scores]) == (0, [1.0])
+
+
+def test_double_quotes_behind_backslashes_break_their_row_alone(run):
+    text = 'id,query,answer\na,Where?,"In \\"Oslo\\"."\nb,Where?,In Oslo.\n'
+    done = run.file("a.csv", text.encode())
+    assert (done.status, len(done.scores)) == (1, 1)
+    assert "line 2: ',' expected after '\"'; write \"\" for a double quote in it" in done.said
 
 
 @pytest.mark.parametrize("name", TWINS)

@@ -19,6 +19,7 @@ from opentelemetry.sdk.metrics.view import ExponentialBucketHistogramAggregation
 
 from ragtrace.telemetry.setup.delivery import CountedMetrics, Delivery
 from ragtrace.telemetry.setup.providers import providers
+from ragtrace.telemetry.setup.zeros import Zeros
 
 OK, BAD = MetricExportResult.SUCCESS, MetricExportResult.FAILURE
 
@@ -57,6 +58,12 @@ class Receiver(MetricExporter):
         ]
 
 
+@pytest.fixture(autouse=True)
+def new_process(monkeypatch):
+    """Forget the reports of other tests, which a process has as well."""
+    monkeypatch.setattr(Zeros, "_sent_ns", 0)
+
+
 def metered(receiver, scope="ragtrace"):
     exporter = CountedMetrics(receiver, Delivery("metrics"))
     provider = MeterProvider([PeriodicExportingMetricReader(exporter, export_interval_millis=math.inf)])
@@ -89,6 +96,17 @@ def test_a_series_that_comes_later_has_its_own_zeros_behind_the_last_report():
     before, zero, after = (receiver.reports[place] for place in (1, 2, 3))
     times = [next(iter(report.values())).time_unix_nano for report in (before, zero, after)]
     assert times == sorted(set(times))
+
+
+def test_the_zeros_of_a_second_provider_stand_behind_the_reports_of_the_first():
+    receivers = Receiver(), Receiver()
+    for receiver in receivers:
+        provider, meter = metered(receiver)
+        meter.create_counter("asked").add(5)
+        provider.force_flush()
+    times = [report["asked",].time_unix_nano for receiver in receivers for report in receiver.reports]
+    assert times == sorted(set(times))
+    assert [receiver.numbers() for receiver in receivers] == [[0, 5], [0, 5]]
 
 
 def test_a_series_that_was_reported_at_zero_needs_no_more_zeros():

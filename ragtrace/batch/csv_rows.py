@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from ragtrace.batch.fields import kinds, names_of, nested
+from ragtrace.batch.fields import is_missing, kinds, names_of, nested
 from ragtrace.batch.files import open_file
 from ragtrace.batch.readers import reader_of, readers
 from ragtrace.errors import ConfigError, InputError
@@ -326,7 +326,9 @@ def _number(cell: str, *, has_comma: bool) -> int | float | None:
     return int(text) if text.lstrip("+-").isdecimal() else float(text)
 
 
-def _number_or_text(cell: str, *, has_comma: bool) -> int | float | str:
+def _number_or_text(cell: str, *, has_comma: bool) -> int | float | str | None:
+    if is_missing(cell):
+        return None
     found = _number(cell, has_comma=has_comma)
     return cell if found is None else found
 

@@ -13,7 +13,7 @@ from ragtrace.capture.passages import ID_KEYS, SCORE_KEYS, id_in, object_fields,
 from ragtrace.errors import InputError
 from ragtrace.model.codec import ALIASES, read_aliases
 from ragtrace.model.line import PassageLine, RecordLine
-from ragtrace.model.literal import is_nested, nested_value
+from ragtrace.model.literal import HoldsObject, is_nested, nested_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,6 +27,7 @@ MAY_BE_TEXT = (*_CONVERSATIONS, _TRUTHS, "context")
 _ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}
 _KNOWN = {*RecordLine.__struct_fields__, SCORES, ERROR}
 _OF_PASSAGE = {*PassageLine.__struct_fields__, "content", "doc_id"}  # as the codec reads them
+_NO_VALUE = {"", "nan", "none", "null"}
 _BLANKS = " \t\r\n\ufeff\xa0"
 WAY_OUT: Final = (
     "write the rows by df.to_json(FILE, orient='records', lines=True), or a list as JSON, [\"...\"] "
@@ -142,17 +143,27 @@ def nested(name: str, value: Any) -> Any:
     """
     if not isinstance(value, str):
         return value
-    if not value.strip(_BLANKS):
+    if is_missing(value):
         return None
-    why = ""
+    why, is_list = "", False
     try:
         if is_nested(value):
             return nested_value(value)
     except InputError as error:
-        why = f": {error}"
-    if name in MAY_BE_TEXT:
+        why, is_list = f": {error}", isinstance(error, HoldsObject) and value.rstrip().endswith("]")
+    if name in MAY_BE_TEXT and not is_list:
         return value
     raise InputError(f"field {name!r} is a text that is no list{why}; {WAY_OUT}")
+
+
+def is_missing(text: str) -> bool:
+    """Say whether a cell that is to hold no text is blank, or a word of pandas, Python or JSON for no value.
+
+    Example:
+        >>> is_missing(" "), is_missing("NaN"), is_missing("0")
+        (True, True, False)
+    """
+    return text.strip(_BLANKS).lower() in _NO_VALUE
 
 
 def plain(value: Any) -> Any:

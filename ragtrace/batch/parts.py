@@ -119,7 +119,7 @@ def plan(path: str, *, form: str | None = None, part_bytes: int = 2**23, without
 
 
 def _form(path: str) -> Form | None:
-    suffixes = [suffix for suffix in PurePosixPath(path).suffixes if suffix not in _PACKED]
+    suffixes = [suffix for suffix in PurePosixPath(path.lower()).suffixes if suffix not in _PACKED]
     return _FORMS.get(suffixes[-1]) if suffixes else None
 
 

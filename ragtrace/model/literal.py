@@ -29,6 +29,10 @@ _CUT = "it ends too early, or a text in it has no end"
 _MOST_DIGITS = 4_300  # Python's own limit
 
 
+class HoldsObject(InputError):
+    """A text holds objects as Python prints them, which are no values of it."""
+
+
 def is_nested(text: str) -> bool:
     """Say whether a text begins as a list or an object does.
 
@@ -104,7 +108,7 @@ class _Reader:
         if kind == "word" and word in _WORDS:
             return _WORDS[word]
         if kind == "word" and self._text.startswith("(", self._at):
-            raise self._refusal(f"it holds {word}(...), an object of Python")
+            raise HoldsObject(str(self._refusal(f"it holds {word}(...), an object of Python")))
         try:
             number = float(word) if kind == "number" and len(word) <= _MOST_DIGITS else None
         except ValueError:

@@ -46,7 +46,7 @@ def is_for_parts(path: str) -> bool:
     if path in {"", "-"}:
         return False
     local = Path(path)
-    if "://" in path or path.endswith(_OTHER_FILES) or local.is_dir():
+    if "://" in path or path.lower().endswith(_OTHER_FILES) or local.is_dir():
         return True
     if not local.is_file():
         return any(sign in path for sign in "*?[")

@@ -151,8 +151,9 @@ class Zeros:
     def _earlier(self, point: PointT) -> PointT:
         """Return a point at a time after the last report, and before anything was counted."""
         now, start = point.time_unix_nano, point.start_time_unix_nano or point.time_unix_nano
-        at = max(min(start, now - _BEFORE_NS), now - _MOST_BEFORE_NS, self._sent_ns + _LEAST_NS)
-        at = min(at, now - _LEAST_NS)
+        last = min(self._sent_ns, now)
+        at = max(min(start, now - _BEFORE_NS), now - _MOST_BEFORE_NS, last + _LEAST_NS)
+        at = min(at, max(now - _LEAST_NS, (last + now) // 2))
         return replace(point, time_unix_nano=at, start_time_unix_nano=min(start, at))
 
 

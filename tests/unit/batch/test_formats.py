@@ -53,7 +53,7 @@ PLAIN: list[Row] = [
     },
     {"id": "c", "query": "Who?", "answer": None, "contexts": [], "reference": None, "labels": None, "k": 1},
 ]
-SCORES = [
+SCORES: list[Row] = [
     {"faithfulness": 1.0, "mrr": 0.5},
     {"faithfulness": 0.0, "mrr": 1.0},
     {"faithfulness": "missing_input:answer", "mrr": "unsupported_by_judge"},
@@ -123,7 +123,7 @@ def cells(rows: list[Row], text: Callable[[Any], str], delimiter: str = ",", end
 
 
 def as_json(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else json.dumps(value, default=list)
 
 
 def as_python(value: Any) -> str:
@@ -183,7 +183,7 @@ FORMATS: dict[str, Callable[[Runner, list[Row]], Found]] = {
     "CSV of Python's csv": lambda run, rows: run.file("a.csv", cells(rows, as_python).encode()),
     "CSV of pandas": lambda run, rows: run.file("a.csv", of_pandas(rows).encode()),
     "CSV of Excel": lambda run, rows: run.file("a.csv", cells(rows, as_excel, ";", "\r\n").encode("utf-8-sig")),
-    "tabs, packed": lambda run, rows: run.file("a.tsv.bz2", bz2.compress(cells(rows, as_json, "\t").encode())),
+    "tabs, packed": lambda run, rows: run.file("A.TSV.bz2", bz2.compress(cells(rows, as_json, "\t").encode())),
     "Unicode text of Excel": lambda run, rows: run.file("a.csv", cells(rows, as_excel, "\t", "\r\n").encode("utf-16")),
     "Parquet": lambda run, rows: run.file("a.parquet", parquet(arrow(rows))),
     "Parquet of texts": lambda run, rows: run.file("a.parquet", parquet(arrow(as_texts(rows)))),
@@ -289,7 +289,7 @@ def test_what_is_not_read_is_named(run, name):
     assert "note" not in ignored
 
 
-SCORES_OF_ANSWER = [{**row, "faithfulness": 0.0} for row in SCORES[:2]] + [
+SCORES_OF_ANSWER: list[Row] = [{**row, "faithfulness": 0.0} for row in SCORES[:2]] + [
     {"faithfulness": "no_contexts", "mrr": SCORES[2]["mrr"]}
 ]
 
@@ -348,6 +348,24 @@ TWINS: dict[str, tuple[str, bytes, int, str]] = {
         "line 2: field 'contexts' is a text that is no list: the key 'text' a second time",
     ),
 }  # fmt: skip
+
+
+def test_a_conversation_of_objects_is_refused_and_a_question_in_brackets_is_none(run):
+    turns = "[HumanMessage(content='Where?', type='human')]"
+    texts = [turns, "[Lab(3)] where is it?"]
+    rows = [{"id": str(place), "user_input": text, "response": "In Oslo."} for place, text in enumerate(texts)]
+    done = run.file("a.csv", cells(rows, as_json).encode())
+    assert (done.status, len(done.scores)) == (1, 1)
+    assert "field 'user_input' is a text that is no list: it holds HumanMessage(...)" in done.said
+
+
+@pytest.mark.parametrize("word", ["nan", "None", "NaN", " "])
+def test_a_word_for_no_value_is_none_in_a_cell_of_numbers_or_lists(run, word):
+    rows = [
+        {**row, "k": word if row["k"] is None else row["k"], "contexts": row["contexts"] or word} for row in PLAIN
+    ]
+    done = run.file("a.csv", cells(rows, as_json).encode())
+    assert (done.status, done.scores) == (0, SCORES), done.said
 
 
 def test_the_columns_of_a_frame_are_no_row(run):

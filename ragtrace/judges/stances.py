@@ -9,29 +9,32 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal
 
 Stance = Literal["for", "partial", "not_wholly", "absent", "against"]
 
 PARTICLES = (("yes", "no"), ("true", "false"))
 """Pairs that answer any question."""
+EITHER = (("grounded factual faithful", "hallucinated hallucination hallucinating fabricated invented"),)
+"""Pairs of which a denial of the second says the first: "no hallucination" is a label beside "hallucination"."""
 ABSENT = (
     *PARTICLES,
+    *EITHER,
     ("right", "wrong"),
     ("full", "none"),
     ("positive", "negative"),
     ("passed passes pass", "failed fails fail"),
-    ("accepted accept", "rejected reject"),
+    ("accepted accept approved approve", "rejected reject"),
     ("found present stated states mentioned covered", "missing absent omitted"),
-    ("grounded factual faithful", "hallucinated hallucination hallucinating fabricated invented"),
-    ("entailed entails entail entailment", "neutral nei"),
+    ("entailed entails entail entailment", "neutral nei neither extrapolatory baseless"),
 )
 """Pairs of which the second says that the claim has no support. A negated first word says the same."""
 AGAINST = (
     ("supported supports support supporting", "contradicted contradicts contradict contradiction contradictory"),
-    ("entailed entails entail entailment", "refuted refutes refute refutation"),
-    ("confirmed confirms confirm proven proved", "disproven disproved disproves contradicting denied"),
-    ("consistent agrees agree agreed compatible", "conflicting conflicts conflict opposed"),
+    ("entailed entails entail entailment", "refuted refutes refute refuting refutation"),
+    ("confirmed confirms confirm proven proved", "disproven disproved disproves contradicting denied debunked"),
+    ("consistent agrees agree agreed compatible", "conflicting conflicts conflict opposed opposes oppose"),
 )
 """Pairs of which the second says that the opposite is true."""
 DERIVED = (
@@ -45,19 +48,23 @@ _WHOLLY = frozenset({"full", "fully", "completely", "entirely", "wholly", "total
 _IN_PART = frozenset({"partial", "partially", "partly"})
 _PARTLY = _IN_PART | {"part", "somewhat", "mostly", "largely", "half", "weakly"}
 # Of these a verdict speaks only where it denies them: "not enough information".
-_MATTER = frozenset({"enough", "sufficient", "evidence", "information", "info", "basis"})
+_MATTER = frozenset("""
+enough sufficient evidence information info basis mention known determined determinable conclusive related relevant
+answerable available text context contexts passage passages source sources document documents given provided
+""".split())
 _PLAIN = """
 is are was were be been being does do did can could ca it its this that the a an any all by in from with of at even
-claim statement fact answer text context contexts passage passages source sources document documents given provided
-directly explicitly clearly really
+claim statement fact answer directly explicitly clearly really
 """
 _PLAIN_WORDS = frozenset(_PLAIN.split())
 _MOST_CHARS = 80
-_MARKS = ".,;:*`'\" "
+_MARKS = ".,;: "
+_AROUND = str.maketrans("_", " ", "*`'\"")  # marks that stand around a word, and say nothing
 _SHORT_NOT = re.compile(r"n['\u2019]t\b|(?<=\bcan)not\b", re.IGNORECASE)
-_HYPHEN = re.compile(r"(?<=\b[a-z]{2})-(?=[a-z])|(?<=\bdis)-(?=[a-z])", re.IGNORECASE)  # "un-supported"
+_APART = re.compile(r"\b(un|im|ir|il|dis)[\s-]+(?=[a-z])|\b(in)-(?=[a-z])", re.IGNORECASE)  # "un-supported"
+_SAID_OF = re.compile(r"(.*?)\s*[:=]\s*(yes|true|full|no|false|none)\W*", re.IGNORECASE)  # "supported: no"; of 80
 _INNER_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_PART_END = re.compile(r"[,:;.()]|\s[-\u2013\u2014]\s")
+_PART_END = re.compile(r"[,:=;.()]|\s[-\u2013\u2014]\s")
 _TOKEN = re.compile(r"[a-z]+|!")
 _BLANKS = re.compile(r"[\s_-]*")
 
@@ -69,10 +76,12 @@ class Words:
     Attributes:
         good: words for; all but "yes" may be negated.
         bad: words that take another side, each with its stance.
+        either: of these, those whose denial is for.
     """
 
     good: frozenset[str]
     bad: dict[str, Stance]
+    either: frozenset[str] = frozenset()
 
     def stance_of(self, said: str) -> Stance | None:
         """Return the side that a short text takes; None where it takes none, or two.
@@ -85,11 +94,18 @@ class Words:
             ['for', 'absent', 'absent', 'against']
             >>> [SIDES.stance_of(word) for word in ("not fully supported", "maybe", "not contradicted")]
             ['not_wholly', None, None]
+            >>> [SIDES.stance_of(word) for word in ("supported: no", "no hallucination", "hallucinated: false")]
+            ['absent', 'for', None]
         """
         if len(said) > _MOST_CHARS:
             return None
-        bare = said.strip().lstrip(_MARKS).rstrip(f"{_MARKS}!")
-        spaced = _INNER_CAPITAL.sub(" ", _HYPHEN.sub("", _SHORT_NOT.sub(" not", bare)))
+        bare = _SHORT_NOT.sub(" not", said).translate(_AROUND).strip().lstrip(_MARKS).rstrip(f"{_MARKS}!")
+        spaced = _INNER_CAPITAL.sub(" ", _APART.sub(r"\1\2", bare))
+        if named := _SAID_OF.fullmatch(spaced):
+            side = self._part(named[1].lower())
+            if self.stance_of(named[2]) == "for":
+                return side
+            return "absent" if side == "for" else None
         sides = {self._part(part.lower()) for part in _PART_END.split(spaced) if part.strip()}
         if sides == {"absent", "against"}:
             return "against"
@@ -101,6 +117,8 @@ class Words:
             return None
         if tokens == ["no"]:
             return self.bad.get("no")
+        if any(first == "in" and then in self.good - _WHOLLY for first, then in pairwise(tokens)):
+            return None  # "in correct"
         denials, sides = sum(token in _NOT for token in tokens), set[Stance]()
         has_matter = False
         for token in tokens:
@@ -125,6 +143,8 @@ class Words:
         (side,) = sides
         if not denials:
             return side if side != "for" or _PARTLY.isdisjoint(tokens) else "partial"
+        if side == "absent" and not self.either.isdisjoint(tokens) and (_WHOLLY | _PARTLY).isdisjoint(tokens):
+            return "for"
         if side != "for" or "yes" in tokens:
             return None
         return "not_wholly" if not _WHOLLY.isdisjoint(tokens) else "absent"
@@ -143,7 +163,8 @@ def _denied(token: str, words: frozenset[str]) -> bool:
 def _words(absent: tuple[tuple[str, str], ...], against: tuple[tuple[str, str], ...] = ()) -> Words:
     bad: dict[str, Stance] = {word: "absent" for _, words in absent for word in words.split()}
     bad |= {word: "against" for _, words in against for word in words.split()}
-    return Words(frozenset(word for words, _ in (*absent, *against) for word in words.split()), bad)
+    good = frozenset(word for words, _ in (*absent, *against) for word in words.split())
+    return Words(good, bad, frozenset(word for _, words in EITHER for word in words.split()) & bad.keys())
 
 
 SIDES = _words((*ABSENT, (DERIVED, "")), AGAINST)

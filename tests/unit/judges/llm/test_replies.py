@@ -30,7 +30,7 @@ from ragtrace.judges.llm.replies import (
     aligned,
     read,
 )
-from ragtrace.judges.stances import ABSENT, AGAINST, SIDES
+from ragtrace.judges.stances import ABSENT, AGAINST, EITHER, SIDES
 from ragtrace.prompts import PROMPT_IDS
 from tests import cpu
 
@@ -222,9 +222,14 @@ def test_a_flag_may_be_a_word(said: object, meant: object) -> None:
         *((word, "not_supported") for word in ("unsupported", "!supported", "`!supported`", "un-supported", "isn't supported")),
         *((word, "not_supported") for word in ("not fully supported", "No, not supported")),
         *((word, "not_supported") for word in ("NOT ENOUGH INFO", "insufficient evidence", "no support", "cannot be verified")),
+        *((word, "not_supported") for word in ("SUPPORTED: false", "is_supported = No", "entailed: none", "hallucinated: yes")),
+        *((word, "supported") for word in ("SUPPORTED: true", "is_supported = Yes", "no hallucination", "not hallucinated")),
+        *((word, None) for word in ("hallucinated: no", "unsupported: false", "contradiction: none", "not fully hallucinated")),
+        *((word, "not_supported") for word in ("**Not** supported", "not **supported**", "un_supported", "UN SUPPORTED")),
+        *((word, "not_supported") for word in ("unknown", "cannot be determined", "irrelevant", "not given", "not in context")),
         *((word, "contradicted") for word in ("contradiction", "REFUTES", "no: contradicted", "contradicted by the context")),
         *((word, None) for word in ("maybe", "partially", "partially supported", "supported?", "supported or not", "supported, contradicted", "not contradicted")),
-        *((word, None) for word in ("!yes", "", " ", "yes and no", "supported 0", 1, 0, None, ["supported"], "not " * 99)),
+        *((word, None) for word in ("!yes", "", " ", "yes and no", "in correct", "supported: maybe", "unclear", "supported 0", 1, 0, None, ["supported"], "not " * 99)),
     ],
 )  # fmt: skip
 def test_a_verdict_is_one_of_three_words_however_it_is_written(said: object, meant: str | None) -> None:
@@ -256,6 +261,7 @@ def test_a_citation_s_support_is_full_partial_or_none(said: str, meant: str | No
 
 GOOD_WORDS = sorted(SIDES.good)
 BAD_WORDS = sorted(SIDES.bad)
+DENIED = [word for _, words in EITHER for word in words.split()]
 NEGATED = ("not {}", "NOT_{}", "not-{}", "Not {}.", "is not {}", "isn't {}", "non-{}", "not {} by the context")
 SPELLED: tuple[Callable[[str], str], ...] = (str, str.upper, str.capitalize, "**{}**".format, " {}. ".format)
 
@@ -289,6 +295,13 @@ def test_of_each_pair_both_words_are_read_in_each_form(good: str, bad: str, spel
 def test_every_word_for_is_read_with_its_negation(word: str, negation: str) -> None:
     denied = negation.format(word)
     assert (verdict(denied), support(denied), nugget(denied)) == ("not_supported", "none", "not_support")
+
+
+@pytest.mark.parametrize("negation", NEGATED)
+@pytest.mark.parametrize("word", DENIED)
+def test_a_fault_that_is_there_or_not_is_read_with_its_negation(word: str, negation: str) -> None:
+    denied = negation.format(word)
+    assert (verdict(denied), support(denied), nugget(denied)) == ("supported", "full", "support")
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,8 @@ _SUPPORT_BY_STANCE: dict[Stance, Support] = {
     "absent": "none",
     "against": "none",
 }
-VerdictWord = Annotated[Verdict, spelled(Verdict, VERDICT_BY_STANCE)]
+_READ_VERDICT = spelled(Verdict, VERDICT_BY_STANCE)
+VerdictWord = Annotated[Verdict, _READ_VERDICT]
 
 
 class VerdictRow(SourcedRow):
@@ -201,6 +202,18 @@ class VerdictRow(SourcedRow):
 
     verdict: VerdictWord
     reason: Text = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _needs_its_sources(cls, row: object) -> object:
+        """Leave out what stands for the sources of a claim without support: in words, no verdict depends on it."""
+        if not isinstance(row, dict) or "sources" not in row:
+            return row
+        given = _read_numbers(row["sources"])
+        are_numbers = isinstance(given, list) and all(type(_read_whole(one)) is int for one in given)
+        if are_numbers or _READ_VERDICT.func(row.get("verdict")) != "not_supported":  # type: ignore[call-arg]
+            return row
+        return {name: value for name, value in row.items() if name != "sources"}
 
     @property
     def named_contexts(self) -> list[int]:

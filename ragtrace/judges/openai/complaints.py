@@ -30,11 +30,10 @@ FILTERED = frozenset({
     "spii", "recitation", "sensitive",
 })  # fmt: skip
 """And that of a reply that a content filter stopped."""
-_LIMITED = frozenset({
-    "rate_limit_exceeded", "rate_limit_error", "rate_limited", "rate_limit", "too_many_requests",
-    "resource_exhausted", "ratelimiterror", "throttlingexception", "throttling",
-})  # fmt: skip
-_OVERLOADED = frozenset({"overloaded_error", "overloaded", "service_unavailable", "serviceunavailableerror"})
+FAILED = frozenset({"error", "abort", "aborted", "network_error", "insufficient_system_resource"})
+"""And that of a reply in whose middle the server failed."""
+_LIMITED = re.compile(r"rate.?limit|too.?many.?requests|resource.?exhausted|throttl|limit_requests")
+_OVERLOADED = re.compile(r"overloaded|capacity.?exceeded|service.?unavailable|\bunavailable|not.?ready")
 _QUOTA = frozenset({"insufficient_quota", "insufficient_user_quota", "billing_hard_limit_reached"})
 _NO_MODEL = frozenset({"model_not_found", "unknown_model", "invalid_model"})
 _BAD_INPUT = frozenset({"invalid_prompt", "invalid_image", "string_below_min_length", "invalid_unicode"})
@@ -46,7 +45,8 @@ _OWN = frozenset({
 _FILTER_WORDS = re.compile(  # of at most 4,000 characters: a complaint
     r"content.{0,2}(?:filter|policy|polici|management|moderation)|responsible.?ai|moderation|\bflagged\b|guardrail"
     r"|safety (?:system|filter|polic|violation|reason|check)|(?:usage|safety) polic|data.?inspection"
-    r"|inappropriate content|prohibited content|sensitive (?:content|words?)",
+    r"|inappropriate content|prohibited content|sensitive (?:content|words?)|usage guideline|content exists risk"
+    r"|prompt .{0,20}blocked|\u654f\u611f|\u8fdd\u89c4",  # "sensitive" and "against the rules" in Chinese
     re.IGNORECASE,
 )
 _FILTER_CODE = re.compile(r"content_?(?:filter|policy)")
@@ -55,11 +55,14 @@ _FILTER_FLAG = re.compile(r"\"(?:filtered|flagged|blocked|detected)\": true")
 _LONG_WORDS = re.compile(  # of at most 4,000 characters: a complaint
     r"context[ _]?length|context[ _]size|context[ _]?window|maximum context|prompt is too long|prompt too long"
     r"|input is too long|input token count|input_tokens_exceeded|too many (?:input |total )?tokens"
-    r"|string_above_max_length|tokens \+ .max_new_tokens|exceeds? the (?:model's |maximum )?token limit"
+    r"|string_above_max_length|inputs. must have less than|tokens.? \+ .?max_new_tokens|exceeds? the (?:model's |maximum )?token limit"
     r"|exceeds? the maximum number of tokens|maximum (?:input|prompt|allowed) (?:length|tokens?)"
-    r"|too large for model|longer than the model|max_model_len|max_prompt_tokens"
+    r"|too large for model|longer than the (?:maximum )?model|must be at least 1, got -|max_model_len|max_prompt_tokens"
     r"|(?:prompt|input|request) too large",
     re.IGNORECASE,
+)
+_CONTEXT_WORDS = re.compile(  # of at most 4,000 characters: a complaint
+    r"context[ _]?(?:length|size|window)|\binputs?\b", re.IGNORECASE
 )
 _INPUT_WORDS = re.compile(  # of at most 4,000 characters: a complaint
     r"\b(?:messages?|inputs?|prompts?)(?:\[\d+\]|\.\d+\b)|\"(?:messages|input|prompt)\", \d|invalid (?:unicode|utf)"
@@ -72,6 +75,9 @@ _MODEL_WORDS = re.compile(  # of at most 4,000 characters: a complaint
     r"|(?:no.such|unknown|invalid|not.a.valid).{0,20}\bmodel\b|model_not_found",
     re.IGNORECASE | re.DOTALL,
 )
+# At the start of a text, where no server quotes a user.
+_SAID_STATUS = re.compile(r"\W*(?:error\W+)?(?:code\W+)?([45]\d\d)\b", re.IGNORECASE)
+_SAID_LIMITED = re.compile(r"\W*(?:error\W+)?(?:rate.?limit|too many requests)", re.IGNORECASE)
 # Another form of request would be refused as well.
 _ACCOUNT_WORDS = re.compile(r"model.?not.?found|does not exist|billing|quota|credit", re.IGNORECASE)
 
@@ -88,6 +94,7 @@ class Complaint:
         text: the whole body, at most 4,000 characters.
         message: the first message in it.
         param: the parameter that it names.
+        is_page: whether it is a page for people, as of a firewall before the server, which may refuse one text.
     """
 
     status: int | None
@@ -95,6 +102,7 @@ class Complaint:
     text: str = field(default="", repr=False)
     message: str = field(default="", repr=False)
     param: str | None = field(default=None, repr=False)
+    is_page: bool = False
 
     @property
     def is_of_one_input(self) -> bool:
@@ -115,13 +123,23 @@ def complaint_in(body: Mapping[str, object]) -> object | None:
     """
     choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else choices
-    found = body.get("error") or body.get("errors") or (first.get("error") if isinstance(first, dict) else None)
-    if found:
-        return found
+    choice = first if isinstance(first, dict) else {}
+    for found in (body.get("error"), body.get("errors"), choice.get("error")):
+        if _is_said(found):
+            return found
+    reason = choice.get("finish_reason") or choice.get("native_finish_reason")
+    if str(reason).lower() in FAILED:
+        return {"type": reason}
     has_reply = bool(choices) or "data" in body
-    is_error = not has_reply and any(body.get(name) for name in ("message", "msg", "detail", "error_message"))
+    is_error = not has_reply and any(body.get(name) for name in (*_MESSAGES, *_CODES))
     is_filtered = not isinstance(first, dict) and _FILTER_FLAG.search(_dumped(body)) is not None
     return body if is_error or is_filtered else None
+
+
+def _is_said(value: object) -> bool:
+    """Tell whether an error is one: some gateways send it with nothing in it beside a reply."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+    return any(part not in (None, "", 0, "0", {}, []) for part in parts)
 
 
 def complaint_of(status: int, body: object) -> Complaint:
@@ -144,15 +162,20 @@ def complaint_of(status: int, body: object) -> Complaint:
     for name, value in _values(body):
         facts.take(name, value)
     text = _dumped(body)
-    said = facts.status if status < 400 else status
-    if status in {400, 500, 502} and 429 in facts.statuses:
+    message = facts.message or (body if isinstance(body, str) else "")
+    said = status
+    if status < 400:
+        begin = _SAID_STATUS.match(message)
+        said = facts.status or (int(begin[1]) if begin else 429 if _SAID_LIMITED.match(message) else None)
+    if said in {400, 500, 502} and 429 in facts.statuses:
         said = 429
     return Complaint(
         status=said,
         kind=_kind_of(said, facts, text),
         text=text,
-        message=facts.message or (body if isinstance(body, str) else ""),
+        message=message,
         param=facts.param,
+        is_page=isinstance(body, str) and body.lstrip().startswith("<"),
     )
 
 
@@ -189,13 +212,15 @@ def _kind_of(status: int | None, facts: _Facts, text: str) -> Kind:
     codes = facts.codes
     if codes & _QUOTA or (status == 429 and "insufficient_quota" in text):
         return "quota"
-    if status == 429 or (status not in {401, 402, 403, 404, 413} and codes & _LIMITED):
+    if status == 429 or (status not in {401, 402, 403, 404, 413} and any(map(_LIMITED.search, codes))):
         return "limited"
     if status in {401, 402}:
         return ""
-    if facts.param not in _OWN:
+    is_of_output = facts.param in {"max_tokens", "max_completion_tokens"}
+    if facts.param not in _OWN or (is_of_output and _CONTEXT_WORDS.search(text)):
         is_filter_code = any(_FILTER_CODE.search(code) for code in codes)
-        if facts.is_filtered or is_filter_code or (status not in {404, 408} and _FILTER_WORDS.search(text)):
+        may_be_words = status is None or (status <= 500 and status not in {404, 408})  # and no page of an outage
+        if facts.is_filtered or is_filter_code or (may_be_words and _FILTER_WORDS.search(text)):
             return "filtered"
         if status == 413 or (status in {None, 400, 422, 500} and _LONG_WORDS.search(text)):
             return "too_long"
@@ -204,7 +229,7 @@ def _kind_of(status: int | None, facts: _Facts, text: str) -> Kind:
             return "input"
     if codes & _NO_MODEL or facts.param == "model" or (status == 404 and _MODEL_WORDS.search(text)):
         return "no_model"
-    if status in {503, 529} or codes & _OVERLOADED:
+    if status in {503, 529} or any(map(_OVERLOADED.search, codes)):
         return "overloaded"
     return "account" if _ACCOUNT_WORDS.search(text) else ""
 
@@ -236,6 +261,6 @@ def _parsed(text: str) -> object:
 
 def _dumped(value: object) -> str:
     try:
-        return "" if value is None else json.dumps(value)[:_MOST_CHARS]
+        return "" if value is None else json.dumps(value, ensure_ascii=False)[:_MOST_CHARS]
     except (RecursionError, ValueError):
         return ""

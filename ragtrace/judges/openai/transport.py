@@ -388,8 +388,10 @@ class Transport:
             return replace(fault, result=replace(fault.result, is_busy=is_busy), may_repeat=True)
         if complaint.status is None:
             return self._unavailable("answered 200 with an error", said=said)
-        advice = _ADVICE.get(status)
+        advice = None if complaint.is_page and status == 403 else _ADVICE.get(status)
         fault = self._refused(status, advice or f"answered {status}", said="" if advice else said)
+        if complaint.is_page and status == 403:
+            fault = replace(fault, result=replace(fault.result, fate="rejected"))
         return replace(fault, complaint=complaint) if fault.result.fate == "rejected" else fault
 
     def _unfit(self, complaint: Complaint, said: str) -> Fault:

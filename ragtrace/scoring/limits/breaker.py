@@ -14,6 +14,7 @@ FAILED_SHARE = 0.5
 OPEN_S, OPEN_MOST_S = 30.0, 600.0
 HELD_S = 300.0  # between two probes of a judge that refuses key, account or model
 LEAST_UNITS = 5  # of rejections in a row: what one record has in it may be rejected, and is no fault of the judge
+FIRST_CALLS = 4  # at once of a judge that has answered nothing yet: each may be one too many for it
 PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)  # of a busy judge, one after the other
 
 
@@ -29,6 +30,8 @@ class Breaker:
     a failure opens it for twice the time, from 30 s to 10 min. A refusal (key, money, model) holds it open for
     5 min at a time, until a probe succeeds, and `held` says why.
 
+    Before its first answer few calls are under way at once, whatever the concurrency.
+
     A busy judge (429, 503) pauses all calls in the same way: for the time it asks for, else for 2, 4, 8, 16 and
     30 s, and one call passes then. A judge that is busy again behind its own time gets these pauses too.
 
@@ -36,6 +39,8 @@ class Breaker:
         held: the judge's refusal, None without one.
         is_probing: whether a probe is under way.
         pauses: so far of a judge that is busy; 0 where it is not.
+        has_answered: whether it ever did.
+        under_way: calls that passed and have not ended.
 
     Example:
         >>> breaker = Breaker()
@@ -56,6 +61,8 @@ class Breaker:
     held: str | None = None
     is_probing: bool = False
     pauses: int = 0
+    has_answered: bool = False
+    under_way: int = 0
     _calls: deque[tuple[float, bool]] = field(default_factory=deque)
     _open_until_s: float | None = None
     _open_s: float = OPEN_S
@@ -79,8 +86,14 @@ class Breaker:
         wait_s = max(self._open_until_s - now_s, 0.0)
         return wait_s or (1.0 if self.is_probing else 0.0)
 
+    @property
+    def is_full(self) -> bool:
+        """True while as many calls are under way as a judge without an answer gets."""
+        return not self.has_answered and self.under_way >= FIRST_CALLS
+
     def begin(self, now_s: float) -> bool:
-        """Note that a call passes, and return whether it is the probe; ask `wait_s` first."""
+        """Note that a call passes, and return whether it is the probe; ask `wait_s` and `is_full` first."""
+        self.under_way += 1
         if self._open_until_s is None or now_s < self._open_until_s:
             return False
         self.is_probing = True
@@ -88,6 +101,7 @@ class Breaker:
 
     def succeeded(self, now_s: float, *, is_probe: bool = False) -> None:
         """Count a reply of the judge, good or bad."""
+        self.has_answered = True
         if is_probe:
             self._close()
         self._rejections.clear()
@@ -95,6 +109,7 @@ class Breaker:
 
     def passed(self, *, is_probe: bool = False) -> None:
         """Note an answer that tells nothing of the judge but that it is there."""
+        self.has_answered = True
         if is_probe:
             self._close()
 

@@ -38,6 +38,7 @@ BACKFILL_PATIENCE_S = 600.0  # for rates, where there is no queue to go back to
 RETRY_AFTER_MOST_S = 7_200.0
 BROKEN_FILE_S = 60.0
 LEAST_SLEEP_S = 0.005
+FIRST_SLEEP_S = 0.05  # while the first calls of a judge are under way
 DEFAULT_CALLS = 8
 _LOOKS = 6  # at a judge that does not answer, before it is said to be silent
 
@@ -346,6 +347,8 @@ class JudgeLimiter:
         breaker = self.standing.breaker_of(request)
         if (blocked := self.blocked((request.model,))) is not None and blocked.reason not in OF_REQUEST:
             return blocked
+        if breaker.is_full:
+            return Blocked(reason="probing", wait_s=FIRST_SLEEP_S)
         prompt, reply = self._estimate.most(request)
         usd = self._price(request.model, prompt, reply)
         try:
@@ -399,6 +402,7 @@ class JudgeLimiter:
             record_internal_error("ragtrace.scoring.limits", error)
             self.standing.breaker_of(permit.request).abandoned(is_probe=permit.is_probe)
         finally:
+            self.standing.breaker_of(permit.request).under_way -= 1
             self._leave(permit.semaphore)
 
     def _charge(self, permit: JudgePermit, result: AttemptResult) -> None:

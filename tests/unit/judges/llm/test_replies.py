@@ -355,6 +355,14 @@ def test_a_source_that_is_none_puts_only_a_verdict_in_doubt_that_needs_it() -> N
     assert [aligned([row], 1, 2)[1] for row in rows] == [[1], []]
 
 
+@pytest.mark.parametrize("sources", ["none of the contexts", ["none of them"], "not found", False, {}])
+def test_no_verdict_without_support_depends_on_its_sources(sources: object) -> None:
+    row = {"id": 1, "verdict": "unsupported", "sources": sources}
+    assert read(VerdictRow, json.dumps(row)) == VerdictRow(id=1, verdict="not_supported", sources=[])
+    with pytest.raises(JudgeInvalidOutput, match="sources"):
+        read(VerdictRow, json.dumps(row | {"verdict": "supported"}))
+
+
 @pytest.mark.parametrize("reason", [None, 0, False, [], {"text": "no"}, ["it rains"]])
 def test_a_reason_of_another_form_costs_no_verdict(reason: object) -> None:
     assert read(VerdictRow, json.dumps({"id": 1, "verdict": "no", "reason": reason})).reason == ""

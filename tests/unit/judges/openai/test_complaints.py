@@ -55,11 +55,23 @@ def routed(raw: object, code: int = 400) -> dict[str, Any]:
         (500, {"message": "upstream", "code": 429}, "limited"),
         (400, {"message": "x", "code": "rate_limit_exceeded"}, "limited"),
         (200, routed({"error": {"code": 429}}, 429), "limited"),
+        (200, routed({"error": {"code": 429}}), "limited"),
+        (200, {"message": "x", "code": "TooManyRequests"}, "limited"),
+        (200, {"message": "x", "type": "rate_limit_reached_error"}, "limited"),
+        (200, {"message": "x", "code": "Throttling.RateQuota"}, "limited"),
+        (200, "429 Too Many Requests", "limited"),
+        (200, "Error code: 429 - no", "limited"),
+        (200, "Rate limit exceeded", "limited"),
+        (200, {"status": 429, "title": "Too Many Requests"}, "limited"),
         (429, {"message": "no", "code": "insufficient_quota"}, "quota"),
         (200, {"message": "no", "type": "insufficient_quota"}, "quota"),
         (503, "<h1>no</h1>", "overloaded"),
         (529, {"type": "overloaded_error"}, "overloaded"),
         (200, {"code": 503, "message": "x"}, "overloaded"),
+        (200, "503 Service Unavailable", "overloaded"),
+        (200, {"type": "engine_overloaded_error"}, "overloaded"),
+        (200, {"code": "ServiceUnavailableException"}, "overloaded"),
+        (502, "<h1>Bad gateway</h1><a>Content policy</a>", ""),
         # content
         (400, AZURE, "filtered"),
         (400, LITELLM_FILTER, "filtered"),
@@ -69,9 +81,18 @@ def routed(raw: object, code: int = 400) -> dict[str, Any]:
         (400, {"code": "data_inspection_failed", "message": "Input may contain inappropriate content"}, "filtered"),
         (400, {"message": "x", "innererror": {"content_filter_result": {"self_harm": {"filtered": True}}}}, "filtered"),
         (200, {"message": "blocked by our guardrail", "code": 400}, "filtered"),
+        (403, "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO", "filtered"),
+        (400, {"message": "Content Exists Risk", "code": "invalid_request_error"}, "filtered"),
+        (400, {"code": "1301", "message": "系统检测到输入可能包含敏感内容"}, "filtered"),
+        (424, [{"code": 2016, "message": "Prompt blocked due to security configurations"}], "filtered"),
         # length
         (400, {"message": "This model's maximum context length is 4096 tokens"}, "too_long"),
         (413, {}, "too_long"),
+        (400, {"message": "The decoder prompt (length 9) is longer than the maximum model length of 8."}, "too_long"),
+        (400, {"message": "max_tokens must be at least 1, got -952."}, "too_long"),
+        (400, {"message": "too large: 9. The maximum context length is 8", "param": "max_tokens"}, "too_long"),
+        (400, {"message": "`inputs` must have less than 8 tokens", "param": "max_tokens"}, "too_long"),
+        (400, {"error": "inputs tokens + max_new_tokens must be <= 8"}, "too_long"),
         (400, routed({"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}), "too_long"),
         (413, {"message": "Request too large: tokens per minute", "code": "rate_limit_exceeded"}, "too_long"),
         # one input
@@ -87,6 +108,8 @@ def routed(raw: object, code: int = 400) -> dict[str, Any]:
         # nothing, and another form
         (400, {"message": "bad"}, ""),
         (400, "Bad Request", ""),
+        (400, "slow down: rate limit exceeded", ""),
+        (200, {"message": "the user wrote: rate limit exceeded"}, ""),
         (404, {"detail": "Not Found"}, ""),
         (404, "", ""),
         (200, {"message": "bad"}, ""),
@@ -125,6 +148,11 @@ def test_no_text_that_a_server_quotes_holds_the_judge(quoted: str) -> None:
         ({"choices": [{"error": {"code": 502}}]}, True),
         ({"choices": [{"message": {"content": "x"}, "error": {"code": 502}}]}, True),
         ({"detail": "no"}, True),
+        ({"status": 429, "title": "Too Many Requests"}, True),
+        ({"choices": [{"message": {"content": ""}, "finish_reason": "error"}]}, True),
+        ({"choices": [{"message": {"content": "{"}, "finish_reason": "abort"}]}, True),
+        ({"choices": [{"message": {"content": "x"}}], "error": {"code": 0, "message": ""}}, False),
+        ({"choices": [{"message": {"content": "x"}}], "error": {"code": None, "message": None}}, False),
         ({"object": "error", "message": "no", "code": 400}, True),
         (
             {"choices": [], "prompt_filter_results": [{"content_filter_results": {"hate": {"filtered": True}}}]},
@@ -240,6 +268,16 @@ async def test_a_bare_rejection_of_everything_opens_the_breaker(judge_server: Ju
     assert limiter.blocked().reason == "breaker_open"
     assert 10 <= len(judge_server.requests) <= 5 * 4
     assert f"({status})" in limiter.trouble.why or f"answered {status}" in limiter.trouble.why
+
+
+async def test_a_firewall_that_forbids_one_text_holds_nothing(judge_server: JudgeServer) -> None:
+    page = Answer(403, b"<html>Sorry, you have been blocked</html>")
+    judge_server.always = lambda _: page
+    limiter = limiter_of()
+    await judged(judge_server, limiter, units=4, tasks=20)
+    assert (limiter.blocked(), limiter.trouble.why) == (None, f"{judge_server.url} answered 403")
+    await judged(judge_server, limiter, units=5)
+    assert limiter.blocked().reason == "breaker_open"
 
 
 async def test_one_record_that_is_rejected_however_often_opens_nothing(judge_server: JudgeServer) -> None:

@@ -12,7 +12,7 @@ import pytest
 from ragtrace.errors import JudgeOverBudget, JudgeRateLimited, JudgeUnavailable
 from ragtrace.judges import AttemptResult, JudgeRequest
 from ragtrace.scoring import Breaker, Caps, JudgeLimiter, Prices
-from ragtrace.scoring.limits.breaker import NoBreaker
+from ragtrace.scoring.limits.breaker import FIRST_CALLS, NoBreaker
 from tests.unit.scoring.limits.clocks import NOON, HandClock
 
 if TYPE_CHECKING:
@@ -253,6 +253,7 @@ async def test_the_judge_s_own_pause_is_kept_and_then_lengthened(clock: HandCloc
 
 async def test_behind_a_pause_one_call_passes_and_the_others_wait_for_it(clock: HandClock) -> None:
     limiter = limiter_of(clock)
+    await call(limiter)
     sent = [await limiter.acquire(NEED) for _ in range(8)]
     for passed in sent:
         passed.release(AttemptResult(fate="rate_limited", is_busy=True))
@@ -263,10 +264,27 @@ async def test_behind_a_pause_one_call_passes_and_the_others_wait_for_it(clock: 
     others = [asyncio.create_task(call(limiter)) for _ in range(5)]
     for _ in range(10):
         await asyncio.sleep(0)
-    assert limiter.spent.calls == 9
+    assert limiter.spent.calls == 10
     probe.release(AttemptResult(fate="answered"))
     await asyncio.gather(*others)
-    assert limiter.spent.calls == 14
+    assert limiter.spent.calls == 15
+
+
+async def test_a_judge_that_has_answered_nothing_gets_few_calls_at_once(clock: HandClock) -> None:
+    limiter = JudgeLimiter(host="judge", caps=Caps(**OFF), calls=32, clock=clock, sleep=clock.sleep)
+    tasks = [asyncio.create_task(limiter.acquire(NEED)) for _ in range(32)]
+
+    async def passed() -> list[JudgePermit]:
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return [task.result() for task in tasks if task.done()]
+
+    first = await passed()
+    assert len(first) == FIRST_CALLS
+    first[0].release(AttemptResult(fate="abandoned"))
+    assert len(await passed()) == FIRST_CALLS + 1
+    first[1].release(AttemptResult(fate="answered"))
+    assert len(await passed()) == 32
 
 
 @pytest.mark.parametrize("fate", ["timed_out", "failed", "abandoned", "refused", "rejected", "unfit"])
@@ -354,6 +372,7 @@ async def test_each_model_has_a_breaker_and_limiters_beside_each_other_share_the
 
 async def test_a_cancelled_waiter_keeps_no_place(clock: HandClock) -> None:
     limiter = limiter_of(clock)
+    await call(limiter)
     held = [await limiter.acquire(NEED) for _ in range(8)]
     waiting = asyncio.create_task(limiter.acquire(NEED))
     await asyncio.sleep(0)

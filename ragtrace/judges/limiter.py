@@ -45,9 +45,9 @@ class AttemptResult:
 
     Attributes:
         fate: ``answered`` (also with a bad reply), ``unfit`` (this input is filtered, too long or not readable:
-            it says nothing of the judge), ``rejected`` (400, 404 and the like without a reason), ``rate_limited``
-            (429), ``timed_out``, ``failed`` (5xx, broken connection, 200 without a message), ``refused`` (key,
-            money, model or a redirect: the same for all calls), ``abandoned`` (cancelled by us).
+            it says nothing of the judge), ``rejected`` (400, 404 or a page with 403, without a reason),
+            ``rate_limited`` (429), ``timed_out``, ``failed`` (5xx, broken connection, 200 without a message),
+            ``refused`` (key, money, model or a redirect: the same for all calls), ``abandoned`` (cancelled by us).
         input_tokens: as the server counted, see `counted`; None where it did not say.
         output_tokens: the same.
         reply_bytes: size of the reply.

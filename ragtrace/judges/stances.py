@@ -48,10 +48,11 @@ _WHOLLY = frozenset({"full", "fully", "completely", "entirely", "wholly", "total
 _IN_PART = frozenset({"partial", "partially", "partly"})
 _PARTLY = _IN_PART | {"part", "somewhat", "mostly", "largely", "half", "weakly"}
 # Of these a verdict speaks only where it denies them: "not enough information".
-_MATTER = frozenset("""
+_SPOKEN_OF = """
 enough sufficient evidence information info basis mention known determined determinable conclusive related relevant
 answerable available text context contexts passage passages source sources document documents given provided
-""".split())
+"""
+_MATTER = frozenset(_SPOKEN_OF.split())
 _PLAIN = """
 is are was were be been being does do did can could ca it its this that the a an any all by in from with of at even
 claim statement fact answer directly explicitly clearly really
@@ -62,7 +63,7 @@ _MARKS = ".,;: "
 _AROUND = str.maketrans("_", " ", "*`'\"")  # marks that stand around a word, and say nothing
 _SHORT_NOT = re.compile(r"n['\u2019]t\b|(?<=\bcan)not\b", re.IGNORECASE)
 _APART = re.compile(r"\b(un|im|ir|il|dis)[\s-]+(?=[a-z])|\b(in)-(?=[a-z])", re.IGNORECASE)  # "un-supported"
-_SAID_OF = re.compile(r"(.*?)\s*[:=]\s*(yes|true|full|no|false|none)\W*", re.IGNORECASE)  # "supported: no"; of 80
+_ANSWERS = {"yes": True, "true": True, "full": True, "no": False, "false": False, "none": False}
 _INNER_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _PART_END = re.compile(r"[,:=;.()]|\s[-\u2013\u2014]\s")
 _TOKEN = re.compile(r"[a-z]+|!")
@@ -95,17 +96,15 @@ class Words:
             >>> [SIDES.stance_of(word) for word in ("not fully supported", "maybe", "not contradicted")]
             ['not_wholly', None, None]
             >>> [SIDES.stance_of(word) for word in ("supported: no", "no hallucination", "hallucinated: false")]
-            ['absent', 'for', None]
+            ['absent', 'for', 'for']
         """
         if len(said) > _MOST_CHARS:
             return None
         bare = _SHORT_NOT.sub(" not", said).translate(_AROUND).strip().lstrip(_MARKS).rstrip(f"{_MARKS}!")
         spaced = _INNER_CAPITAL.sub(" ", _APART.sub(r"\1\2", bare))
-        if named := _SAID_OF.fullmatch(spaced):
-            side = self._part(named[1].lower())
-            if self.stance_of(named[2]) == "for":
-                return side
-            return "absent" if side == "for" else None
+        name, _, answer = spaced.lower().replace("=", ":").rpartition(":")
+        if name and (is_so := _ANSWERS.get(answer.strip(_MARKS))) is not None:  # "supported: no"
+            return self._part(name if is_so else f"not {name}")
         sides = {self._part(part.lower()) for part in _PART_END.split(spaced) if part.strip()}
         if sides == {"absent", "against"}:
             return "against"

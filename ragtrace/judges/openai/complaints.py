@@ -27,7 +27,7 @@ AT_LIMIT = frozenset({"length", "max_tokens", "model_length", "max_output_tokens
 """What servers call the end of a reply that hit the limit."""
 FILTERED = frozenset({
     "content_filter", "content_filtered", "guardrail_intervened", "safety", "prohibited_content", "blocklist",
-    "spii", "recitation", "sensitive",
+    "spii", "recitation", "sensitive", "refusal",
 })  # fmt: skip
 """And that of a reply that a content filter stopped."""
 FAILED = frozenset({"error", "abort", "aborted", "network_error", "insufficient_system_resource"})
@@ -55,10 +55,11 @@ _FILTER_FLAG = re.compile(r"\"(?:filtered|flagged|blocked|detected)\": true")
 _LONG_WORDS = re.compile(  # of at most 4,000 characters: a complaint
     r"context[ _]?length|context[ _]size|context[ _]?window|maximum context|prompt is too long|prompt too long"
     r"|input is too long|input token count|input_tokens_exceeded|too many (?:input |total )?tokens"
-    r"|string_above_max_length|inputs. must have less than|tokens.? \+ .?max_new_tokens|exceeds? the (?:model's |maximum )?token limit"
+    r"|string_above_max_length|inputs. must have less than|tokens.? \+ .?max_new_tokens"
+    r"|exceeds? the (?:model's |maximum )?token limit"
     r"|exceeds? the maximum number of tokens|maximum (?:input|prompt|allowed) (?:length|tokens?)"
-    r"|too large for model|longer than the (?:maximum )?model|must be at least 1, got -|max_model_len|max_prompt_tokens"
-    r"|(?:prompt|input|request) too large",
+    r"|too large for model|longer than the (?:maximum )?model|must be at least 1, got -|max_model_len"
+    r"|max_prompt_tokens|(?:prompt|input|request) too large",
     re.IGNORECASE,
 )
 _CONTEXT_WORDS = re.compile(  # of at most 4,000 characters: a complaint
@@ -163,7 +164,7 @@ def complaint_of(status: int, body: object) -> Complaint:
         facts.take(name, value)
     text = _dumped(body)
     message = facts.message or (body if isinstance(body, str) else "")
-    said = status
+    said: int | None = status
     if status < 400:
         begin = _SAID_STATUS.match(message)
         said = facts.status or (int(begin[1]) if begin else 429 if _SAID_LIMITED.match(message) else None)

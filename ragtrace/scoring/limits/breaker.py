@@ -14,7 +14,7 @@ FAILED_SHARE = 0.5
 OPEN_S, OPEN_MOST_S = 30.0, 600.0
 HELD_S = 300.0  # between two probes of a judge that refuses key, account or model
 LEAST_UNITS = 5  # of rejections in a row: what one record has in it may be rejected, and is no fault of the judge
-FIRST_CALLS = 4  # at once of a judge that has answered nothing yet: each may be one too many for it
+FIRST_CALLS = 5  # at once of a judge that has answered nothing yet: each may be one too many for it
 PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)  # of a busy judge, one after the other
 
 

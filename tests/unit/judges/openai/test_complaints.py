@@ -207,6 +207,9 @@ LIMITED = {"error": {"message": "Rate limit exceeded", "code": 429}}
         Answer(200, {"choices": [{"error": {"code": 502, "message": "x"}, "message": {"content": ""}}]}),
         Answer(200, {"error": {"message": "Provider returned error", "code": 503}}),
         Answer(500, LIMITED),
+        Answer(200, {"error": "429 Too Many Requests"}),
+        Answer(200, {"error": {"code": "TooManyRequests", "message": "x"}}),
+        Answer(529, {"type": "error", "error": {"type": "overloaded_error"}}),
     ],
 )
 async def test_a_passing_error_in_any_place_is_tried_again(judge_server: JudgeServer, answer: Answer) -> None:

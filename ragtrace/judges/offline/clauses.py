@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ragtrace.judges.offline.tables import table, words
@@ -25,13 +25,17 @@ _NEGATION = re.compile(  # of at most 8,000 characters: a sentence in one notati
     r"\b(?:not(?! only\b| just\b| necessarily\b)|never|"
     r"(?<!-)no(?! (?:longer than|later than|sooner|matter|doubt)\b)"
     r"(?=\s)|none|neither|without|nobody|nothing|unable|hardly|lacks?|lacking|fails? to|failed to|free (?:of|from)|"
-    r"nor|instead of|rather than)\b",
+    r"nor|unless|instead of|rather than)\b",
     re.IGNORECASE,
 )
-_DENYING = frozenset({  # one of them is in each match of the above and of the next
+_DENYING = frozenset({  # one of them is in each match of the above and of the next, and what forbids, or says few
     "not", "never", "no", "none", "neither", "without", "nobody", "nothing", "unable", "hardly", "lack", "lacks",
     "lacking", "fail", "fails", "failed", "free", "nor", "instead", "rather",
+    "unless", "few", "rarely", "seldom", "scarcely", "forbid", "forbids", "forbade", "forbidden", "prohibit",
+    "prohibits",
+    "prohibited", "bans", "banned", "disallow", "disallows", "disallowed",
 })  # fmt: skip
+_OF_VERB = re.compile(r"\b(?:not|never)\b", re.IGNORECASE)
 _FREE = re.compile(r"(?<=\w)-free\b")
 _NON = re.compile(r"\bnon-(?=\w)", re.IGNORECASE)
 _OR_MORE = re.compile(r"\s(?:more|less|fewer|so|over|above|under|below|[a-z]+er)\b")
@@ -39,15 +43,43 @@ _OR_NOT = re.compile(r" or not\b")
 _CUT = re.compile(  # of at most 8,000 characters: a sentence in one notation
     r"\s(?:if|unless|when|until|since|as long as|provided|in case)\s", re.IGNORECASE
 )
-_THAN = re.compile(r"\bthan\b")
 _DUTY = re.compile(  # of at most 8,000 characters: a sentence in one notation
     r"\b(?:must|(?:ha(?:ve|s|d)|ought) to|shall|should|need(?:s|ed)?|requir\w+|necessary|mandatory|compulsory|"
     r"obligatory|obliged|optional|voluntary)\b",
     re.IGNORECASE,
 )
 _LEAVE = re.compile(  # of at most 8,000 characters: a sentence in one notation
-    r"\b(?:may|can|could|might|able|allow\w*|permit\w*|possible)\b", re.IGNORECASE
+    r"\b(?:may|can|could|might|able|allow\w*|permit\w*|possible|forb[ai]d\w*|prohibit\w*|banned|disallow\w*)\b",
+    re.IGNORECASE,
 )
+_FORBIDS = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    r"\b(?:forb[ai]d(?:s|den)?|prohibit(?:s|ed)?|bans|banned|disallow(?:s|ed)?)\b", re.IGNORECASE
+)
+_LOWER = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    r"\b(?:at least|minimum(?: of)?|no (?:fewer|less|earlier|sooner|younger) than|"
+    r"not (?:less|fewer|earlier|before|under|below)(?: than)?|"
+    r"from|over|above|after|since|exceed(?:s|ed|ing)?|"
+    r"(?:more|older|heavier|larger|longer|higher|greater|taller|later|further|bigger) than) ?$",
+    re.IGNORECASE,
+)
+_UPPER = re.compile(  # of at most 8,000 characters: a sentence in one notation
+    r"\b(?:at most|maximum(?: of)?|no (?:more|later|longer|older|higher|larger|heavier|further) than|"
+    r"not (?:more than|over|above|later than|exceed(?:s|ed|ing)?|after)|"
+    r"up to|under|below|until|till|by|before|within|"
+    r"(?:less|fewer|younger|lighter|smaller|shorter|lower|earlier|sooner) than) ?$",
+    re.IGNORECASE,
+)
+_MORE_BEHIND = re.compile(
+    r"(?: [a-z]+)? (?:or|and) (?:more|over|above|older|later|longer|up|upwards|higher|heavier)\b", re.IGNORECASE
+)
+_LESS_BEHIND = re.compile(
+    r"(?: [a-z]+)? (?:or|and) (?:less|fewer|under|below|younger|earlier|shorter|lower|lighter)\b", re.IGNORECASE
+)
+_RANGE_BEHIND = re.compile(r"(?: [a-z]+)?(?: ?[-\u2013] ?| (?:to|until|till|and|through) )\d", re.IGNORECASE)
+_RANGE_BEFORE = re.compile(r"\d(?: [a-z]+)?(?: ?[-\u2013] ?| (?:to|until|till|and|through) )$", re.IGNORECASE)
+_BOUNDED = re.compile(r"\d+(?:[.,:]\d+)*")
+_MOST_BEFORE = 24  # characters before a number that tell whether it is a bound
+_MOST_BOUNDS = 12  # numbers of a clause
 _PREFIXES = (
     ("un", 3), ("non", 4), ("in", 5), ("im", 5), ("il", 5), ("ir", 5), ("dis", 5), ("anti", 4), ("counter", 4),
     ("de", 6), ("mis", 5),
@@ -62,7 +94,8 @@ _CONDITIONS = frozenset(
 _SOFT = frozenset(
     stems(
         "requires required require need needs needed necessary mandatory compulsory obligatory obliged always ever "
-        "allowed allow permitted permit possible able welcome get gets simply please either otherwise"
+        "allowed allow permitted permit possible able welcome get gets simply please either otherwise "
+        "forbid forbids forbidden prohibit prohibited banned disallowed"
     )
 )
 
@@ -101,16 +134,62 @@ class Clause:
         return "may" if is_leave or (self.is_negated and "must not" in self.text.lower()) else "must"
 
     @cached_property
+    def forbids(self) -> bool:
+        """Whether it forbids what its terms say."""
+        return len(_FORBIDS.findall(self.text)) % 2 == 1
+
+    @cached_property
+    def bounds(self) -> Mapping[str, int]:
+        """For each number that is a bound, 1 where more is meant, -1 where less is: "at least 5", "up to 5"."""
+        found: dict[str, int] = {}
+        for it in islice(_BOUNDED.finditer(self.text), _MOST_BOUNDS):
+            before = self.text[max(0, it.start() - _MOST_BEFORE) : it.start()]
+            if _RANGE_BEHIND.match(self.text, it.end()) or _RANGE_BEFORE.search(before):
+                continue
+            is_upper = _UPPER.search(before) is not None or _LESS_BEHIND.match(self.text, it.end()) is not None
+            is_lower = not is_upper and (
+                _LOWER.search(before) is not None or _MORE_BEHIND.match(self.text, it.end()) is not None
+            )
+            if is_upper or is_lower:
+                found[it[0]] = 1 if is_lower else -1
+        return found
+
+    @cached_property
+    def amounts(self) -> Mapping[str, int]:
+        """How many of its things it means, and how often: 4 all, 3 most, 2 some, 1 few."""
+        found: dict[str, int] = {}
+        said = _WORD.findall(self.text.lower())
+        for i, word in enumerate(said):
+            kind, level = _amounts().get(word, ("", 0))
+            before = said[i - 1] if i else ""
+            if not level or before in _NO_AMOUNT_BEHIND or (word == "most" and before == "the"):
+                continue
+            if word == "few" and before == "a":
+                level = 2
+            if kind == "things" and not _times().isdisjoint(said[i + 1 : i + 4]):
+                kind = "often"
+            found.setdefault(kind, level)
+        if "often" not in found and _AT_ALL_TIMES.search(self.text):
+            found["often"] = 4
+        return found
+
+    @cached_property
     def denied(self) -> frozenset[str]:
         """The first term behind each negation."""
         return self.inherited | _denied(self.text)
+
+    @cached_property
+    def behind_negation(self) -> frozenset[str]:
+        """The terms behind a negation of its verb."""
+        found = _OF_VERB.search(self.text)
+        return frozenset(stems(self.text[found.end() :])) if found else frozenset()
 
     @cached_property
     def opposing(self) -> frozenset[str]:
         """The forms of which a clause needs one to say the opposite, where neither of the two denies anything."""
         found = {other for word in self.forms | self.terms for other in _opposites_of(word)}
         found.update([_PARTICLES[word] for word in self.forms & _PARTICLES.keys()])
-        return frozenset(found | (self.forms & {"than"}))
+        return frozenset(found)
 
 
 @dataclass(slots=True)
@@ -183,16 +262,17 @@ def _joined_prefix(text: str) -> str:
 
 
 def _drafts(text: str) -> list[_Draft]:
+    verbs, subjects = words("verbs"), words("subjects")
     drafts: list[_Draft] = []
     pending: list[tuple[str, str]] = []
     subject: frozenset[str] = frozenset()
     for given, part in _parts(text):
         mark = given.removeprefix(", ") or given
         said = [word.lower() for word in _WORD.findall(part)]
-        verb = next((i for i, word in enumerate(said) if word in words("verbs")), -1)
+        verb = next((i for i, word in enumerate(said) if word in verbs), -1)
         denies = (negation := _NEGATION.search(part)) is not None and negation[0].lower() != "nor"
-        is_clause = verb >= 0 or denies or mark in _STRONG or (len(said) > 1 and said[0] in words("subjects"))
-        is_bare = said[0] in words("verbs") or said[0] in {
+        is_clause = verb >= 0 or denies or mark in _STRONG or (len(said) > 1 and said[0] in subjects)
+        is_bare = said[0] in verbs or said[0] in {
             "not",
             "never",
             "no",
@@ -291,8 +371,9 @@ def _main_verb(part: str) -> int:
 
 def subject_of(part: str) -> frozenset[str]:
     """Return the terms before the first verb, else the first term."""
+    verbs = words("verbs")
     for it in _WORD.finditer(part):
-        if it[0].lower() in words("verbs") or it[0].lower() in {"not", "never"}:
+        if (word := it[0].lower()) in verbs or word in {"not", "never"}:
             return frozenset(stems(part[: it.start()]))
     return frozenset(stems(part)[:1])
 
@@ -346,13 +427,26 @@ def opposites() -> Mapping[str, frozenset[str]]:
         (True, True)
     """
     found: dict[str, set[str]] = {}
-    for line in (*table("words.txt")["opposites"], *table("words.txt")["degrees"]):
-        for pair in line.split():
-            left, right = (frozenset(stem(word) for word in side.split("/")) for side in pair.split(":"))
+    for heading in ("opposites", "opposite_verbs", "opposite_qualities", "degrees"):
+        forms_of = _verb_forms if heading == "opposite_verbs" else _one_form
+        for pair in " ".join(table("words.txt")[heading]).split():
+            left, right = (
+                {form for word in side.split("/") for form in forms_of(word)} for side in pair.split(":")
+            )
             for ours, theirs in ((left, right), (right, left)):
                 for word in ours:
                     found.setdefault(word, set()).update(theirs)
     return {word: frozenset(others) for word, others in found.items()}
+
+
+def _one_form(word: str) -> tuple[str, ...]:
+    return (stem(word),)
+
+
+def _verb_forms(word: str) -> tuple[str, ...]:
+    """Return the stems of a verb's forms, as short words keep their endings."""
+    bare = word.removesuffix("e")
+    return tuple(dict.fromkeys(map(stem, (word, f"{word}s", f"{bare}ed", f"{bare}ing"))))
 
 
 def opposite_in(word: str, forms: frozenset[str]) -> str | None:
@@ -378,44 +472,8 @@ def _opposites_of(word: str) -> tuple[str, ...]:
         found += [prefix + word] if len(word) >= least else []
     for ending, other in (("less", "ful"), ("ful", "less")):
         found += [word.removesuffix(ending) + other] if word.endswith(ending) else []
-    return tuple(found)
-
-
-@cache
-def _degrees() -> Mapping[str, int]:
-    found: dict[str, int] = {}
-    for line in table("words.txt")["degrees"]:
-        for pair in line.split():
-            for sign, side in zip((1, -1), pair.split(":"), strict=True):
-                found.update(dict.fromkeys(side.split("/"), sign))
-    return found
-
-
-def are_compared_otherwise(ours: str, theirs: str) -> bool:
-    """Return whether two comparisons differ in which of two things has more, opposite words aside.
-
-    Example:
-        >>> are_compared_otherwise("the cat is older than the dog", "the dog is older than the cat")
-        True
-        >>> are_compared_otherwise("cats sleep less than dogs", "cats sleep longer than dogs")
-        True
-    """
-    left, right = (_THAN.split(text.lower(), maxsplit=1) for text in (ours, theirs))
-    if len(left) < 2 or len(right) < 2:
-        return False
-    (our_more, our_less), (their_more, their_less) = (map(frozenset, map(stems, side)) for side in (left, right))
-    first, second = our_more & their_less - our_less - their_more, our_less & their_more - our_more - their_less
-    signs = [
-        next((word for word in reversed(_WORD.findall(side[0])) if word in _degrees()), "")
-        for side in (left, right)
-    ]
-    is_generic = bool({"more", "less", "fewer"} & set(signs)) and signs[1] not in _opposites_as_written(signs[0])
-    is_reversed = is_generic and all(signs) and _degrees()[signs[0]] != _degrees()[signs[1]]
-    return (bool(first) and bool(second)) != is_reversed
-
-
-def _opposites_as_written(word: str) -> frozenset[str]:
-    return opposites().get(stem(word), frozenset())
+    found += [word.removesuffix("less")] if word.endswith("less") and len(word) > 7 else [f"{word}less"]
+    return tuple(dict.fromkeys([*found, *(one[:-1] for one in found if one.endswith("e"))]))
 
 
 def particles(text: str) -> dict[str, str]:
@@ -435,6 +493,82 @@ def soft_terms() -> frozenset[str]:
     return _SOFT
 
 
+_AT_ALL_TIMES = re.compile(r"\bat all times\b", re.IGNORECASE)
+_NO_AMOUNT_BEHIND = frozenset({"not", "at", "after", "above", "no", "nearly", "almost"})
+
+
+@cache
+def _amounts() -> Mapping[str, tuple[str, int]]:
+    """Return the kind and the level of each word that tells how many, or how often."""
+    found: dict[str, tuple[str, int]] = {}
+    for line in table("words.txt")["amounts"]:
+        kind, level, *its = line.split()
+        found.update(dict.fromkeys(its, (kind, int(level))))
+    return found
+
+
+@cache
+def _times() -> frozenset[str]:
+    return words("times")
+
+
+@cache
+def amount_words() -> frozenset[str]:
+    """Return the words, stemmed, that tell how many, or how often."""
+    return frozenset(map(stem, _amounts()))
+
+
+@cache
+def bounding_words() -> frozenset[str]:
+    """Return the words, stemmed, that make a number a bound."""
+    return frozenset(map(stem, words("bounding")))
+
+
+@cache
+def forbidding_words() -> frozenset[str]:
+    """Return the words, stemmed, that forbid."""
+    return frozenset(map(stem, words("forbidding")))
+
+
+def bounds_differ(ours: Clause, theirs: Clause) -> bool | None:
+    """Return whether a number is the least in one clause and the most in the other; None where it is no bound.
+
+    Example:
+        >>> texts = ("At least 6 players are needed.", "It needs up to 6 players.")
+        >>> said, held = (clauses_of(text)[0] for text in texts)
+        >>> bounds_differ(said, held)
+        True
+    """
+    shared = ours.bounds.keys() & theirs.bounds.keys()
+    return any(ours.bounds[number] != theirs.bounds[number] for number in shared) if shared else None
+
+
+def amounts_differ(ours: Clause, theirs: Clause) -> bool:
+    """Return whether a clause says more, or clearly less, than another one of how many, or how often.
+
+    Example:
+        >>> texts = ("It is always full.", "It is sometimes full.", "It is full.")
+        >>> clauses = [clauses_of(text)[0] for text in texts]
+        >>> [amounts_differ(clauses[0], other) for other in clauses]
+        [False, True, False]
+    """
+    for kind in ("things", "often"):
+        our, their = ours.amounts.get(kind, 0), theirs.amounts.get(kind, 0)
+        if not our or not their:
+            if 1 in {our, their} and not (ours.denied or theirs.denied):
+                return True
+            continue
+        is_limited = kind == "often" or "only" in ours.forms
+        if (
+            (our == 4 and their < 4)
+            or (our == 3 and their < (3 if kind == "things" else 2))
+            or (our == 2 and (their == 1 or (their == 4 and is_limited)))
+            or (our == 1 and their > 1)
+        ):
+            return not (ours.denied or theirs.denied)
+    return False
+
+
 def polarity_differs(
     ours: Clause, theirs: Clause, opposed: Collection[str] = (), known: Container[str] | None = None
 ) -> bool:
@@ -451,7 +585,7 @@ def polarity_differs(
         known: the words of the texts; a word of our clause that is none is one in other words.
     """
     n_met = 0
-    soft, rest = [], []
+    soft, rest, within = [], [], []
     for its, other in ((ours, theirs), (theirs, ours)):
         denied = its.denied - other.denied
         met = {
@@ -461,8 +595,11 @@ def polarity_differs(
             or (known is not None and its is ours and word not in known and word not in _SOFT)
         }  # fmt: skip
         n_met += len(met)
+        within.append(len(met & (other.behind_negation | (met - other.terms - other.subject - {*opposed}))))
         soft.append(len((denied & _SOFT) - met))
         rest.append(len(denied - met - _SOFT))
+    if n_met == 1 and ((within[0] and rest[1]) or (within[1] and rest[0])):
+        n_met = 0  # "not outdoors" and "not to be used outdoors" deny the same
     n_denied = n_met + max(0, soft[0] - rest[1]) + max(0, soft[1] - rest[0])
     if {ours.modality, theirs.modality} == {"must", "may"}:
         duty, leave = (ours, theirs) if ours.modality == "must" else (theirs, ours)

@@ -10,15 +10,19 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from itertools import accumulate, islice, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import accumulate, islice, pairwise, permutations
+from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.clauses import (
     Clause,
     Written,
-    are_compared_otherwise,
+    amount_words,
+    amounts_differ,
     are_turned,
+    bounding_words,
+    bounds_differ,
     clauses_of,
+    forbidding_words,
     opposite_in,
     opposites,
     polarity_differs,
@@ -27,7 +31,17 @@ from ragtrace.judges.offline.clauses import (
     written_in,
 )
 from ragtrace.judges.offline.notation import MONTHS, WEEKDAYS, units
+from ragtrace.judges.offline.relations import (
+    COMPARED,
+    ORDERED,
+    ORDERING,
+    Related,
+    crossed_pair,
+    relate_otherwise,
+    roles_differ,
+)
 from ragtrace.judges.offline.specifics import Specific, specifics_of
+from ragtrace.judges.offline.tables import words
 from ragtrace.judges.offline.words import TermPlaces, stem, stems
 
 if TYPE_CHECKING:
@@ -41,6 +55,7 @@ ROW = 0.35  # the same where one more fact may stand beside, as in the row of a 
 MOST_ALONE = 0.6  # of the rest, where what is said stands nowhere near it
 ROW_ALONE = 0.2  # the same where what is said stands nowhere near the rest
 SHORT = 10  # terms of a unit beside its numbers
+MOST_PARALLEL = 4  # sentences that are held beside one another
 MOST_NEAR = 12  # sentences that are read closely for one of the answer
 MOST_SPECIFICS = 50  # of a sentence, as they are compared in pairs
 LEAST = 0.4  # of the known words: a sentence with fewer is not looked at
@@ -53,13 +68,12 @@ _CLAUSE_END = re.compile(  # of at most 8,000 characters: a sentence in one nota
     r"(?:[;,]|\s[\u2013—-]\s|\b(?:and|but|while|whereas|or)\b)(?=\s)|,(?=\S{0,40}[A-Za-z])", re.IGNORECASE
 )
 _POSSESSIVE = re.compile(r"\b(?:its|their|his|her|your|our|my)\b", re.IGNORECASE)
-_BY = re.compile(r"\bby\b")
 _PRONOUNS = frozenset({"it", "its", "they", "their", "he", "his", "she", "her", "this", "these"})
 _MEASURE_TERM = re.compile(rf"\d|^(?:{'|'.join(word[:-1] for word in (*MONTHS, *WEEKDAYS))})")
+_LISTED = re.compile(r",? (?:(?:and|or|&) )?")
 _LETTER = re.compile(r"(?<=[a-z] )[A-HJ-Z](?![\w'])")
 _COUNTED = re.compile(r"[ -]([a-z]{3,})\b")
 _SMALL_WORD = re.compile(r"\b[a-z][^\W\d_]+")
-_CAPITALISED = re.compile(r"\b[A-Z][^\W\d_]+")
 _TOKEN = re.compile(r"[^\W_]+")
 
 
@@ -147,6 +161,11 @@ class Sentence:
         return (self.whole,) if is_one else tuple([TextUnit(part, self.whole.small) for part in parts])
 
     @cached_property
+    def related(self) -> Related:
+        """What it relates: roles, comparisons, and what comes first."""
+        return Related(self.whole.text)
+
+    @cached_property
     def read(self) -> tuple[Clause, ...]:
         """What its clauses say, with their polarity."""
         return clauses_of(self.whole.text)
@@ -226,12 +245,15 @@ class ContrastFinder:
         said = Sentence(TextUnit(text, self._small_words, asked))
         if any(said.whole.plain in sentence.whole.plain for sentence in near):
             return ""  # word for word
+        settled, found = _ordered_otherwise(said, near)
         return (
-            self._contrary(said, asked, near)
+            found
+            or _roles_changed(said, near)
+            or self._contrary(said, asked, near, settled)
             or _counted_otherwise(said.whole, near)
             or self._misplaced(said, near)
-            or _turned_round(said.whole, near)
             or _given_to_another(said, near)
+            or _paired_otherwise(said, near)
         )
 
     def _near(self, terms: frozenset[str]) -> list[Sentence]:
@@ -300,24 +322,34 @@ class ContrastFinder:
             or math.fsum(self.weights[term] for term in known) >= MOST * total
         )
 
-    def _contrary(self, said: Sentence, asked: frozenset[str], near: list[Sentence]) -> str:
-        """Return the evidence that the contexts say the opposite of a clause."""
+    def _contrary(
+        self, said: Sentence, asked: frozenset[str], near: list[Sentence], settled: frozenset[str]
+    ) -> str:
+        """Return the evidence that the contexts say the opposite of a clause.
+
+        `settled` are the words of an order that the contexts have too: "A is lighter than B", "B is heavier".
+        """
         clauses = said.read
         if asked:
             clauses = tuple(replace(it, terms=it.terms | asked) for it in clauses[:1])
         for clause in clauses:
-            if clause.is_open or len(clause.terms | clause.subject) < 2:
+            if (
+                clause.is_open
+                or len(clause.terms | clause.subject) < 2
+                or not clause.forms.isdisjoint(settled & ORDERING[COMPARED])
+            ):
                 continue
             own = near if len(clauses) == 1 else self._near(clause.terms | clause.subject)
-            if found := self._contrary_to(clause, own):
+            if found := self._contrary_to(clause, own, settled):
                 return found
         return ""
 
-    def _contrary_to(self, said: Clause, near: list[Sentence]) -> str:
-        if not said.denied and not any(
+    def _contrary_to(self, said: Clause, near: list[Sentence], settled: frozenset[str] = frozenset()) -> str:
+        may_differ = said.denied or said.forbids or said.bounds or said.amounts
+        if not may_differ and not any(
             one.written.denies or not one.written.forms.isdisjoint(said.opposing) for one in near
         ):
-            return ""  # nobody denies anything, or says an opposite
+            return ""  # nobody denies anything, or says an opposite, a bound or an amount
         found = ""
         for sentence in near:
             if "?" in sentence.whole.text or not self._may_meet(said, sentence):
@@ -325,7 +357,8 @@ class ContrastFinder:
             met = [
                 (len(theirs.terms), reason)
                 for theirs in sentence.read
-                if (reason := self._opposed(said, theirs, sentence)) is not None and not (reason and theirs.is_open)
+                if (reason := self._opposed(said, theirs, sentence, settled)) is not None
+                and not (reason and theirs.is_open)
             ]
             if not met:
                 continue
@@ -353,7 +386,7 @@ class ContrastFinder:
         total = math.fsum(known.values())
         return math.fsum(known.get(term, 0.0) for term in met) / total if total else 0.0
 
-    def _opposed(self, said: Clause, theirs: Clause, sentence: Sentence) -> str | None:
+    def _opposed(self, said: Clause, theirs: Clause, sentence: Sentence, settled: frozenset[str]) -> str | None:
         """Return why a clause is the opposite of another; "" where it is not, None where they do not meet."""
         hidden = soft_terms() if said.modality and theirs.modality else frozenset()
         terms, others = (said.terms - hidden) or said.terms, (theirs.terms - hidden) or theirs.terms
@@ -380,16 +413,20 @@ class ContrastFinder:
         back = len(others & (terms | said.subject | set(turned.values())))
         if back < (ALL_BACK if cover >= 1.0 else BACK) * len(others):
             return None
-        pairs = turned | unsaid
+        is_bounded, is_counted = bounds_differ(said, theirs), amounts_differ(said, theirs)
+        read = settled | (bounding_words() if is_bounded is not None else frozenset())
+        read |= amount_words() if said.amounts and theirs.amounts else frozenset()
+        pairs = {word: other for word, other in (turned | unsaid).items() if word not in read and other not in read}
+        forbids = said.forbids != theirs.forbids and forbidding_words().isdisjoint({*pairs, *pairs.values()})
         is_flipped = polarity_differs(said, theirs, {*pairs, *pairs.values()}, self.weights)
         is_turned = are_turned(said.text, theirs.text)
-        is_compared = are_compared_otherwise(said.text, theirs.text)
-        if (is_flipped + len(pairs) + is_turned + is_compared) % 2 == 0:
+        n_opposites = len(set(pairs.values()))
+        if (is_flipped + n_opposites + is_turned + bool(is_bounded) + is_counted + forbids) % 2 == 0:
             return ""
         shown = sentence.whole.text[:160]
         if pairs:
             return f"the contexts say the opposite of {next(iter(pairs))!r}: {shown}"
-        if is_turned or is_compared:
+        if is_turned or is_bounded or is_counted:
             return f"the contexts say the opposite: {shown}"
         return f"the contexts {'affirm' if said.is_negated else 'deny'} it: {shown}"
 
@@ -401,7 +438,11 @@ class ContrastFinder:
         for clause in said.clauses:
             for it in clause.specifics:
                 row = [one for one in said.whole.specifics if one.kind == it.kind]
-                if len(row) > 1 and any(_holds_in_order(sentence.whole, row) for sentence in near):
+                if len(row) > 1 and any(
+                    _holds_in_order(sentence.whole, row)
+                    or (_are_listed(said.whole, row) and _are_listed(sentence.whole, row))
+                    for sentence in near
+                ):
                     continue
                 other = self._in_place_of(it, clause, said.whole, near)
                 if other is not None:
@@ -588,6 +629,14 @@ def _holds_in_order(unit: TextUnit, row: list[Specific]) -> bool:
     return places == sorted(places)
 
 
+def _are_listed(unit: TextUnit, row: list[Specific]) -> bool:
+    """Return whether specifics stand in one list, in any order: "Ann, Ben and Cid"."""
+    places = sorted((unit.text.find(it.shown), len(it.shown)) for it in row)
+    return places[0][0] >= 0 and all(
+        _LISTED.fullmatch(unit.text[at + length : behind]) for (at, length), (behind, _) in pairwise(places)
+    )
+
+
 def _is_in_its_slot(other: Specific, unit: TextUnit, it: Specific, said: TextUnit) -> bool:
     """Return whether two specifics share a unit or a neighbouring word."""
     if it.kind not in {"name", "number"} or (it.unit and it.unit == other.unit) or _are_years(it, other):
@@ -613,43 +662,60 @@ def _beside(it: Specific, text: str) -> tuple[str, str]:
     return (before[-1] if before else "", behind[0] if behind else "")
 
 
-def _turned_round(said: TextUnit, near: list[Sentence]) -> str:
-    """Return the evidence that two names have changed places."""
-    pairs = _around(said.text)
-    for sentence in near if pairs else ():
-        theirs = _around(sentence.whole.text)
-        for (left, right), between in pairs.items():
-            other = theirs.get((right, left))
-            if other and (left, right) not in theirs and _are_alike(between, other):
-                return f"the contexts have {right!r} and {left!r} the other way round: {sentence.whole.text[:160]}"
+def _ordered_otherwise(said: Sentence, near: list[Sentence]) -> tuple[frozenset[str], str]:
+    """Return the words of orders that the contexts have too, and the evidence that they have another one."""
+    settled: set[str] = set()
+    for kind, its in ((COMPARED, said.related.compared), (ORDERED, said.related.ordered)):
+        found = ""
+        for sentence in near if its else ():
+            differs = relate_otherwise(its, getattr(sentence.related, kind))
+            if differs is False:
+                settled |= ORDERING[kind]
+                break
+            if differs:
+                found = found or f"the contexts have it the other way round: {sentence.whole.text[:160]}"
+        else:
+            if found:
+                return frozenset(), found
+    return frozenset(settled), ""
+
+
+def _roles_changed(said: Sentence, near: list[Sentence]) -> str:
+    """Return the evidence that two things have changed their parts: who does it, to whom, from where, to where."""
+    own = frozenset(said.related.terms) - {""}
+    evidence = ""
+    for sentence in near if len(own) > 2 else ():
+        shared = own & frozenset(sentence.related.terms)
+        is_near = len(shared) > 2 and len(shared) >= said.related.least_shared * len(own)
+        differ = roles_differ(said.related, sentence.related, shared) if is_near else None
+        if differ is False:
+            return ""
+        if isinstance(differ, tuple) and not evidence:
+            one, other = differ
+            evidence = f"the contexts have {one!r} and {other!r} the other way round: {sentence.whole.text[:160]}"
+    return evidence
+
+
+def _paired_otherwise(said: Sentence, near: list[Sentence]) -> str:
+    """Return the evidence that a clause puts together what the contexts have in two parallel ones."""
+    if not near:
+        return ""
+    near = near[:MOST_PARALLEL]
+    rows = [pair for sentence in near for pair in pairwise(sentence.related.parts)]
+    short = [sentence.related for sentence in near if len(sentence.related.parts) == 1]
+    rows += permutations(short, 2)
+    for clause in said.related.parts if rows else ():
+        own = frozenset(clause.terms) - {""}
+        for one, other in rows if len(own) > 1 else ():
+            if (pair := crossed_pair(own, one, other)) is not None:
+                return f"the contexts do not have {pair[0]!r} with {pair[1]!r}: {one.text[:80]} / {other.text[:80]}"
     return ""
 
 
-class _Between(NamedTuple):
-    words: tuple[str, ...]
-    is_passive: bool
-
-
-def _around(text: str) -> dict[tuple[str, str], _Between]:
-    """Return the words between neighbouring names, the one who acts first: "A was sold by B" has B first."""
-    found: dict[tuple[str, str], _Between] = {}
-    capitals = [it for it in _CAPITALISED.finditer(text) if it[0].lower() not in {"the", "a", "an", "in"}]
-    for left, right in pairwise(capitals):
-        between = text[left.end() : right.start()]
-        its = tuple(stems(between))
-        if 0 < len(its) <= 3 and "," not in between:
-            is_passive = _BY.search(between) is not None
-            ends = (right, left) if is_passive else (left, right)
-            found[ends[0][0].lower(), ends[1][0].lower()] = _Between(its, is_passive)
-    return found
-
-
-def _are_alike(ours: _Between, theirs: _Between) -> bool:
-    """Return whether two relations are one. Forms of an irregular verb share at least a letter: "took", "taken"."""
-    if ours.words == theirs.words:
-        return True
-    is_irregular = ours.is_passive != theirs.is_passive and len(ours.words) == len(theirs.words) == 1
-    return is_irregular and ours.words[0][0] == theirs.words[0][0]
+def _has_verb(unit: TextUnit) -> bool:
+    """Return whether a clause seems to have a verb: a small one, or a form in -s or -ed behind its first word."""
+    said = _TOKEN.findall(unit.text)[1:]
+    return any(word in words("verbs") or (word.islower() and word.endswith(("s", "ed"))) for word in said)
 
 
 def _given_to_another(said: Sentence, near: list[Sentence]) -> str:
@@ -673,7 +739,7 @@ def _given_to_another(said: Sentence, near: list[Sentence]) -> str:
                 is_parallel = (
                     len(rest) > 1
                     and all(first != it for it, _ in own)
-                    and any(other.terms & one.terms & rest for other in of_ours)
+                    and any(other.terms & one.terms & rest or _has_verb(other) for other in of_ours)
                 )
                 is_swapped = any(it == first and its & other.terms for other in of_ours for it, its in own)
                 if is_parallel or is_swapped:

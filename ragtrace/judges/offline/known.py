@@ -49,10 +49,12 @@ _HOUR = re.compile(  # of at most 8,000 characters: a sentence in one notation
 )
 _ARTICLE = re.compile(  # of at most 8,000 characters
     # In "10 euros a day" it is no length
-    r"\b(?:(?:within|for|after|in|takes?|took|lasts?|lasted|is|was|have|has|about|every|under|over|another|than|of|"
+    r"\b(?:(?:within|for|after|in|takes?|took|lasts?|lasted|is|was|have|has|about|every|under|over|another|than|of|by|"
+    r"almost|nearly|roughly|approximately|"
     r"needs?|runs?|ran) (?:an?|another|one)|(a couple of|a pair of)) "
     r"(minute|hour|day|week|fortnight|month|year|decade|century)s?\b|"
-    r"\ban? (minute|hour|day|week|fortnight|month|year|decade) (?:later|earlier|ago|before|after|long|old)\b",
+    r"\ban? (minute|hour|day|week|fortnight|month|year|decade|century) "
+    r"(?:later|earlier|ago|before|after|long|old)\b",
     re.IGNORECASE,
 )
 _TOO_SHORT = 7  # digits: with fewer, two phone numbers end alike by chance

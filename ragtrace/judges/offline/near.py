@@ -83,7 +83,7 @@ _SUM = re.compile(  # of at most 2,000 characters: a sentence
 _DIFFERENCE = re.compile(  # of at most 2,000 characters: a sentence
     r"\b(?:more|less|fewer|differ\w*|than|older|younger|longer|shorter|higher|lower|cheaper|earlier|later|left|"
     r"remain\w*|sav\w+|discount|gain\w*|rise|rose|grew|growth|fell|fall|drop\w*|increas\w+|decreas\w+|reduc\w+|"
-    r"between|apart|gap|margin|unused|extra|additional\w*)\b",
+    r"between|apart|gap|margin|unused|missing|absent|extra|additional\w*)\b",
     re.IGNORECASE,
 )
 _REST = re.compile(  # of at most 2,000 characters: a sentence

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ragtrace.judges.offline.markup import Said
     from ragtrace.model import Passage, RagRecord
 
-REVISION = "8"  # raised when other attempts, claims or specifics are found
+REVISION = "9"  # raised when other attempts, claims or specifics are found
 MAX_SENTENCES = 200
 LONG_CLAIM_TERMS = 2  # with fewer, a part of a text may be a heading, a number of a list, or agreement
 WHOLE = "whole answers"  # the heading of refusals that need no expression
@@ -259,12 +259,17 @@ def is_attempt(answer: str) -> bool:
     """
     if is_blank(answer) or bare(answer) in table("refusals.txt")[WHOLE]:
         return False
-    said = filter(None, (claim_in(Placed.whole(sentence)).text for sentence in sentences(answer)))
-    parts = [clause for sentence in said for clause in _TURN.split(sentence) if clause.strip()]
-    claiming = [part for part in parts if stems(part)]
-    if not claiming:
-        return not any(_REFUSAL.search(piece) for piece in pieces(answer))  # `map` would hold the lock
-    return any(not _REFUSAL.search(part) and not part.rstrip().endswith(("?", "\uff1f")) for part in claiming)
+    has_terms = False
+    for sentence in sentences(answer):
+        for part in _TURN.split(claim_in(Placed.whole(sentence)).text):
+            if not stems(part):
+                continue
+            if not _REFUSAL.search(part) and not part.rstrip().endswith(("?", "\uff1f")):
+                return True  # the first part that claims something decides
+            has_terms = True
+    return not has_terms and not any(
+        _REFUSAL.search(piece) for piece in pieces(answer)
+    )  # `map` would hold the lock
 
 
 def is_evasive(answer: str, question: str = "") -> bool:

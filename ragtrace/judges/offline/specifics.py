@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from ragtrace.judges.offline.notation import MONTHS, ORDINALS, WEEKDAYS, readings, unit_named, units
 from ragtrace.judges.offline.tables import words
-from ragtrace.judges.offline.words import stems, windows
+from ragtrace.judges.offline.words import KEPT, stems, windows
 
 Kind = Literal[
     "number", "date", "time", "month", "weekday", "ordinal", "century", "decade", "phone", "name", "quote"
@@ -111,7 +112,8 @@ def quotes_of(text: str) -> list[Specific]:
     ]
 
 
-def measures_of(text: str) -> list[Specific]:
+@lru_cache(maxsize=KEPT)
+def measures_of(text: str) -> tuple[Specific, ...]:
     """Return dates, times, ordinals, decades, months, weekdays, and the other numbers, of a normalised text.
 
     Example:
@@ -134,7 +136,7 @@ def measures_of(text: str) -> list[Specific]:
         kind: Kind = "weekday" if word in WEEKDAYS else "month"
         if word != "may" or it.start() > 0:
             found.append(Specific(kind, word, it[0], it.start()))
-    return [*found, *_numbers(text, taken)] if has_digits else found
+    return (*found, *_numbers(text, taken)) if has_digits else tuple(found)
 
 
 def _dates(text: str) -> list[Specific]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+from ragtrace.judges.offline.tables import table
 from ragtrace.judges.offline.tables import words as word_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _STOP = frozenset(
     (
@@ -32,7 +33,9 @@ _SENTENCE_END = re.compile(  # of at most 8,192 characters: a window
 LONGEST = 2_000  # characters of a sentence; a longer one is cut, as some comparisons would cost its square
 WINDOW = 8_192  # characters of a text that one pattern reads at a time, since it holds the interpreter's lock
 LIST_MARK = re.compile(r"^(?:[-*•#>]++|\d{1,3}[.)])\s++")
+KEPT = 512  # texts of which the reading is kept: a sentence is read for several comparisons
 _LONGEST_KEPT = 32  # characters of a word whose stem is kept
+_DOUBLING = frozenset({"ing", "ed"})
 _SUFFIXES = ("ingly", "edly", "ing", "ied", "ies", "ed", "es", "ly", "s")
 
 _SAMPLE = 4000
@@ -135,9 +138,16 @@ def stems(text: str) -> list[str]:
         >>> stems("The refunds are paid within days.")
         ['refund', 'paid', 'within', 'day']
     """
+    return list(_stems_in(text))
+
+
+@lru_cache(maxsize=KEPT)
+def _stems_in(text: str) -> tuple[str, ...]:
     lowered = text.lower()
     said = _WORD.findall(lowered) if len(lowered) <= WINDOW else _words_of_long(lowered)
-    return [found for word in said if (found := _stem_of(word) if len(word) <= _LONGEST_KEPT else _stemmed(word))]
+    return tuple(
+        [found for word in said if (found := _stem_of(word) if len(word) <= _LONGEST_KEPT else _stemmed(word))]
+    )
 
 
 def stem(word: str) -> str:
@@ -156,13 +166,24 @@ def _stemmed(written: str) -> str:
         return ""
     word = written.replace("’", "'").removesuffix("'s")
     if len(word) <= 5:
+        if len(word) == 5 and word.endswith(("ies", "ied")):
+            return f"{word[:2]}y"
         return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
     if word.endswith(_SUFFIXES):
         for suffix in _SUFFIXES:
-            if word.endswith(suffix) and len(word) - len(suffix) >= 3:
+            if word.endswith(suffix) and len(word) - len(suffix) >= 3 and not word.endswith("ss"):
                 word = word[: -len(suffix)] + ("y" if suffix in {"ied", "ies"} else "")
+                if suffix in _DOUBLING and len(word) > 3 and word[-1] == word[-2] and word[-1] in "bdgmnprt":
+                    word = word[:-1]
                 break
     return word.removesuffix("e")
+
+
+@cache
+def irregular() -> Mapping[str, str]:
+    """Return the first form of each irregular verb by its others."""
+    rows = (line.split("/") for line in " ".join(table("words.txt")["irregular"]).split())
+    return {form: first for first, *forms in rows for form in forms}
 
 
 _stem_of = lru_cache(maxsize=4_096)(_stemmed)
@@ -188,7 +209,7 @@ def is_english(text: str) -> bool | None:
         return False
     english, foreign, shared = word_list("english"), word_list("others"), word_list("shared")
     said = _LETTERS_WORD.findall(sample.lower().replace("\u2019", "'"))
-    ours = sum(1.0 - 0.5 * (word in shared) for word in said if word in english)
+    ours = sum(map(english.__contains__, said)) - 0.5 * sum(map((english & shared).__contains__, said))
     others = 0 if foreign.isdisjoint(said) else sum(word.lower() in foreign for word in _uttered(sample))
     has_own = any(word in english and word not in shared for word in said)
     if ours > others or (has_own and ours == others):

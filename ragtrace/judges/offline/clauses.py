@@ -406,7 +406,9 @@ def _clause(
     inherited: frozenset[str] = frozenset(),
 ) -> Clause:
     own = frozenset(stems(text))
-    return Clause(text, (own - _hidden()) or own, subject - own, is_negated, is_open, inherited)
+    # A word whose opposite the clause has belongs to a parallel clause: "the right ... and the left ventricle".
+    subject = frozenset(term for term in subject - own if opposite_in(term, own) is None)
+    return Clause(text, (own - _hidden()) or own, subject, is_negated, is_open, inherited)
 
 
 @cache

@@ -15,6 +15,7 @@ _SOURCE = (
     r"(?:sources?|docs?|documents?|passages?|contexts?|refs?|references?|chunks?|citations?|cites?|sections?|pages?|"
     r"files?|nodes?|articles?|excerpts?|snippets?|footnotes?|ids?|(?:pp?|refs?|sec)\.)"
 )
+_CITING = r"(?:sources?|refs?|references?|citations?|cites?|footnotes?)"  # alone they name no page to read
 _SEE = r"(?:(?:see|see also|cf\.?|from|per|via|in|according to|as (?:stated|described|mentioned) in) )?(?:the )?"
 _AND = r"\s*(?:[,;&|/\u2013-]|\band\b|\bto\b)\s*"
 _NUMBERS = rf"\d{{1,4}}(?:{_AND}\d{{1,4}})*"
@@ -37,7 +38,7 @@ _RANKED = (  # before a number that ranks or names something ("ranked #1", "Plat
 # Marks with an address, and files in brackets.
 ADDRESSED_MARK = (
     rf"\(\[(?i:{_SOURCE})\]\([^()\s]{{0,500}}\)\)|"
-    rf"\[\[?\W{{0,2}}(?:{_NUMBERS}|[\u00b9\u00b2\u00b3\u2070-\u2079]{{1,4}}|(?i:{_SOURCE}\s?#?\d{{1,4}}))\W{{0,2}}\]?\]"
+    rf"\[\[?\W{{0,2}}(?:{_NUMBERS}|[\u00b9\u00b2\u00b3\u2070-\u2079]{{1,4}}|(?i:{_SOURCE}\s?#?\d{{1,4}}|{_CITING}))\W{{0,2}}\]?\]"
     r"\([^()\s]{0,500}\)|"
     r"(?i:<a\b[^<>\n]{0,200}>\W{0,3}\d{1,4}\W{0,3}</a>)|"
     rf"(?i:\[{FILE}[^\]\n]{{0,60}}\](?!\()|\({_SEE}{FILE}[^()\n]{{0,60}}\))"

@@ -111,7 +111,7 @@ def test_the_queue_leads_from_run_to_run(store: Path, watch: Callable[..., Watch
 def test_ratings_of_a_file_serve_calibrate(demo_copy: Path, watch: Callable[..., Watched]) -> None:
     with serving(demo_copy) as url:
         page = watch(url).open("/label?metric=faithfulness")
-        for key in "aaaaaaaaaaaadaaaaaaaad":
+        for key in "aaaaaaaaaaaadaaaaaaaadaaaaaaaa":  # five of each class are needed
             before = page.url
             page.keyboard.press(key)
             page.wait_for_url(lambda address: address != before)  # noqa: B023 - called within the turn

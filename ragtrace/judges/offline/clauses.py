@@ -44,8 +44,8 @@ _CUT = re.compile(  # of at most 8,000 characters: a sentence in one notation
     r"\s(?:if|unless|when|until|since|as long as|provided|in case)\s", re.IGNORECASE
 )
 _DUTY = re.compile(  # of at most 8,000 characters: a sentence in one notation
-    r"\b(?:must|(?:ha(?:ve|s|d)|ought) to|shall|should|need(?:s|ed)?|requir\w+|necessary|mandatory|compulsory|"
-    r"obligatory|obliged|optional|voluntary)\b",
+    r"\b(?:must|(?:ha(?:ve|s|d)|ought) to|shall|should|need(?:s|ed)?|require\w*|requiring|necessary|mandatory|"
+    r"compulsory|obligatory|obliged|optional|voluntary)\b",
     re.IGNORECASE,
 )
 _LEAVE = re.compile(  # of at most 8,000 characters: a sentence in one notation
@@ -425,7 +425,7 @@ def opposites() -> Mapping[str, frozenset[str]]:
     """Return for each stemmed word those that say the opposite.
 
     Example:
-        >>> "after" in opposites()["befor"], "shut" in opposites()["open"]
+        >>> "last" in opposites()["first"], "shut" in opposites()["open"]
         (True, True)
     """
     found: dict[str, set[str]] = {}

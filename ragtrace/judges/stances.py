@@ -31,9 +31,12 @@ ABSENT = (
 )
 """Pairs of which the second says that the claim has no support. A negated first word says the same."""
 AGAINST = (
-    ("supported supports support supporting", "contradicted contradicts contradict contradiction contradictory"),
+    (
+        "supported supports support supporting",
+        "contradicted contradicts contradict contradicting contradiction contradictory",
+    ),
     ("entailed entails entail entailment", "refuted refutes refute refuting refutation"),
-    ("confirmed confirms confirm proven proved", "disproven disproved disproves contradicting denied debunked"),
+    ("confirmed confirms confirm proven proved", "disproven disproved disproves denied debunked"),
     ("consistent agrees agree agreed compatible", "conflicting conflicts conflict opposed opposes oppose"),
 )
 """Pairs of which the second says that the opposite is true."""
@@ -124,21 +127,17 @@ class Words:
             side = self._side(token)
             if side is not None and token not in _NOT:
                 sides.add(side)
-            elif (base := _denied(token, _MATTER)) or token in _MATTER:
+            elif (is_denied := _denied(token, _MATTER)) or token in _MATTER:
                 has_matter = True
-                denials += bool(base)
+                denials += is_denied
             elif not any(token in known for known in (_NOT, _WHOLLY, _PARTLY, _PLAIN_WORDS)):
                 return None
         if len(sides) > 1 or denials > 1:
             return None
+        if not sides and denials:
+            return "absent" if has_matter else None
         if not sides:
-            return (
-                "absent"
-                if has_matter and denials
-                else None
-                if denials or _IN_PART.isdisjoint(tokens)
-                else "partial"
-            )
+            return None if _IN_PART.isdisjoint(tokens) else "partial"
         (side,) = sides
         if not denials:
             return side if side != "for" or _PARTLY.isdisjoint(tokens) else "partial"

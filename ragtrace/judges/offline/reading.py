@@ -18,7 +18,7 @@ from ragtrace.judges.offline.markup import MOST_CHARS, claim_in, said_in, spelle
 from ragtrace.judges.offline.notation import normalise
 from ragtrace.judges.offline.placed import Placed
 from ragtrace.judges.offline.short import is_short_claim
-from ragtrace.judges.offline.tables import table, words
+from ragtrace.judges.offline.tables import table, tables_version, words
 from ragtrace.judges.offline.words import LONGEST, is_readable, pieces, sentences, stems
 from ragtrace.model.record import CONTEXTS_TRUNCATED
 from ragtrace.text import MAX_RECORD_CHARS, composed
@@ -377,6 +377,6 @@ def specifics_in(record: RagRecord) -> Specifics:
 
 
 def version() -> str:
-    """Return 8 hex digits over the reading and its phrases."""
-    parts = (REVISION, LONG_CLAIM_TERMS, refusal_pattern(), *map(sorted, _evading_terms()))
+    """Return 8 hex digits over the reading and its tables."""
+    parts = (REVISION, LONG_CLAIM_TERMS, tables_version())
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]

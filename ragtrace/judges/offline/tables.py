@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache
 
 from ragtrace.capture.off_loop import off_loop
@@ -34,3 +35,10 @@ def table(name: str) -> dict[str, list[str]]:
 def words(heading: str) -> frozenset[str]:
     """Return the words under one heading of ``words.txt``."""
     return frozenset(" ".join(table("words.txt")[heading]).split())
+
+
+@cache
+def tables_version() -> str:
+    """Return 8 hex digits over all tables."""
+    names = ("names.txt", "refusals.txt", "turns.txt", "units.txt", "words.txt")
+    return hashlib.sha256(repr([sorted(table(name).items()) for name in names]).encode()).hexdigest()[:8]

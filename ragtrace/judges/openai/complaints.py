@@ -2,7 +2,8 @@
 
 An error may be the status, an object in a 200, a list of one, an error of a choice, a finish reason, or the body of
 the provider behind a gateway. What holds the judge for all is read from statuses and codes, since servers quote
-texts of users. What fails one unit only may be read from the text.
+texts of users; words decide only where the status speaks of the account or the model already (429, 404). What fails
+one unit only may be read from the text.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ _FILTER_WORDS = re.compile(  # of at most 4,000 characters: a complaint
     re.IGNORECASE,
 )
 _FILTER_CODE = re.compile(r"content_?(?:filter|policy)")
-_FILTER_FLAG = re.compile(r"\"(?:filtered|flagged|blocked|detected)\": true")
+_FILTER_FLAGS = frozenset({"filtered", "flagged", "blocked", "detected"})  # fields that say true
+_FILTER_FLAG = re.compile(rf"\"(?:{'|'.join(sorted(_FILTER_FLAGS))})\": true")
 # Of OpenAI, Azure, vLLM, llama.cpp, LM Studio, Anthropic, Gemini, Mistral, Bedrock and text-generation-inference.
 _LONG_WORDS = re.compile(  # of at most 4,000 characters: a complaint
     r"context[ _]?length|context[ _]size|context[ _]?window|maximum context|prompt is too long|prompt too long"
@@ -205,7 +207,7 @@ class _Facts:
             self.param = self.param or value
         elif name in _MESSAGES and isinstance(value, str) and value.strip():
             self.message = self.message or value
-        elif name in {"filtered", "flagged", "blocked"} and value is True:
+        elif name in _FILTER_FLAGS and value is True:
             self.is_filtered = True
 
 

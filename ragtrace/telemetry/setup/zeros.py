@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 PointT = TypeVar("PointT", "NumberDataPoint", HistogramDataPoint, ExponentialHistogramDataPoint)
 _BEFORE_NS: Final = 1_000_000_000  # between the two reports: some backends keep whole seconds
-_MOST_BEFORE_NS: Final = 300_000_000_000  # Prometheus takes no sample that is an hour old
+_MOST_BEFORE_NS: Final = 300_000_000_000  # far less than the hour after which Prometheus takes no sample
 _LEAST_NS: Final = 1_000_000
 
 
@@ -60,7 +60,8 @@ class Zeros:
     """
 
     # The time of the last report that was taken, of all providers: those of a process have one service.instance.id,
-    # so that the zeros of a second one stand behind the reports of the first.
+    # so that the zeros of a second one stand behind the reports of the first. Readers of two providers may write it
+    # at once: either time is one at which a report was taken.
     _sent_ns: ClassVar[int] = 0
 
     def __init__(self) -> None:
@@ -116,15 +117,23 @@ class Zeros:
             if not data.is_monotonic:
                 return None
             numbers = [
-                self._none(point) for point in self._unseen(metric.name, data.data_points, new) if point.value
+                self._zero_number(point)
+                for point in self._unseen(metric.name, data.data_points, new)
+                if point.value
             ]
             return replace(metric, data=replace(data, data_points=numbers)) if numbers else None
         if isinstance(data, Histogram):
             empty = [
-                self._empty(point) for point in self._unseen(metric.name, data.data_points, new) if point.count
+                self._zero_histogram(point)
+                for point in self._unseen(metric.name, data.data_points, new)
+                if point.count
             ]
             return replace(metric, data=replace(data, data_points=empty)) if empty else None
-        flat = [self._flat(point) for point in self._unseen(metric.name, data.data_points, new) if point.count]
+        flat = [
+            self._zero_exponential(point)
+            for point in self._unseen(metric.name, data.data_points, new)
+            if point.count
+        ]
         return replace(metric, data=replace(data, data_points=flat)) if flat else None
 
     def _unseen(self, name: str, points: Sequence[PointT], new: set[int]) -> list[PointT]:
@@ -133,15 +142,15 @@ class Zeros:
         new.update(key for key, _ in unseen)
         return [point for _, point in unseen]
 
-    def _none(self, point: NumberDataPoint) -> NumberDataPoint:
+    def _zero_number(self, point: NumberDataPoint) -> NumberDataPoint:
         return replace(self._earlier(point), value=type(point.value)(0), exemplars=[])
 
-    def _empty(self, point: HistogramDataPoint) -> HistogramDataPoint:
+    def _zero_histogram(self, point: HistogramDataPoint) -> HistogramDataPoint:
         counts = [0] * len(point.bucket_counts)
         none = replace(self._earlier(point), count=0, sum=type(point.sum)(0), bucket_counts=counts, exemplars=[])
         return replace(none, min=0.0, max=0.0)
 
-    def _flat(self, point: ExponentialHistogramDataPoint) -> ExponentialHistogramDataPoint:
+    def _zero_exponential(self, point: ExponentialHistogramDataPoint) -> ExponentialHistogramDataPoint:
         positive, negative = (
             replace(side, bucket_counts=[0] * len(side.bucket_counts)) for side in (point.positive, point.negative)
         )

@@ -11,13 +11,14 @@ import json
 from base64 import b64decode, b64encode
 from datetime import date, datetime, time
 from decimal import Decimal
+from functools import cache
 from inspect import signature
 from math import isfinite
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import Struct, convert
-from msgspec.structs import fields, replace
+from msgspec.structs import FieldInfo, fields, replace
 
 from ragtrace.capture.assembly import finished_run
 from ragtrace.capture.draft import REPORTS, Draft
@@ -42,6 +43,12 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 T = TypeVar("T")
+
+
+@cache
+def _fields_of(kind: type[Struct]) -> tuple[FieldInfo, ...]:
+    """Return the fields of a class; msgspec would read its annotations anew for each object."""
+    return fields(kind)
 
 
 class RecordedRun(Struct, frozen=True):
@@ -211,7 +218,7 @@ class _Writer:
             return {"kind": value.kind, "name": value.name, "data": given}
         kind = type(value).__name__
         found: dict[str, object] = {}
-        for one in fields(value):
+        for one in _fields_of(type(value)):
             part = getattr(value, one.name)
             place = (kind, one.name)
             if not one.required and type(part) is type(one.default) and part == one.default:

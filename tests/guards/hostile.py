@@ -129,12 +129,10 @@ ROWS = [
     row("too slow", UNAVAILABLE, 3, complaint(408, SAID)),
     row("a long prompt", "contexts_truncated", 1, complaint(413, f"context length: {SAID}"))._replace(state="na"),
     row("a filter", "judge_filtered", 1, complaint(400, SAID, code="content_filter")),
-    row("too fast", UNAVAILABLE, 3, complaint(429, SAID, "Retry-After: 0.01")),
     row("a quota", UNAVAILABLE, 1, complaint(429, SAID, code="insufficient_quota")),
     row("broken", UNAVAILABLE, 3, complaint(500, SAID)),
     row("broken, in HTML", UNAVAILABLE, 3, http(502, f"<h1>{SAID}</h1>".encode())),
     row("broken, packed", UNAVAILABLE, 3, http(500, gzip.compress(b"no " * 50_000), f"{CODED}gzip")),
-    row("overloaded", UNAVAILABLE, 3, complaint(529, SAID)),
     row("a status that is none", UNAVAILABLE, 3, http(999, SOUND)),
     row("no content", UNAVAILABLE, 1, head(204, "Connection: close")),
     *(row(f"a redirect, {n}", UNAVAILABLE, 1, http(n, b"", f"Location: http://a:{KEY}@{ELSEWHERE}/v1?t={TOKEN}"))
@@ -164,18 +162,27 @@ ROWS = [
     row("the output limit", "judge_truncated", 1, chat('{"attempted": tr', finish_reason="length")),
 ]  # fmt: skip
 
-LARGE = [
-    Row("an endless body", endless(head(200), b"x" * 65_536, 10**9), "error", INVALID, 2),
-    Row("an endless error", endless(head(500), b"x" * 65_536, 10**9), "error", UNAVAILABLE, 3),
-    Row("a wrong key, endless", endless(head(401), b"x" * 65_536, 10**9), "error", UNAVAILABLE, 1),
-    Row("headers without end", endless(b"HTTP/1.1 200 X\r\n", b"a: b\r\n" * 10_000, 3 * 10**8), "error", UNAVAILABLE, 3),
-    Row("trailers without end", endless(head(200, "Transfer-Encoding: chunked") + b"2\r\n{}\r\n0\r\n",
-                                        b"a: b\r\n" * 10_000, 3 * 10**8), "error", UNAVAILABLE, 3),
-    *(row(f"200 MB, packed as {packing}", INVALID, 2, bomb(packing)) for packing in ("gzip", "x-gzip")),
-    *(row(f"200 MB, packed as {packing}", UNAVAILABLE, 1, bomb(packing))
-      for packing in ("deflate", "br", "zstd", "gzip, gzip")),
-    *(row(f"many values, {text[:8]!r}", INVALID, 2, http(200, b'{"choices": ' + text + b"}"))
-      for text in (b"[" + b"[]," * 300_000 + b"[]]", b"[" + b"0," * 450_000 + b"0]")),
-    row("many texts", UNAVAILABLE, 1, http(200, b'{"choices": [' + b'"ab",' * 190_000 + b"0]}")),
-    row("many braces", UNAVAILABLE, 1, http(200, b'{"a":{' * 100_000)),
-]  # fmt: skip
+BUSY = [
+    row("too fast", UNAVAILABLE, 3, complaint(429, SAID, "Retry-After: 0.01")),
+    row("overloaded", UNAVAILABLE, 3, complaint(529, SAID)),
+]
+"""A judge that is busy: all calls pause. Each reply of `ROWS` that failed then would double the pause."""
+
+
+def large() -> list[Row]:
+    """Return replies without an end, and such that are small packed; packing them takes three seconds."""
+    return [
+        Row("an endless body", endless(head(200), b"x" * 65_536, 10**9), "error", INVALID, 2),
+        Row("an endless error", endless(head(500), b"x" * 65_536, 10**9), "error", UNAVAILABLE, 3),
+        Row("a wrong key, endless", endless(head(401), b"x" * 65_536, 10**9), "error", UNAVAILABLE, 1),
+        Row("headers without end", endless(b"HTTP/1.1 200 X\r\n", b"a: b\r\n" * 10_000, 3 * 10**8), "error", UNAVAILABLE, 3),
+        Row("trailers without end", endless(head(200, "Transfer-Encoding: chunked") + b"2\r\n{}\r\n0\r\n",
+                                            b"a: b\r\n" * 10_000, 3 * 10**8), "error", UNAVAILABLE, 3),
+        *(row(f"200 MB, packed as {packing}", INVALID, 2, bomb(packing)) for packing in ("gzip", "x-gzip")),
+        *(row(f"200 MB, packed as {packing}", UNAVAILABLE, 1, bomb(packing))
+          for packing in ("deflate", "br", "zstd", "gzip, gzip")),
+        *(row(f"many values, {text[:8]!r}", INVALID, 2, http(200, b'{"choices": ' + text + b"}"))
+          for text in (b"[" + b"[]," * 300_000 + b"[]]", b"[" + b"0," * 450_000 + b"0]")),
+        row("many texts", UNAVAILABLE, 1, http(200, b'{"choices": [' + b'"ab",' * 190_000 + b"0]}")),
+        row("many braces", UNAVAILABLE, 1, http(200, b'{"a":{' * 100_000)),
+    ]  # fmt: skip

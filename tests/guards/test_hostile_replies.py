@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.guards.hostile import (
+    BUSY,
     ELSEWHERE,
     KEY,
-    LARGE,
     LOGIN,
     NUMBERS,
     PASSWORD,
@@ -23,6 +23,7 @@ from tests.guards.hostile import (
     TOKEN,
     complaint,
     http,
+    large,
     row,
 )  # fmt: skip
 from tests.guards.raw_server import RawServer
@@ -118,9 +119,17 @@ def test_each_reply_costs_its_own_score_and_tells_no_secret(tmp_path: Path) -> N
         assert b"cookie" not in fields
 
 
+@pytest.mark.parametrize("busy", BUSY, ids=lambda it: it.name)
+def test_a_busy_judge_costs_its_own_score_and_tells_no_secret(tmp_path: Path, busy: Row) -> None:
+    judged = Judged(tmp_path, [*ROWS[:11], busy, *ROWS[:11]])
+    assert not judged.wrong()
+    assert judged.done.status == 0, judged.done.said
+    no_secret_is_in(tmp_path)
+
+
 def test_no_reply_takes_memory(tmp_path: Path) -> None:
     usual = Judged(tmp_path, ROWS[:1])
-    judged = Judged(tmp_path, LARGE)
+    judged = Judged(tmp_path, large())
     assert not judged.wrong()
     assert judged.done.peak_mb < usual.done.peak_mb + 20, f"{judged.done.peak_mb} MB, usually {usual.done.peak_mb}"
     assert judged.sent < 200_000_000, "endless replies are left"

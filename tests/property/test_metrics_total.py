@@ -278,15 +278,13 @@ def test_a_reply_of_the_schema_is_never_of_another_form(name: str) -> None:
     fits()
 
 
-HUGE = " " * 100_000_000
-
-
 @pytest.mark.parametrize("name", list(all_metrics()))
 async def test_a_reply_of_100_mb_is_refused_by_its_size(name: str) -> None:
     """It would be a sound reply if it were parsed: white space may stand around JSON. After one repair it is an error."""
     metric = all_metrics()[name]
     rng = np.random.default_rng(0)
-    huge = DrawnChat(lambda schema, shown: written(schema, rng) + HUGE)
+    blanks = " " * 100_000_000
+    huge = DrawnChat(lambda schema, shown: written(schema, rng) + blanks)
     embedder = DrawnEmbedder([[1.0, 0.0], [0.6, 0.8]])
     is_of_labels = "labels" in metric.spec.needs and not metric.spec.reads  # labels alone decide on a diagnosis
     record = replace(RICH, labels=GOLD) if is_of_labels else RICH

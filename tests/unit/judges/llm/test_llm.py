@@ -350,7 +350,6 @@ JUNK = [
     json.dumps(audit(["a"], [verdict(1) | {"id": "one"}])),
     json.dumps(audit(["a"], [verdict(1) | {"id": float("nan")}])),
     json.dumps(audit(["a"], [verdict(1) | {"sources": [True]}])),
-    " " * 100_000_000 + json.dumps(GOOD),
 ]
 
 
@@ -362,6 +361,10 @@ async def test_junk_is_repaired_once_and_then_an_error(text: str) -> None:
     assert len(str(caught.value)) < 200
     found = await LLMJudge(ScriptedChat([text, GOOD])).audit(record(*TWO))
     assert (len(found.claims), found.usage.llm_calls) == (2, 2)
+
+
+async def test_a_reply_of_100_mb_is_junk() -> None:
+    await test_junk_is_repaired_once_and_then_an_error(" " * 100_000_000 + json.dumps(GOOD))
 
 
 FIELDS = [

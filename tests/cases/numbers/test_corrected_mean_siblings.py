@@ -23,6 +23,7 @@ from ragtrace.scoring import FORM_OF, Rated, calibrate
 from ragtrace.stats import powered_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -68,20 +69,21 @@ class World(NamedTuple):
         """Return a judge's scores of these labels."""
         noise = rng.standard_normal(len(y))
         flipped = rng.random(len(y)) < 0.1
-        made = {
-            "useful": np.clip(0.2 + 0.6 * y + 0.15 * noise, 0, 1),
-            "sharp": np.clip(y + 0.05 * noise, 0, 1),
-            "equal": y,
-            "weak": np.clip(0.5 + 0.2 * y + 0.25 * noise, 0, 1),
-            "useless": rng.random(len(y)),
-            "against": np.clip(0.8 - 0.6 * y + 0.15 * noise, 0, 1),
-            "binary": np.where(flipped, y < 0.75, y >= 0.75).astype(np.float64),
-            "always yes": np.where(flipped, 0.0, 1.0),
-            "too kind": 0.85 + 0.1 * y * rng.random(len(y)),
-            "harsh on the bad": y * rng.random(len(y)) ** 0.3,
-            "grades": np.clip(np.round(4 * y + 0.8 * noise), 0, 4) / 4,
+        any_score, kindness, harshness = rng.random((3, len(y)))  # all judges draw the same, whichever is asked
+        made: dict[str, Callable[[], Array]] = {
+            "useful": lambda: np.clip(0.2 + 0.6 * y + 0.15 * noise, 0, 1),
+            "sharp": lambda: np.clip(y + 0.05 * noise, 0, 1),
+            "equal": lambda: y,
+            "weak": lambda: np.clip(0.5 + 0.2 * y + 0.25 * noise, 0, 1),
+            "useless": lambda: any_score,
+            "against": lambda: np.clip(0.8 - 0.6 * y + 0.15 * noise, 0, 1),
+            "binary": lambda: np.where(flipped, y < 0.75, y >= 0.75).astype(np.float64),
+            "always yes": lambda: np.where(flipped, 0.0, 1.0),
+            "too kind": lambda: 0.85 + 0.1 * y * kindness,
+            "harsh on the bad": lambda: y * harshness**0.3,
+            "grades": lambda: np.clip(np.round(4 * y + 0.8 * noise), 0, 4) / 4,
         }
-        return made[self.judge]
+        return made[self.judge]()
 
 
 class Measured(NamedTuple):

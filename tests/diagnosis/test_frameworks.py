@@ -10,6 +10,7 @@ import random
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from ragtrace.judges import Judge, LLMJudge, OverlapEmbedder, OverlapJudge
 from ragtrace.metrics import EvalContext, evaluate, select
@@ -64,31 +65,30 @@ def told(found: list[Found]) -> str:
 
 @pytest.mark.parametrize(("judge", "name"), RUNS)
 @pytest.mark.parametrize("extractor", EXTRACTORS)
-async def test_with_labels_the_verdict_is_right(judge: str, name: str, extractor: str) -> None:
+async def test_with_labels_the_verdict_is_right_and_without_them_none_is_wrong(
+    judge: str, name: str, extractor: str
+) -> None:
+    records = [captured_through(FRAMEWORKS[name], case, extractor, case.labels) for case in DRAWN]
     found = [
-        Found(
-            case,
-            case.expected("labels"),
-            await diagnosed(captured_through(FRAMEWORKS[name], case, extractor, case.labels), judge),
-        )
-        for case in DRAWN
+        Found(case, case.expected("labels"), await diagnosed(record, judge))
+        for case, record in zip(DRAWN, records, strict=True)
     ]
     wrong = [it for it in found if it.verdict != it.right]
     assert len(wrong) <= 2, told(wrong)
-
-
-@pytest.mark.parametrize(("judge", "name"), RUNS)
-@pytest.mark.parametrize("extractor", EXTRACTORS)
-async def test_without_labels_no_verdict_is_wrong(judge: str, name: str, extractor: str) -> None:
     found = [
-        Found(
-            case,
-            case.expected("neither"),
-            await diagnosed(captured_through(FRAMEWORKS[name], case, extractor, None), judge),
-        )
-        for case in DRAWN
+        Found(case, case.expected("neither"), await diagnosed(replace(record, labels=None), judge))
+        for case, record in zip(DRAWN, records, strict=True)
     ]
     wrong = [it for it in found if it.verdict not in {it.right, "undetermined"}]
     assert not wrong, told(wrong)
     right = sum(it.verdict == it.right for it in found)
     assert right >= LEAST_RIGHT[judge], told([it for it in found if it.verdict != it.right])
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_labels_alone_tell_a_record_with_them_from_one_without(name: str) -> None:
+    case = DRAWN[0]
+    labelled, plain = (captured_through(FRAMEWORKS[name], case, "none", given) for given in (case.labels, None))
+    assert labelled.labels is not None
+    assert plain.labels is None
+    assert (labelled.query, labelled.answer, labelled.pools) == (plain.query, plain.answer, plain.pools)

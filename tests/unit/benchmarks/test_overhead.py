@@ -43,7 +43,8 @@ def test_a_turn_of_every_scenario_reports_wall_and_cpu(hands):
 
 
 def test_chunks_are_told_from_runs(hands):
-    figures = hands["bare"].ask(do="chunks", long=LONG, short=SHORT, chunks=199, calls=5)
+    # Of five calls the medians differ by a scheduler's whim on a busy machine; of 51 they do not.
+    figures = hands["bare"].ask(do="chunks", long=LONG, short=SHORT, chunks=199, calls=51)
     assert figures["wall_ns"] > figures["chunk_ns"] * 199 > 0
 
 

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 NEARLY_ALL = 0.85  # of the words that the contexts know at all
 MOST = 0.45  # of all words
+ALIKE = 0.6  # of the words of the shorter of two sentences
 MARGIN = 0.1
 ALL_BACK = 0.3  # the same where it holds all words of the answer's
 ROW = 0.35  # the same where one more fact may stand beside, as in the row of a table
@@ -245,15 +246,16 @@ class ContrastFinder:
         said = Sentence(TextUnit(text, self._small_words, asked))
         if any(said.whole.plain in sentence.whole.plain for sentence in near):
             return ""  # word for word
+        alike = [one for one in near if _share_words(said.whole, one.whole)]
         settled, found = _ordered_otherwise(said, near)
         return (
             found
-            or _roles_changed(said, near)
+            or _roles_changed(said, alike)
             or self._contrary(said, asked, near, settled)
             or _counted_otherwise(said.whole, near)
             or self._misplaced(said, near)
             or _given_to_another(said, near)
-            or _paired_otherwise(said, near)
+            or _paired_otherwise(said, alike)
         )
 
     def _near(self, terms: frozenset[str]) -> list[Sentence]:
@@ -678,6 +680,12 @@ def _ordered_otherwise(said: Sentence, near: list[Sentence]) -> tuple[frozenset[
             if found:
                 return frozenset(), found
     return frozenset(settled), ""
+
+
+def _share_words(one: TextUnit, other: TextUnit) -> bool:
+    """Return whether two sentences have so many words in common that they may relate the same things."""
+    shared = len(one.terms & other.terms)
+    return shared > 1 and shared >= ALIKE * min(len(one.terms), len(other.terms))
 
 
 def _roles_changed(said: Sentence, near: list[Sentence]) -> str:

@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.judges.offline.names import KnownNames, abbreviates_words_before
-from ragtrace.judges.offline.near import Near, sizes_of_lists
-from ragtrace.judges.offline.notation import MONTHS, unit_named, units
+from ragtrace.judges.offline.near import ENDLESS, Near, sizes_of_lists
+from ragtrace.judges.offline.notation import MONTHS, unit_named, unit_nouns, units
 from ragtrace.judges.offline.quantities import (
     MONTH_ERROR,
     Number,
@@ -69,6 +69,7 @@ _LABELLED = re.compile(  # of at most 8,000 characters: a sentence in one notati
 _AGE = re.compile(r"\b(?:aged?|old|older|younger)\b", re.IGNORECASE)
 _UNIT_WORD = re.compile(r"[^\W\d_]+|[€$£¥₹%]")  # of at most 8,000 characters: a sentence in one notation
 _CLOCK = re.compile(r"([01]?\d|2[0-3])\.([0-5]\d)")
+_SHIFTED = frozenset({"time", "date", "month", "weekday"})  # kinds that a length may be apart from a known one
 _IN = re.compile(r" (?:in|out of|of) (?:every )?")
 _AT_HOUR = re.compile(r"(?:\b(?:from|at|between|until|till|to|by|after|before|and)\s|[-\u2013]\s?)$")
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")  # of at most 8,000 characters: a sentence in one notation
@@ -186,7 +187,11 @@ class Known:
             return next(iter(with_units.values()), it.shown if key in self.digits else None)
         if key in self.loose:
             return it.shown
-        alike = (unit for unit in with_units if len(unit) >= 3 and it.noun.startswith(unit[:_SHORTEST_UNIT]))
+        alike = (
+            unit
+            for unit in with_units
+            if (len(unit) >= 3 and it.noun.startswith(unit[:_SHORTEST_UNIT])) or it.noun in unit_nouns(unit)
+        )
         return next((with_units[unit] for unit in alike), None)
 
     def _is_rate(self, key: str, it: Specific) -> bool:
@@ -198,7 +203,7 @@ class Known:
         if one.is_hour:
             return False
         if one.noun:
-            return one.noun == it.noun
+            return one.noun == it.noun or one.noun in unit_nouns(it.unit)
         return it.unit in one.units or it.unit in self.declared
 
     def _in_own_unit(self, it: Specific, span: Span) -> str | None:
@@ -244,6 +249,18 @@ class Known:
                 found += [
                     Number(value, unit, one.shown) for one in its for unit in ("", *one.units, *self.declared)
                 ]
+        found += [
+            Number(100.0 * one.value, "percent", one.shown)
+            for one in found
+            if not one.unit and 0.0 < one.value < 1.0
+        ]
+        found += [
+            Number(share, "percent", one.shown)
+            for one in found
+            if one.unit == "percent"
+            for share in ENDLESS
+            if one.value == round(share)
+        ]
         for one in dict.fromkeys(self.sentences):
             found += [
                 Number(2.0 if it[1] else 1.0, (it[2] or it[3]).lower(), it[2] or it[3])
@@ -492,15 +509,46 @@ def compare(text: str, normal: str, known: Known) -> Compared:
                 wordings[one], wordings[other] = wording, ""
                 derived |= {one, other}
         for it in sorted(lacking, key=lambda it: -(value_of(it.key) or 0.0))[:MOST_DERIVED]:
-            found = near.wording(it, its) if wordings[it] is None else None
+            if wordings[it] is not None:
+                continue
+            found = near.wording(it, its) or next(
+                filter(None, (near.wording(one, its) for one in _elliptic(it, its))), None
+            )
             if found is not None:
                 wordings[it] = found[0]
                 derived.add(it)
                 wordings.update({other: "" for other in found[1] if wordings[other] is None})
+    hours = {it: _as_time(it, normal) for it in lacking if wordings[it] is None}
+    others = [it for it in its if wordings[it] is None and (it.kind in _SHIFTED or hours.get(it))][:MOST_DERIVED]
+    if others:
+        near = known.near(normal)
+        for it in others:
+            if wordings[it] is None and (told := near.shifted(hours.get(it) or it)) is not None:
+                wordings[it] = told
+                derived.add(it)
+                end = it.start + len(it.shown)
+                wordings.update({part: "" for part in others if it.start < part.start < end})
     quotes = [it for it in quotes_of(text) if known.wording(it, text) is None]
     invented = {(it.kind, it.key): it for it in (*(it for it in its if wordings[it] is None), *quotes)}
     plain = {it: "" if it in derived else wording for it, wording in wordings.items()}
     return Compared(list(invented.values()), _reworded(normal, wordings), _reworded(normal, plain))
+
+
+def _as_time(it: Specific, claim: str) -> Specific | None:
+    """Return an hour that stands alone as a time, as in "at 7"."""
+    is_hour = not it.unit and not it.noun and it.key.isdigit() and 0 < int(it.key) <= 24
+    if not is_hour or not _AT_HOUR.search(claim[max(0, it.start - 10) : it.start]):
+        return None
+    return it._replace(kind="time", key=f"{int(it.key) % 24}:00")
+
+
+def _elliptic(it: Specific, its: Sequence[Specific]) -> Iterator[Specific]:
+    """Yield a number with the unit of another one, as in "eight hours on low, four on high"."""
+    if not it.unit and not it.noun:
+        yield from (
+            it._replace(unit=unit)
+            for unit in dict.fromkeys(one.unit for one in its if one.kind == "number" and one.unit)
+        )
 
 
 def _ratios(text: str, its: Sequence[Specific]) -> Iterator[tuple[Specific, Specific, Specific]]:

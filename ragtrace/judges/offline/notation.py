@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.judges.offline.tables import table
+from ragtrace.judges.offline.words import stem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -185,13 +186,15 @@ def readings(written: str) -> tuple[str, ...]:
 
 @cache
 def _counting() -> frozenset[str]:
-    return frozenset((*NUMBER_WORDS, *_SCALES, *_TIMES, "dozen", "half", "quarter", "quarters", "other", "second"))
+    return frozenset(
+        (*NUMBER_WORDS, *_SCALES, *_TIMES, "dozen", "half", "quarter", "quarters", "other", "second", "past")
+    )
 
 
 class _Step(NamedTuple):
     """A replacement, for the texts that have one of some marks, where some are named."""
 
-    marks: str
+    marks: str | tuple[str, ...]
     pattern: re.Pattern[str]
     instead: str | Callable[[re.Match[str]], str]
 
@@ -200,7 +203,7 @@ class _Row(NamedTuple):
     """A replacement as it is written down, for the texts that have one of some words."""
 
     words: frozenset[str]
-    marks: str
+    marks: str | tuple[str, ...]
     pattern: str
     instead: str | Callable[[re.Match[str]], str]
     flags: re.RegexFlag
@@ -211,7 +214,7 @@ def _step(
     pattern: str,
     instead: str | Callable[[re.Match[str]], str],
     *,
-    marks: str = "",
+    marks: str | tuple[str, ...] = "",
     keeps_case: bool = False,
 ) -> _Row:
     its = words.split() if isinstance(words, str) else words
@@ -234,6 +237,10 @@ def _dates_and_times() -> tuple[_Row, ...]:
         _step((*MONTHS, *_SHORT_MONTHS),
               rf"\b(?P<first>\d{{1,2}}){end}\.?(?P<between> ?[-\u2013] ?| to | and | until | till | through )"
               rf"(?P<last>\d{{1,2}}){end}\.?(?: of)? (?P<month>{month})\b\.?(?:,? (?P<year>\d{{4}})\b)?", _days_to),
+        _step((*MONTHS, *_SHORT_MONTHS),
+              rf"\b(?P<days>\d{{1,2}}{end}(?:, \d{{1,2}}{end}){{1,6}}),? "
+              rf"(?P<between>and|or|&) (?P<last>\d{{1,2}}){end}"
+              rf"(?: of)? (?P<month>{month})\b", _listed_days),
         _step((*MONTHS, *_SHORT_MONTHS), rf"\b(?P<month>{month})\.? (?P<first>\d{{1,2}}){end}"
               rf"(?P<between> ?[-\u2013] ?| to | and | through )(?P<last>\d{{1,2}}){end}\b(?![:.,]\d)"
               r"(?:,? (?P<year>\d{4})\b)?", _days_to),
@@ -242,6 +249,9 @@ def _dates_and_times() -> tuple[_Row, ...]:
         _step((*MONTHS, *_SHORT_MONTHS),
               rf"\b(\d{{1,2}})(?:{end}|\.)(?:(?: of)? |-)({month})\b\.?(?:(?:,? |-)(\d{{4}})\b)?",
               lambda it: _date(it[1], it[2], it[3])),
+        _step("m am pm #m #am #pm",
+              r"(?<![\w.,:])(?P<hour>\d{1,2})(?P<minutes>[:.]\d{2})?(?P<between> ?[-\u2013] ?| to )"
+              r"(?P<last>\d{1,2})(?P<of_last>[:.]\d{2})? ?(?P<half>[ap])\.?m\b\.?", _times_to),
         _step("a p am pm #a #p #am #pm", r"\b(\d{1,2})(?:[:.](\d{2}))? ?([ap])\.?m\b\.?", _time),
         _step(_SHORT_MONTHS,
               rf"\b({short_month})(?:\.(?! ?[A-Z][a-z])|\b(?= ?\d{{4}}\b)|"
@@ -275,7 +285,7 @@ def _ordinals() -> tuple[_Row, ...]:
               rf"\b(?:(?P<digits>\d{{1,3}})(?:st|nd|rd|th)|(?P<tens>{_TENS})-(?P<ones>{low})|"
               rf"(?P<word>{'|'.join(_ORDINALS)})(?=[ -]centur))\b(?P<century>[ -]centur(?:y|ies)\b)?", _ordinal),
         _step("ii iii iv vi vii viii ix xi xii xiii xiv xv xvi xvii xviii xix xx xxi xxii xxiii",
-              r"\b([A-Z][a-z]+|type|phase|stage|part|level|class|chapter|grade|title) "
+              r"\b([A-Z][a-z]+|type|phase|stage|part|level|class|chapter|grade|title|volume|vol\.|act|scene|book) "
               r"(I{2,3}|IV|VI{1,3}|IX|X{1,2}(?:I{1,3}|IV|VI{0,3}|IX))\b",
               lambda it: f"{it[1]} {_roman(it[2])}", keeps_case=True),
     )  # fmt: skip
@@ -302,14 +312,52 @@ def _numbers() -> tuple[_Row, ...]:
     starts = rf"(?=[\d{begins}]|(?-i:[A-Z\u00d8])|\b[{letters}])"  # most places of a text have none
     part = "half|halves|third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
     few = rf"{_ONES}|ten|[1-9]"
+    hour = rf"{_ONES}|ten|eleven|twelve|\d{{1,2}}"
+    behind_share = (
+        r"as|is|are|was|were|have|has|had|do|does|did|can|will|would|more|less|fewer|off|each|in|on|at|to|went|go|"
+        r"goes|came|come|from|than|since|when|if|and|or|but|by|for"
+    )
+    whole_short = "|".join(
+        sorted(
+            (name for name in names if name.isalpha() and len(name) > 3 and _unit_names()[name] in _measured()),
+            key=len,
+            reverse=True,
+        )
+    )
+    whole = rf"{length}|century|decade|percentage point|point|{whole_short}"
     return (
         _step("dozen", r"\bhalf (?:a )?dozen\b", "6"),
-        _step("half", rf"\bhalf an? (?=(?:{_SCALE}|{length}|kilo\w*|lit(?:re|er)|pound)\b)", "0.5 "),
-        _step("quarter", r"\b(?:a |one )?quarter of an (?=hour\b)", "0.25 "),
-        _step("quarters", r"\b(?:three|3) quarters of an (?=hour\b)", "0.75 "),
+        _step([*part.split("|"), *(f"{it}s" for it in part.split("|"))],
+              rf"\b(?:(?P<count>an?|{few})[ -])?(?P<part>{part})s?(?: of)? an? (?=(?:{_SCALE}|{whole})\b)",
+              _part_of_unit, marks=(" of a", "half a")),
+        _step("half quarter",
+              rf"(?<!first )(?<!second )(?<!third )(?<!fourth )(?<!last )(?<!and )(?<!and a )\b"
+              rf"(?:(?:an?|one) )?(?P<part>half|quarter)[ -]"
+              rf"(?=(?:hour|minute|day|century|million|billion|{whole_short})\b)", _part_of_unit),
+        _step("#", rf"(?<![\w/.,])(?:(?P<whole>\d{{1,3}})[ -])?(?P<top>[1-9])/(?P<bottom>[2-9])(?![\w/.,])"
+              rf"(?(whole)| (?:of an? )?(?=(?:{whole})\b))", _mixed, marks="/"),
         _step("half", rf"\b(?:an?|one|1) (?:(?:good|full|whole) )?({length}|million|billion) and a half\b",
               r"1.5 \1"),
         _step("half", r"\bone and a half\b", "1.5"),
+        _step([*_TEENS.split("|"), "twenty"],
+              rf"\b(?P<hundreds>fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty)[ -]"
+              rf"(?P<tens>(?:{_TENS})(?:[ -](?:{_ONES}))?|{_TEENS}|oh[ -](?:{_ONES}))\b(?![ -][a-z]+s\b)",
+              _year_in_words),
+        _step("#", r"(?<=\b(?:in|of|by|to) )'(\d\d)\b(?!')", lambda it: _century(it[1], 30), marks="'"),
+        _step("half", rf"\b(at|by|until|till|before|after|around|about|since) half ({hour})\b(?! (?:of|an?)\b)",
+              lambda it: f"{it[1]} {_in_figures(it[2])}:30"),
+        _step("half quarter five ten twenty past",
+              rf"\b(?:(at|by|until|till|before|after|around|about|since) )?(?:an? )?"
+              rf"(half|quarter|five|ten|twenty(?:[ -]five)?)(?: minutes?)? (past|to) ({hour})\b", _part_of_hour),
+        _step("#", r"\b24:00\b", "00:00", marks=":"),
+        _step("morning afternoon evening night",
+              r"(?<![\w.,:])(\d{1,2})(?::(\d{2}))?(?: o'clock)? "
+              r"(?:in the (morning|afternoon|evening)|(at night))\b",
+              _part_of_day),
+        _step("#", r"(?<![\w/-])(1[5-9]|20)(\d\d)([/\u2013-])(\d\d)(?![\w/-])", _season, marks="/-\u2013"),
+        _step("#", r"(?<![\w'])([3-8])' ?(\d{1,2})(?:\"|'')", r"\1 foot \2 inches", marks="'"),
+        _step("foot feet ft", r"\b([3-8]) (?:foot|feet|ft) (\d{1,2})(?=[.,;:)]|$| (?:tall|high|long|wide))",
+              r"\1 foot \2 inches"),
         _step("every", rf"\bevery (?:other|second) (?=(?:{length}|{'|'.join(WEEKDAYS)})s?\b)", "every 2 "),
         _step("once", r"\bonce (?=every (?:\d|two|three|four|five|six|other|ten)\b)", ""),
         _step([*part.split("|"), *(f"{it}s" for it in part.split("|"))],
@@ -317,17 +365,23 @@ def _numbers() -> tuple[_Row, ...]:
               rf"(?:(?P<count>an?|{few})[ -])?(?P<part>half)"
               rf"(?= (?:of|the|all|its|their|our|your|these|those)\b)|"
               rf"\b(?P<count2>an?|{few})[ -](?P<part2>{part})s?"
-              rf"(?= of )|\b(?P<count3>{few})[ -](?P<part3>{part})s\b", _fraction),
+              rf"(?= of )|\b(?P<count3>{few})[ -](?P<part3>{part})s\b|"
+              rf"\b(?P<count4>an?|one)[ -](?P<part4>third|quarter|fifth|tenth)(?= (?:{behind_share})\b|[.,;:)]|$)",
+              _fraction),
         _step([*NUMBER_WORDS, *_SCALES, "dozen"],
               rf"\b(?:a dozen|dozen|{_BASE}(?: (?:{_SCALE})\b(?:(?: and)? {_BASE}\b)?)*|an? (?:{_SCALE}))\b"
               rf"(?![ -]{{1,3}}{_FRACTION}|-(?:{'|'.join(_ORDINALS[:9])}))", _in_digits),
         _step("one", r"\bone (?=(?:in|out of) (?:every )?\d)", "1 "),
-        _step("half", r"\b(\d+) and a half\b", r"\1.5"),
-        _step("#", r"\b(\d+) ?½", r"\1.5", marks="\u00bd"),
+        _step([*part.split("|"), "quarters", "thirds"],
+              rf"\b(?P<whole>\d+) (?:(?P<length>{length})s? )?and (?P<count>an?|{few})[ -]"
+              r"(?P<part>half|third|quarter)s?\b(?! of\b)",
+              _mixed),
+        _step("#", r"(?:\b(?P<whole>\d+) ?)?(?P<sign>[½¼¾])(?: of an? )?", _mixed, marks="\u00bd\u00bc\u00be"),
         _step("noon midday", r"\b(?:noon|midday)\b", "12:00"),
         _step("midnight", r"\bmidnight\b", "00:00"),
         _step("clock", r"\b(\d{1,2}) o'clock\b", lambda it: f"{int(it[1])}:00"),
-        _step("half quarter", r"\b(half|quarter) (past|to) (\d{1,2})\b", _part_of_hour),
+        _step("below", r"\b(\d++(?:\.\d++)?) degrees? (?:(?:celsius|centigrade) )?below (?:0|zero|freezing)\b",
+              r"-\1 degree"),
         _step(_TIMES, r"\b(once|twice|thrice)(?= (?:an?|per|every|each|daily|weekly|monthly|yearly)\b)",
               lambda it: f"{_TIMES[it[1].lower()]} times"),
         _step("one",
@@ -380,14 +434,25 @@ def _slashed(found: re.Match[str]) -> str:
     return _date(str(day), MONTHS[month - 1], _century(year))
 
 
-def _century(year: str) -> str:
-    return year if len(year) == 4 else f"{20 if int(year) < 70 else 19}{year}"
+def _century(year: str, first: int = 70) -> str:
+    """Return a year of two digits in full: from `first` on it is one of the last century."""
+    return year if len(year) == 4 else f"{20 if int(year) < first else 19}{year}"
 
 
 @cache
 def unit_named(word: str) -> str:
     """Return the unit that a word means; "" for another word, and for a single letter."""
     return _unit_names().get(word.lower(), "") if len(word) > 1 or not word.isalpha() else ""
+
+
+@cache
+def unit_nouns(unit: str) -> frozenset[str]:
+    """Return the first words, stemmed, of a unit that is written in several: "degree" of "degrees celsius"."""
+    return frozenset(
+        stem(spelling.split()[0])
+        for spelling, name in _unit_names().items()
+        if name == unit and " " in spelling and spelling.split()[0] not in {"us", "per"}
+    )
 
 
 def _month(short: str) -> str:
@@ -404,6 +469,42 @@ def _time(found: re.Match[str]) -> str:
     return f"{hour:02}:{found[2] or '00'}"
 
 
+def _times_to(found: re.Match[str]) -> str:
+    """Return "7-10am" as two times."""
+    hour, last, half = int(found["hour"]) % 12, int(found["last"]) % 12, found["half"].lower()
+    if int(found["hour"]) > 12 or int(found["last"]) > 12:
+        return found[0]
+    first_half = half if hour <= last else "a" if half == "p" else "p"
+    times = (
+        f"{at + (12 if of == 'p' else 0):02}:{(minutes or ':00')[1:]}"
+        for at, of, minutes in ((hour, first_half, found["minutes"]), (last, half, found["of_last"]))
+    )
+    return found["between"].join(times)
+
+
+def _listed_days(found: re.Match[str]) -> str:
+    """Return "2, 3 and 4 June" as dates."""
+    month = _month(found["month"])
+    days = [*re.findall(r"\d+", found["days"])]
+    return f"{', '.join(f'{int(day)} {month}' for day in days)} {found['between']} {int(found['last'])} {month}"
+
+
+def _part_of_day(found: re.Match[str]) -> str:
+    """Return "5 in the afternoon" as a time."""
+    hour, minutes, part = int(found[1]), found[2] or "00", (found[3] or found[4]).lower()
+    if not 0 < hour <= 12:
+        return found[0]
+    is_late = part in {"afternoon", "evening"} or (part == "at night" and 5 < hour < 12)
+    return f"{hour % 12 + (12 if is_late else 0):02}:{minutes}"
+
+
+def _season(found: re.Match[str]) -> str:
+    """Return "2019/20" with both years in full; "2005-06" may be a month."""
+    first, last = int(found[2]), int(found[4])
+    is_month = found[3] == "-" and last <= 12
+    return found[0] if is_month or last <= first else f"{found[1]}{found[2]}{found[3]}{found[1]}{found[4]}"
+
+
 def _hours_and_minutes(found: re.Match[str]) -> str:
     """Return "1h30" as a length, and "at 17h30" as a time."""
     if found[1]:
@@ -412,9 +513,17 @@ def _hours_and_minutes(found: re.Match[str]) -> str:
 
 
 def _part_of_hour(found: re.Match[str]) -> str:
-    """Return "half past 9" and "quarter to 9" as a time."""
-    minutes, hour = 30 if found[1].lower() == "half" else 15, int(found[3])
-    return f"{hour}:{minutes}" if found[2].lower() == "past" else f"{hour - 1 or 12}:{60 - minutes}"
+    """Return "half past 9", "quarter to 9" and "at ten to nine" as a time. "Ten to nine" alone may be a range."""
+    part, is_past, hour = found[2].lower(), found[3].lower() == "past", int(_in_figures(found[4]))
+    before = f"{found[1]} " if found[1] else ""
+    if (not is_past and (part == "half" or (part != "quarter" and not before))) or not 0 < hour <= 24:
+        return found[0]
+    minutes = {"half": 30, "quarter": 15}.get(part) or sum(NUMBER_WORDS[it] for it in re.split("[ -]", part))
+    return before + (f"{hour}:{minutes:02}" if is_past else f"{hour - 1 or 12}:{60 - minutes:02}")
+
+
+def _in_figures(word: str) -> str:
+    return str(NUMBER_WORDS.get(word.lower(), word))
 
 
 def _ordinal(found: re.Match[str]) -> str:
@@ -524,13 +633,47 @@ def _composite(found: re.Match[str]) -> str:
 
 def _fraction(found: re.Match[str]) -> str:
     """Return "three quarters of" as a percentage, in whole numbers where it has no end."""
-    count = (found["count"] or found["count2"] or found["count3"] or "a").lower()
-    part = (found["part"] or found["part2"] or found["part3"]).lower().removesuffix("s")
-    top = 1.0 if count in {"a", "an"} else float(NUMBER_WORDS.get(count, 0) or count)
-    share = 100.0 * top / _PARTS[part]
+    count = found["count"] or found["count2"] or found["count3"] or found["count4"] or "a"
+    part = found["part"] or found["part2"] or found["part3"] or found["part4"]
+    share = 100.0 * _parts(count, part)
     if share >= 100.0:
         return found[0]
     return _trimmed(f"{share:.1f}" if (share * 2).is_integer() else f"{share:.0f}") + " percent"
+
+
+def _parts(count: str, part: str) -> float:
+    """Return what some parts of one make: .75 for "three" and "quarters"."""
+    count, part = count.lower(), part.lower().removesuffix("s")
+    return (1.0 if count in {"a", "an"} else float(NUMBER_WORDS.get(count, 0) or count)) / _PARTS[part]
+
+
+def _part_of_unit(found: re.Match[str]) -> str:
+    """Return "three quarters of a" before a unit as "0.75"."""
+    share = _parts(found.groupdict().get("count") or "a", found["part"])
+    return f"{_trimmed(f'{share:.3g}')} " if share < 1.0 else found[0]
+
+
+def _mixed(found: re.Match[str]) -> str:
+    """Return "2 and a quarter", "2 1/4" and "2¼" as "2.25"."""
+    its = found.groupdict()
+    if its.get("sign"):
+        share = {"½": 0.5, "¼": 0.25, "¾": 0.75}[found["sign"]]
+    elif its.get("top"):
+        share = int(found["top"]) / int(found["bottom"])
+    else:
+        share = _parts(found["count"], found["part"])
+    if share >= 1.0:
+        return found[0]
+    value = _trimmed(f"{int(found['whole'] or 0) + share:.4g}")
+    if its.get("length"):
+        return f"{value} {found['length']}"
+    return value + (" " if found[0].endswith(" ") else "")
+
+
+def _year_in_words(found: re.Match[str]) -> str:
+    """Return "nineteen eighty-seven" as a year."""
+    tens = found["tens"].lower().replace("-", " ").split()
+    return str(100 * NUMBER_WORDS[found["hundreds"].lower()] + sum(NUMBER_WORDS.get(word, 0) for word in tens))
 
 
 def _days_to(found: re.Match[str]) -> str:
@@ -546,6 +689,13 @@ def _phone(found: re.Match[str]) -> str:
     """Return a phone number as one word."""
     digits = "".join(filter(str.isdigit, found[0]))
     return f"+{digits.lstrip('0')}" if 7 <= len(digits) <= 15 else found[0]
+
+
+@cache
+def _measured() -> frozenset[str]:
+    """Return the units of what is measured in parts: lengths, volumes, masses."""
+    its = {"length", "volume", "mass", "area", "speed", "power"}
+    return frozenset(name for name, found in units().items() if any(one.dimension in its for one in found))
 
 
 @cache

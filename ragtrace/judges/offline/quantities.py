@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LARGEST_ERROR = 0.05  # of a number that is rounded without a word like "about"
 LARGEST_CONVERTED_ERROR = 0.025  # "460 mm" for 18 inches
-LARGEST_ROUGH_ERROR = 0.12
+LARGEST_ROUGH_ERROR = 0.125
 LARGEST_EXCESS = 0.25  # of what "over 1,000" stands for
 MONTH_ERROR = 0.015  # 30 days for a month, 52 weeks for a year
 _CALENDAR_UNITS = frozenset({"month", "year", "decade", "century"})
@@ -30,7 +30,9 @@ _OVER = re.compile(  # of at most 2,000 characters: a sentence
     r"\b(?:over|more than|above|exceed(?:s|ed|ing)?|upwards of|minimum)\s*$", re.IGNORECASE
 )
 _UNDER = re.compile(  # of at most 2,000 characters: a sentence
-    r"\b(?:under|less than|fewer than|below|nearly|almost|not quite|up to|maximum)\s*$", re.IGNORECASE
+    r"\b(?:under|less than|fewer than|below|nearly|almost|not quite|"
+    r"(?<!add )(?<!adds )(?<!added )up to|maximum)\s*$",
+    re.IGNORECASE,
 )
 
 

@@ -89,6 +89,9 @@ _PATTERNS = tuple(
 )
 
 
+_SIGN = re.compile(rf"[\[({{<\\#^\u3010\uff3b\uff08\u3014]|{_RAISED}")  # one of them is in each mark
+
+
 def without_marks(text: Placed) -> Placed:
     """Return a text with a blank in place of each citation mark.
 
@@ -97,7 +100,7 @@ def without_marks(text: Placed) -> Placed:
         >>> " ".join(without_marks(Placed.whole(said)).text.split())
         'It weighs 3.4 kg , is ranked #1 and new (2019).'
     """
-    for pattern in _PATTERNS:
+    for pattern in _PATTERNS if _SIGN.search(text.text) else ():
         text = text.sub(
             pattern,
             lambda found, held: held[slice(*found.span())] if found.groupdict().get("ranked") else " ",

@@ -236,7 +236,7 @@ def clauses_of(text: str) -> tuple[Clause, ...]:
 
 
 class Written(NamedTuple):
-    """What the clauses of a sentence may have: terms, forms, and whether one may deny something."""
+    """Terms and forms of the clauses of a sentence, and whether one may deny something."""
 
     terms: frozenset[str]
     forms: frozenset[str]

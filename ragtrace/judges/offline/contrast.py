@@ -163,17 +163,17 @@ class Sentence:
 
     @cached_property
     def related(self) -> Related:
-        """What it relates: roles, comparisons, and what comes first."""
+        """Roles, comparisons and orders in it."""
         return Related(self.whole.text)
 
     @cached_property
     def read(self) -> tuple[Clause, ...]:
-        """What its clauses say, with their polarity."""
+        """Clauses in it, with their polarity."""
         return clauses_of(self.whole.text)
 
     @cached_property
     def written(self) -> Written:
-        """What its clauses may have."""
+        """Terms and forms of its clauses, unread."""
         return written_in(self.whole.text)
 
 

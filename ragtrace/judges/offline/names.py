@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.judges.offline.notation import ORDINALS
 from ragtrace.judges.offline.specifics import squeezed
-from ragtrace.judges.offline.tables import table, words
+from ragtrace.judges.offline.tables import table
 from ragtrace.judges.offline.words import windows
 
 if TYPE_CHECKING:
@@ -162,18 +162,8 @@ class KnownNames:
         if (found := self._expansions.get(letters)) is not None:
             return found
         other = next((other for other in _same().get(word.lower(), ()) if self._has_phrase(other)), None)
-        return other or self._initials_in_small(letters)
-
-    def _initials_in_small(self, letters: str) -> str | None:
-        """Return the ordinary words that "VAT" abbreviates, or the initials "J. R. R." of "JRR"."""
-        if len(letters) < 3 or not letters.isascii():
-            return " ".join(letters) if f" {' '.join(letters.lower())} " in self._joined else None
-        pattern = r"(?= " + "".join(rf"({letter}\w*) " for letter in letters.lower()) + ")"
-        for found in re.finditer(pattern, self._joined):
-            its = found.groups()
-            if all(len(word) == 1 for word in its) or words("english").isdisjoint(its):
-                return " ".join(its)
-        return None
+        initials = " ".join(letters)  # "J. R. R." of "JRR"
+        return other or (initials if self._has_phrase(initials.lower()) else None)
 
     def _abbreviated(self, it: Specific, claim: str) -> str | None:
         """Return "WHO" for the name that it abbreviates, where the texts have only that."""

@@ -100,9 +100,9 @@ _FRACTION = re.compile(  # of at most 2,000 characters: a sentence
     re.IGNORECASE,
 )
 _SUM = re.compile(  # of at most 2,000 characters: a sentence
-    r"\b(?:together|total\w*|altogether|combined|sums?|in all|overall|both|all|plus|whole|entire|jointly|includ\w+|"
-    r"inclusive|count(?:ed|ing)|add(?:s|ed|ing)? up|com(?:es?|ing) to|came to|between (?:them|us)|"
-    r"amount(?:s|ed|ing)? to|with)\b",
+    r"\b(?:together|total\w*|altogether|combined|sums?|in all|overall|both|all|plus|whole|entire|jointly|"
+    r"include\w*|including|inclusive|count(?:ed|ing)|add(?:s|ed|ing)? up|com(?:es?|ing) to|came to|"
+    r"between (?:them|us)|amount(?:s|ed|ing)? to|with)\b",
     re.IGNORECASE,
 )
 _DIFFERENCE = re.compile(  # of at most 2,000 characters: a sentence

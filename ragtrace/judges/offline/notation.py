@@ -482,10 +482,13 @@ def _times_to(found: re.Match[str]) -> str:
     return found["between"].join(times)
 
 
+_DIGITS = re.compile(r"\d+")
+
+
 def _listed_days(found: re.Match[str]) -> str:
     """Return "2, 3 and 4 June" as dates."""
     month = _month(found["month"])
-    days = [*re.findall(r"\d+", found["days"])]
+    days = _DIGITS.findall(found["days"])
     return f"{', '.join(f'{int(day)} {month}' for day in days)} {found['between']} {int(found['last'])} {month}"
 
 
@@ -518,7 +521,9 @@ def _part_of_hour(found: re.Match[str]) -> str:
     before = f"{found[1]} " if found[1] else ""
     if (not is_past and (part == "half" or (part != "quarter" and not before))) or not 0 < hour <= 24:
         return found[0]
-    minutes = {"half": 30, "quarter": 15}.get(part) or sum(NUMBER_WORDS[it] for it in re.split("[ -]", part))
+    minutes = {"half": 30, "quarter": 15}.get(part) or sum(
+        NUMBER_WORDS[it] for it in part.replace("-", " ").split()
+    )
     return before + (f"{hour}:{minutes:02}" if is_past else f"{hour - 1 or 12}:{60 - minutes:02}")
 
 

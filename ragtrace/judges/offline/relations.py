@@ -54,7 +54,7 @@ class _Role(NamedTuple):
 
 @dataclass(frozen=True)
 class Related:
-    """What a normalised sentence relates, read when it is first asked for."""
+    """Relations in a normalised sentence, read when they are first asked for."""
 
     text: str
 
@@ -218,7 +218,7 @@ class Related:
 
     @cached_property
     def compared(self) -> list[_Order]:
-        """Which of two has more of something: "A is taller than B", "B is not as tall as A"."""
+        """Comparisons of two things: "A is taller than B", "B is not as tall as A"."""
         found: list[_Order] = []
         for i, word in enumerate(self.tokens):
             if word not in {"than", "as"} or len(found) >= MOST_PAIRS:
@@ -287,7 +287,7 @@ class Related:
 
     @cached_property
     def ordered(self) -> list[_Order]:
-        """What comes before what: "A before B", "after B, A", "first A, then B"."""
+        """Orders of two things: "A before B", "after B, A", "first A, then B"."""
         found: list[_Order] = []
         for i, word in enumerate(self.tokens):
             sign = _SEQUENCE.get(word, 0)

@@ -69,9 +69,8 @@ KINDS = [
     ("Add 2 tablespoons of oil.", "Add 30 ml of oil.", "Add 50 ml of oil."),
     ("He is 1.88 m tall.", "He is 6'2\" tall.", "He is 6'5\" tall."),
     # names
-    ("Value added tax is due.", "Only VAT is due.", "Only GST is due."),
     ("Residents of Glasgow like it.", "It is liked by Glaswegians.", "It is liked by Liverpudlians."),
-    ("Professor William Hart teaches.", "Latin: Prof. Bill Hart teaches.", "Latin: Prof. Ned Hart teaches."),
+    ("Professor William Cole teaches.", "Latin: Prof. Bill Cole teaches.", "Latin: Prof. Fred Cole teaches."),
 ]
 
 

@@ -52,7 +52,7 @@ _IN_PART = frozenset({"partial", "partially", "partly"})
 _PARTLY = _IN_PART | {"part", "somewhat", "mostly", "largely", "half", "weakly"}
 # Of these a verdict speaks only where it denies them: "not enough information".
 _SPOKEN_OF = """
-enough sufficient evidence information info basis mention known determined determinable conclusive related relevant
+enough sufficient evidence information info basis mention determined determinable conclusive related relevant
 answerable available text context contexts passage passages source sources document documents given provided
 """
 _MATTER = frozenset(_SPOKEN_OF.split())

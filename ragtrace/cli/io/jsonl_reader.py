@@ -27,6 +27,10 @@ T = TypeVar("T")
 GZIP = b"\x1f\x8b"
 MOST_SHOWN = 10  # broken lines of one file that are shown one by one
 _FIRST_LINES = 5  # where none of them is JSON, the file is of another kind
+_NO_JSON_LINES = (
+    "does not look like JSON lines: none of its first 5 lines is JSON; write one object a line: "
+    f"{UNPACK}; see `ragtrace schema`; `ragtrace score` reads tables as .parquet and as .csv (of Excel: CSV UTF-8)"
+)
 # Valid in JSON, but editors and str.splitlines see the end of a line there, or a terminal a command.
 JSON_ESCAPES = {
     code: f"\\u{code:04x}"
@@ -89,7 +93,7 @@ def read_each(
         InputError: none of the first 5 lines is JSON.
     """
     shown = "<stdin>" if name == "-" else name
-    foreign, has_json, is_cut = 0, False, False
+    foreign, has_json = 0, False
     lines, number = bounded_lines(stream), 0
     while True:
         try:
@@ -98,10 +102,7 @@ def read_each(
             broken(f"{shown}:{number + 1}: the file cannot be read on from here ({error})")
             return
         if line is None:
-            if foreign and not (has_json or is_cut):
-                raise InputError(_no_json(shown, foreign))
             return
-        is_cut = is_cut or line.raw.lstrip().startswith((b"{", b"["))
         number = line.number
         if number == 1 and is_wide(line.raw):
             broken(f"{shown}:1: {WIDE}")
@@ -113,18 +114,10 @@ def read_each(
             has_json = has_json or not isinstance(error, NotJson)
             foreign += not has_json
             if foreign == _FIRST_LINES:
-                raise InputError(_no_json(shown, foreign)) from None
+                raise InputError(f"{shown} {_NO_JSON_LINES}") from None
         else:
             has_json = True
             yield made
-
-
-def _no_json(name: str, lines: int) -> str:
-    return (
-        f"{name} does not look like JSON lines: none of its first {count_text(lines, 'line')} is JSON; write one "
-        f"object a line: {UNPACK}; see `ragtrace schema`; `ragtrace score` reads tables as .parquet and as .csv "
-        "(of Excel: CSV UTF-8)"
-    )
 
 
 class BrokenLines:

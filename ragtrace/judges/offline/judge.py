@@ -34,6 +34,7 @@ from ragtrace.judges.offline.reading import (
     terms_of_question,
 )
 from ragtrace.judges.offline.short import COUNTERPARTS, stance
+from ragtrace.judges.offline.specifics import forget_texts
 from ragtrace.judges.offline.tables import tables_version
 from ragtrace.judges.offline.words import TermPlaces
 
@@ -174,6 +175,7 @@ class OverlapJudge(Judge):
 
     async def audit(self, record: RagRecord) -> Audit:
         """Read the answer against the delivered contexts; never fails."""
+        forget_texts()
         record = in_one_form(record)
         answer = read_answer(record)
         if answer.unscorable:

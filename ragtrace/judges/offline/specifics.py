@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from ragtrace.judges.offline.notation import MONTHS, ORDINALS, WEEKDAYS, readings, unit_named, units
 from ragtrace.judges.offline.tables import words
-from ragtrace.judges.offline.words import KEPT, stems, windows
+from ragtrace.judges.offline.words import KEPT, forget_stems, stems, windows
 
 Kind = Literal[
     "number", "date", "time", "month", "weekday", "ordinal", "century", "decade", "phone", "name", "quote"
@@ -188,6 +188,12 @@ def _numbers(text: str, taken: set[int]) -> list[Specific]:
         )
         end, unit_behind = it.start(), unit
     return found[::-1]
+
+
+def forget_texts() -> None:
+    """Forget what was read of earlier texts: what one record costs depends on no other."""
+    measures_of.cache_clear()
+    forget_stems()
 
 
 def _names(text: str, *, has_first: bool) -> list[Specific]:

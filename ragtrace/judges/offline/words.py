@@ -189,6 +189,11 @@ def irregular() -> Mapping[str, str]:
 _stem_of = lru_cache(maxsize=4_096)(_stemmed)
 
 
+def forget_stems() -> None:
+    """Forget the terms of earlier texts."""
+    _stems_in.cache_clear()
+
+
 def _words_of_long(text: str) -> list[str]:
     return [word for start, end in windows_of(text) for word in _WORD.findall(text, start, end)]
 

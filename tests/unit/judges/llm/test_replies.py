@@ -226,7 +226,7 @@ def test_a_flag_may_be_a_word(said: object, meant: object) -> None:
         *((word, "supported") for word in ("SUPPORTED: true", "is_supported = Yes", "no hallucination", "not hallucinated", "hallucinated: no")),
         *((word, None) for word in ("contradicted: no", "unsupported: false", "contradiction: none", "not fully hallucinated")),
         *((word, "not_supported") for word in ("**Not** supported", "not **supported**", "un_supported", "UN SUPPORTED")),
-        *((word, "not_supported") for word in ("unknown", "cannot be determined", "irrelevant", "not given", "not in context")),
+        *((word, "not_supported") for word in ("cannot be determined", "irrelevant", "not given", "not in context")),
         *((word, "contradicted") for word in ("contradiction", "REFUTES", "no: contradicted", "contradicted by the context")),
         *((word, None) for word in ("maybe", "partially", "partially supported", "supported?", "supported or not", "supported, contradicted", "not contradicted")),
         *((word, None) for word in ("!yes", "", " ", "yes and no", "in correct", "supported: maybe", "unclear", "supported 0", 1, 0, None, ["supported"], "not " * 99)),

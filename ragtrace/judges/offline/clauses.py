@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ragtrace.judges.offline.tables import table, words
-from ragtrace.judges.offline.words import stem, stems
+from ragtrace.judges.offline.words import stem, stems, verb_forms
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Mapping
@@ -166,7 +166,7 @@ class Clause:
                 continue
             if word == "few" and before == "a":
                 level = 2
-            if kind == "things" and not _times().isdisjoint(said[i + 1 : i + 4]):
+            if kind == "things" and not words("times").isdisjoint(said[i + 1 : i + 4]):
                 kind = "often"
             found.setdefault(kind, level)
         if "often" not in found and _AT_ALL_TIMES.search(self.text):
@@ -430,7 +430,7 @@ def opposites() -> Mapping[str, frozenset[str]]:
     """
     found: dict[str, set[str]] = {}
     for heading in ("opposites", "opposite_verbs", "opposite_qualities", "degrees"):
-        forms_of = _verb_forms if heading == "opposite_verbs" else _one_form
+        forms_of = verb_forms if heading == "opposite_verbs" else _one_form
         for pair in " ".join(table("words.txt")[heading]).split():
             left, right = (
                 {form for word in side.split("/") for form in forms_of(word)} for side in pair.split(":")
@@ -443,12 +443,6 @@ def opposites() -> Mapping[str, frozenset[str]]:
 
 def _one_form(word: str) -> tuple[str, ...]:
     return (stem(word),)
-
-
-def _verb_forms(word: str) -> tuple[str, ...]:
-    """Return the stems of a verb's forms, as short words keep their endings."""
-    bare = word.removesuffix("e")
-    return tuple(dict.fromkeys(map(stem, (word, f"{word}s", f"{bare}ed", f"{bare}ing"))))
 
 
 def opposite_in(word: str, forms: frozenset[str]) -> str | None:
@@ -507,11 +501,6 @@ def _amounts() -> Mapping[str, tuple[str, int]]:
         kind, level, *its = line.split()
         found.update(dict.fromkeys(its, (kind, int(level))))
     return found
-
-
-@cache
-def _times() -> frozenset[str]:
-    return words("times")
 
 
 @cache

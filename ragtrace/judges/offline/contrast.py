@@ -40,7 +40,7 @@ from ragtrace.judges.offline.relations import (
     relate_otherwise,
     roles_differ,
 )
-from ragtrace.judges.offline.specifics import Specific, specifics_of
+from ragtrace.judges.offline.specifics import YEAR, Specific, specifics_of
 from ragtrace.judges.offline.tables import words
 from ragtrace.judges.offline.words import TermPlaces, stem, stems
 
@@ -64,7 +64,6 @@ MOST_ASKED = 256  # terms of a question; a longer one is a text
 SAFE = 1.0 - 1e-9  # against the rounding of sums
 BACK = 0.5  # of the words of the contexts' sentence: it says little else
 
-_YEAR = re.compile(r"1\d{3}|20\d{2}")
 _CLAUSE_END = re.compile(  # of at most 8,000 characters: a sentence in one notation
     r"(?:[;,]|\s[\u2013—-]\s|\b(?:and|but|while|whereas|or)\b)(?=\s)|,(?=\S{0,40}[A-Za-z])", re.IGNORECASE
 )
@@ -655,7 +654,7 @@ def _says_little_else(unit: TextUnit, said: TextUnit, least: float) -> bool:
 
 
 def _are_years(*its: Specific) -> bool:
-    return all(not it.unit and _YEAR.fullmatch(it.key) for it in its)
+    return all(not it.unit and YEAR.fullmatch(it.key) for it in its)
 
 
 def _beside(it: Specific, text: str) -> tuple[str, str]:

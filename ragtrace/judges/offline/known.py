@@ -30,7 +30,7 @@ from ragtrace.judges.offline.quantities import (
     within,
     without_hedge,
 )
-from ragtrace.judges.offline.specifics import Specific, measures_of, quotes_of, specifics_of
+from ragtrace.judges.offline.specifics import YEAR, Specific, measures_of, quotes_of, specifics_of
 from ragtrace.judges.offline.words import stems
 
 if TYPE_CHECKING:
@@ -74,7 +74,6 @@ _IN = re.compile(r" (?:in|out of|of) (?:every )?")
 _AT_HOUR = re.compile(r"(?:\b(?:from|at|between|until|till|to|by|after|before|and)\s|[-\u2013]\s?)$")
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")  # of at most 8,000 characters: a sentence in one notation
 _DIGIT = re.compile(r"\d")
-_YEAR = re.compile(r"1\d{3}|20\d{2}")
 _GROUP = re.compile(r"(?<=\d )\d++|(?<!\d)\d++(?= \d)")  # of at most 8,000 characters: a sentence in one notation
 _TOKEN = re.compile(r"[^\W_]+")
 
@@ -183,7 +182,7 @@ class Known:
         bare = [one for one in self.bare.get(key, ()) if not it.noun or not one.is_hour]
         if bare:
             return bare[0].shown
-        if not it.noun or _YEAR.fullmatch(key):
+        if not it.noun or YEAR.fullmatch(key):
             return next(iter(with_units.values()), it.shown if key in self.digits else None)
         if key in self.loose:
             return it.shown

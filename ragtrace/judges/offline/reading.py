@@ -300,13 +300,10 @@ def bare(answer: str) -> str:
     return answer.strip().strip(_EDGES).replace("\u2019", "'").lower()
 
 
-@cache
-def refusal_pattern() -> str:
-    """Return the regular expression of refusals in all languages of the table."""
-    return "|".join(one for name, lines in table("refusals.txt").items() if name != WHOLE for one in lines)
-
-
-_REFUSAL = re.compile(refusal_pattern(), re.IGNORECASE)  # of at most 2,000 characters: a sentence
+# Refusals in all languages of the table.
+_REFUSAL = re.compile(  # of at most 2,000 characters: a sentence
+    "|".join(one for name, lines in table("refusals.txt").items() if name != WHOLE for one in lines), re.IGNORECASE
+)
 _TURN = re.compile("|".join(table("turns.txt")["turns"]), re.IGNORECASE)  # of at most 2,000 characters: a sentence
 
 

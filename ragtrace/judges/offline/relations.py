@@ -9,15 +9,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.judges.offline.tables import table, words
-from ragtrace.judges.offline.words import irregular, stem
+from ragtrace.judges.offline.words import irregular, stem, verb_forms
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
 
 MOST_TOKENS = 120  # of a sentence; what is behind them relates nothing
 MOST_VERBS = 16  # words that may be a verb with two things around it
-MOST_SHARED = 0.7  # of the terms of a clause, without which it tells of something else
-HALF = 0.5  # the same of a sentence of several clauses
+LEAST_SHARED = 0.7  # of the terms of a clause, without which it tells of something else
+LEAST_OF_SEVERAL = 0.5  # the same of a sentence of several clauses
 MOST_PAIRS = 6  # relations of one kind of a sentence
 LONGEST_SIDE = 14  # words on either side of a relation
 _TOKEN = re.compile(r"[^\W_]+(?:[.:]\d+)*(?:'[^\W_]+)?|[,;:()!?\u2013\u2014]")
@@ -31,7 +31,7 @@ _BETWEEN = frozenset(
     {"not", "also", "been", "being", "only", "now", "still", "always", "never", "all", "both", "first"}
 )
 _FLOATING = frozenset({"all", "each", "both", "he", "she", "it", "they", "we", "you", "i", "who"})
-_PARTICLES = frozenset({"over", "up", "down", "out", "off", "away", "back"})
+_BEHIND_VERBS = frozenset({"over", "up", "down", "out", "off", "away", "back"})
 _OF_TIME = frozenset({"in", "since", "on", "by", "until"})
 _SAME_ROLE = {"into": "to", "onto": "to", "toward": "to", "towards": "to"}
 _NO_ROLE = frozenset({"than", "as", "before", "after", "and"})  # what others read, or what is alike at either side
@@ -154,7 +154,7 @@ class Related:
     @cached_property
     def least_shared(self) -> float:
         """The share of its terms that a sentence has at least, of which one of its clauses may tell the same."""
-        return MOST_SHARED if not self._marked or self._marked[-1][2] == 0 else HALF
+        return LEAST_SHARED if not self._marked or self._marked[-1][2] == 0 else LEAST_OF_SEVERAL
 
     def share_around(self, verb: str, held: frozenset[str]) -> float:
         """Return the share of the terms in the clause of a verb that are held."""
@@ -192,7 +192,7 @@ class Related:
             term = self.terms[i]
             if not term or i == at or term in found or term not in wanted:
                 continue
-            if mark and (i < at or place > at) and not (place == at + 1 and mark in _PARTICLES):
+            if mark and (i < at or place > at) and not (place == at + 1 and mark in _BEHIND_VERBS):
                 role = "subject" if is_passive and mark == "by" else mark
             elif i < at:
                 if is_relative and not is_of_object:
@@ -392,10 +392,10 @@ def roles_differ(ours: Related, theirs: Related, shared: frozenset[str]) -> tupl
     """Return two terms that have changed places around a verb; False where they stand alike, None where none do.
 
     Example:
-        >>> said, held = (Related(text) for text in ("The cat saw the dog", "The cat was seen by the dog"))
-        >>> held = Related("The dog saw the cat")
-        >>> roles_differ(said, held, frozenset({"cat", "saw", "dog"}))
-        ('cat', 'dog')
+        >>> texts = ("The cat chased the dog", "The dog chased the cat", "The cat was chased by the dog")
+        >>> said, *held = (Related(text) for text in texts)
+        >>> [roles_differ(said, one, frozenset(said.terms) - {""}) for one in held]
+        [('cat', 'dog'), ('cat', 'dog')]
     """
     mine_all, theirs_all = ([it for it in one.outline if it[0] in shared] for one in (ours, theirs))
     is_in_order = [term for term, _ in mine_all] == [term for term, _ in theirs_all]
@@ -404,7 +404,7 @@ def roles_differ(ours: Related, theirs: Related, shared: frozenset[str]) -> tupl
         return False
     is_alike = False
     for verb in sorted(shared & ours.verbs.keys() & theirs.verbs.keys())[:MOST_VERBS]:
-        if ours.share_around(verb, shared) < MOST_SHARED:
+        if ours.share_around(verb, shared) < LEAST_SHARED:
             continue
         others = shared - {verb}
         for mine in ours.roles_around(verb, others):
@@ -473,8 +473,4 @@ def crossed_pair(said: frozenset[str], one: Related, other: Related) -> tuple[st
 @cache
 def _mutual() -> frozenset[str]:
     """Return the verbs that hold in both directions: "A meets B"."""
-    return frozenset(
-        stem(form)
-        for word in words("mutual")
-        for form in (word, f"{word}s", f"{word.removesuffix('e')}ed", f"{word.removesuffix('e')}ing")
-    )
+    return frozenset(form for word in words("mutual") for form in verb_forms(word))

@@ -26,7 +26,7 @@ _RATE = re.compile(
     r"(?: (?:an?|per|each|every) | ?/ ?)(minute|hour|day|night|week|month|quarter|year)\b", re.IGNORECASE
 )
 _PHONE = re.compile(r"(?<!\w)\+(\d{7,15})(?!\d)")
-_YEAR = re.compile(r"1\d{3}|20\d{2}")
+YEAR = re.compile(r"1\d{3}|20\d{2}")
 _RANGE = re.compile(r"(?: ?[-\u2013] ?| to | or | and |, )\d")
 _CALENDAR = re.compile(  # of at most 8,000 characters: a sentence in one notation
     rf"\b(?:{'|'.join(word.capitalize() for word in (*MONTHS, *WEEKDAYS))})s?\b"
@@ -178,7 +178,7 @@ def _numbers(text: str, taken: set[int]) -> list[Specific]:
         if second and not unit and behind not in words("english"):
             unit = unit_named(second)  # "30 working days"
         joined = _RANGE.match(text, it.end(1))
-        if not unit and joined and joined.end() - 1 == end and not _YEAR.fullmatch(it[1]):
+        if not unit and joined and joined.end() - 1 == end and not YEAR.fullmatch(it[1]):
             unit = unit_behind
         value, *also = readings(it[1])
         noun = (stems(behind) or [""])[0] if is_noun else ""

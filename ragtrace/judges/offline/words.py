@@ -189,6 +189,17 @@ def irregular() -> Mapping[str, str]:
 _stem_of = lru_cache(maxsize=4_096)(_stemmed)
 
 
+def verb_forms(word: str) -> tuple[str, ...]:
+    """Return the stems of a verb's forms, as short words keep their endings.
+
+    Example:
+        >>> verb_forms("add")
+        ('add', 'added')
+    """
+    bare = word.removesuffix("e")
+    return tuple(dict.fromkeys(map(stem, (word, f"{word}s", f"{bare}ed", f"{bare}ing"))))
+
+
 def forget_stems() -> None:
     """Forget the terms of earlier texts."""
     _stems_in.cache_clear()

@@ -130,13 +130,18 @@ def complaint_in(body: Mapping[str, object]) -> object | None:
     for found in (body.get("error"), body.get("errors"), choice.get("error")):
         if _is_said(found):
             return found
-    reason = choice.get("finish_reason") or choice.get("native_finish_reason")
+    reason = end_of(choice)
     if str(reason).lower() in FAILED:
         return {"type": reason}
     has_reply = bool(choices) or "data" in body
     is_error = not has_reply and any(body.get(name) for name in (*_MESSAGES, *_CODES))
     is_filtered = not isinstance(first, dict) and _FILTER_FLAG.search(_dumped(body)) is not None
     return body if is_error or is_filtered else None
+
+
+def end_of(choice: Mapping[str, object]) -> object:
+    """Return why a reply ended; some gateways put only the provider's own word there."""
+    return choice.get("finish_reason") or choice.get("native_finish_reason")
 
 
 def _is_said(value: object) -> bool:

@@ -37,7 +37,7 @@ from ragtrace.errors import (
 )
 from ragtrace.judges.limiter import JUDGED, AttemptResult, Fate, JudgeRequest, counted
 from ragtrace.judges.openai.addresses import JudgeAddress
-from ragtrace.judges.openai.complaints import AT_LIMIT, FILTERED, Complaint, complaint_in, complaint_of
+from ragtrace.judges.openai.complaints import AT_LIMIT, FILTERED, Complaint, complaint_in, complaint_of, end_of
 from ragtrace.model import JudgeUsage, Usage
 
 if TYPE_CHECKING:
@@ -514,7 +514,7 @@ def _message_in(answer: Mapping[str, object]) -> dict[str, object] | None:
         return None
     message = choice.get("message")
     given = message if isinstance(message, dict) else {}
-    reason = choice.get("finish_reason") or choice.get("native_finish_reason")
+    reason = end_of(choice)
     is_said = isinstance(given.get("content"), str | list) or any(map(given.get, _SAID))
     is_stopped = str(reason).lower() in _STOPPED
     return {**given, "finish_reason": reason} if is_said or is_stopped else None

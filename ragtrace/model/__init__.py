@@ -9,6 +9,7 @@ from ragtrace.lazy_names import lazy_names
 from ragtrace.model.claims import BadClaim, bad_claims
 from ragtrace.model.ends import ENDS, LOST, SERVED, End, is_drawn
 from ragtrace.model.passage import Passage, Pool, Stage, chunk_id, content_id, label_id, shared_id
+from ragtrace.model.reading import SIGNS, Found, How, Reading, Sign, SignName, Source, preview
 from ragtrace.model.record import (
     AnswerPart,
     Call,
@@ -71,6 +72,7 @@ __all__ = [
     "LOST",
     "NA_REASONS",
     "SERVED",
+    "SIGNS",
     "SKIP_REASONS",
     "AnswerPart",
     "BadClaim",
@@ -78,6 +80,8 @@ __all__ = [
     "Direction",
     "End",
     "Feedback",
+    "Found",
+    "How",
     "JudgeInfo",
     "JudgeUsage",
     "LabelScale",
@@ -91,10 +95,14 @@ __all__ = [
     "Passage",
     "Pool",
     "RagRecord",
+    "Reading",
     "Scale",
     "Score",
     "ScoreKey",
     "SeriesKey",
+    "Sign",
+    "SignName",
+    "Source",
     "Stage",
     "State",
     "Stratum",
@@ -107,5 +115,6 @@ __all__ = [
     "is_drawn",
     "is_trace_id",
     "label_id",
+    "preview",
     "shared_id",
 ]

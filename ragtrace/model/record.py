@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ragtrace.model.passage import Passage, Pool, Stage
+from ragtrace.model.reading import Reading, Sign
 from ragtrace.usage import Usage
 
 Outcome = Literal["answered", "partial", "cancelled", "interrupted", "error"]
@@ -160,6 +161,8 @@ class RagRecord(Struct, frozen=True, kw_only=True):
         revision: counts late changes of the same trace.
         lossy: what was cut or lost on the way, by kind. ``contexts_truncated`` are delivered contexts that are not
             whole; ``answer`` is an answer that was never reported, or could not be read.
+        reading: where capture read the question, the answer and the evidence, and what is unsure of them; None of
+            a record that was not captured.
 
     Example:
         >>> from ragtrace import Passage, RagRecord
@@ -204,6 +207,12 @@ class RagRecord(Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, object] = {}
     revision: int = 0
     lossy: Mapping[str, int] = {}
+    reading: Reading | None = None
+
+    @property
+    def signs(self) -> tuple[Sign, ...]:
+        """What capture is unsure of in this run; () where it is sure, and of a record that was not captured."""
+        return () if self.reading is None else self.reading.signs
 
     @property
     def prompt(self) -> str | None:

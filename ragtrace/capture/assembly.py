@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from ragtrace.capture.attribution import PassageFinder, count_unread, found_in, prompt_set, shown_texts
+from ragtrace.capture.attribution import PassageFinder, found_in, prompt_set, shown_texts
 from ragtrace.capture.chunks import told_apart
 from ragtrace.capture.guard import record_internal_error
 from ragtrace.capture.model_calls import is_refusal_reason, without_thoughts
 from ragtrace.capture.passages import MOST_PASSAGES, ReadPassages, distinct, ranked
+from ragtrace.capture.reading import reading_of
 from ragtrace.capture.types import FinishedRun, Generation, Retrieval
 from ragtrace.model import Pool, RagRecord
 from ragtrace.model.record import ANSWER_LOST, CONTEXTS_TRUNCATED
@@ -41,10 +42,8 @@ def finished_run(ended: IntegrationRun) -> FinishedRun | None:
         return None
     run = told_apart(run)
     lossy = dict(run.truncated)
-    stages = _with_texts(run, _stages(run, lossy))
+    stages = _with_texts(run, _stages(run))
     pools = _pools(run, stages)
-    if not pools and (unread := count_unread(run)):
-        lossy["context_unread"] = unread
     facts = {name: value for name, value in run.attributes.items() if value is not None}
     facts |= _answer_facts(run, lossy)
     if lost := _lost_contexts(run, stages):
@@ -64,6 +63,7 @@ def finished_run(ended: IntegrationRun) -> FinishedRun | None:
         ended=run.ended_ns / 1e9,
         outcome=run.outcome,
         lossy=lossy,
+        reading=reading_of(run, pools, stages.prompt_ids),
         **facts,
     )
     limits = run.limits
@@ -175,10 +175,10 @@ class _Stages(NamedTuple):
     lost: int = 0  # passages that may stand where a prompt was cut
 
 
-def _stages(run: EndedRun, lossy: dict[str, int]) -> _Stages:
+def _stages(run: EndedRun) -> _Stages:
     retrieved = candidate_pool(run.steps, run.pool_order, run.fused_keys)
     selected = None if run.selection is None else _sourced(run.selection, retrieved)
-    used, prompt_ids, lost = _used(run, selected if selected is not None else retrieved, lossy)
+    used, prompt_ids, lost = _used(run, selected if selected is not None else retrieved)
     source = run.selection_source or _implied_source(retrieved, used)
     if used is not None and selected is None and run.pool_order is None:
         retrieved = _as_shown(retrieved, used, _results(run.steps, run.fused_keys))
@@ -269,7 +269,7 @@ def _implied_source(retrieved: tuple[Passage, ...], used: tuple[Passage, ...] | 
 
 
 def _used(
-    run: EndedRun, delivered: tuple[Passage, ...], lossy: dict[str, int]
+    run: EndedRun, delivered: tuple[Passage, ...]
 ) -> tuple[tuple[Passage, ...] | None, tuple[str, ...] | None, int]:
     """Return the passages that the answer was made of, their ids, and how many may stand where a prompt was cut.
 
@@ -292,7 +292,7 @@ def _used(
     if found:
         return found, tuple(p.id for p in found), lost
     # The prompt shows none of them: a formatter rewrote them, so what was delivered stays what is scored.
-    lossy["prompt_unmatched"] = len(delivered)
+    run.findings.unmatched = len(delivered)
     return None, (), lost
 
 

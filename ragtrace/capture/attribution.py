@@ -874,15 +874,18 @@ def _as_told(shown: tuple[Passage, ...], calls: Sequence[_Call], prompt: str) ->
     return tuple(shown[number] for number in sorted(places, key=lambda number: (places[number][1], number)))
 
 
-def count_unread(run: EndedRun) -> int:
-    """Return how many contexts stood before the model of an answer, in a run in which no passage was found.
+def unread_texts(run: EndedRun) -> list[tuple[str, str]]:
+    """Return contexts that stood before the model of an answer, in a run in which no passage was found.
 
-    They are tool outputs that stand in no prompt as they were returned, and a prompt that announces a context.
+    They are tool outputs that stand in no prompt as they were returned, by the name of the tool, and a prompt that
+    announces a context, without a name.
     """
     answer = run.attributes.get("answer")
     if not answer:
-        return 0
+        return []
+    unread = [(text.source or "", text.text) for text in run.texts if text.metadata.get("kind") == "tool_output"]
     prompt = answered_prompt(run.prompts, run.steps, answer) if run.prompts else ""
     heading = _HEADING.search(prompt[:_SIGN_CHARS])
-    is_announced = heading is not None and len(prompt) - heading.end() >= _SHORTEST_CONTEXT_CHARS
-    return sum(text.metadata.get("kind") == "tool_output" for text in run.texts) + is_announced
+    if heading is not None and len(prompt) - heading.end() >= _SHORTEST_CONTEXT_CHARS:
+        unread.append(("", prompt[heading.end() :].strip()))
+    return unread

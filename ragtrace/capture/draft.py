@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ragtrace.capture.assembly import candidate_pool
 from ragtrace.capture.passages import ReadPassages, ranked, renamed
-from ragtrace.capture.types import Agent, Generation, Rerank, Retrieval, ToolCall
+from ragtrace.capture.types import Agent, Findings, Generation, Rerank, Retrieval, ToolCall
 from ragtrace.capture.values import Doc
 from ragtrace.model import Feedback, Labels
 from ragtrace.model.passage import is_content_id
@@ -51,6 +51,7 @@ class Draft:
         failure: what made the run fail.
         default_outcome: of a `finish` that was given none.
         template: name and version of the prompt, as a framework told them.
+        findings: where what was reported was read.
 
     Args:
         answering: names of the workflows that have had an answer.
@@ -78,6 +79,7 @@ class Draft:
         self.failure: Failure | None = None
         self.default_outcome: Outcome | None = None
         self.template: tuple[object, object] | None = None
+        self.findings = Findings()
 
     def take(self, report: str, given: Mapping[str, Any]) -> None:
         """Take a report by its name, one of `REPORTS`."""

@@ -220,6 +220,8 @@ class Asking(Struct, frozen=True, gc=False, repr_omit_defaults=True):
 
     Attributes:
         question: "" where nothing is said of it.
+        place: where it was read, as in `ragtrace.model.Found`.
+        is_guess: it stands under a name that says nothing of it, or an inner step was asked it.
         history: the turns before it; None where nothing is said of them.
         told: answers of earlier turns, which the state still holds.
     """
@@ -227,6 +229,8 @@ class Asking(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     question: str = ""
     history: list[Turn] | None = None
     told: tuple[str, ...] = ()
+    place: str = ""
+    is_guess: bool = False
 
 
 class Ended(Struct, frozen=True, gc=False, repr_omit_defaults=True):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.capture.content_blocks import content_text, documents_in_blocks
 from ragtrace.capture.documents import contexts_in, document_of, documents_in, pages_in, rows_held, value_of_text
 from ragtrace.capture.scopes import Scope
+from ragtrace.capture.types import LeftOut
 from ragtrace.capture.values import LISTS, Steer, Turn, fields_of, identity_of, mapping_of, told
 from ragtrace.model import Passage
 
@@ -31,6 +32,7 @@ _HANDS_ON = re.compile(
 )
 _SHORTEST_REPEAT_CHARS = 16
 _MOST_TEXTS = 1_000  # of one result of a tool; a run keeps 256
+_MOST_LEFT_OUT = 64  # texts of a run that are told of
 _SENTENCE_WORDS = 4
 _BLANK_VALUES = frozenset(("", "None"))
 _TELLING_CHARS = 4
@@ -155,10 +157,19 @@ class EvidenceTexts:
         for text in texts:
             if any(text.strip() in said for said in inner):  # an agent inside the tool said that, of what it found
                 continue
-            for part in speech.own.evidence_in(text, arguments, tool.name, inner):
+            parts = speech.own.evidence_in(text, arguments, tool.name, inner)
+            self._note_left_out(tool.name, text, parts)
+            for part in parts:
                 if len(part) < _SHORTEST_REPEAT_CHARS or not any(_holds(known, part) for known in self._of_tools):
                     self._of_tools.append(part)
                     self._run.add_text(part, source=tool.name)
+
+    def _note_left_out(self, name: str, text: str, parts: Sequence[str]) -> None:
+        """Note what of a tool's text is no evidence: all of it, or sentences that a model said first."""
+        kept = sum(map(len, parts))
+        left_out = self._run.findings.left_out
+        if kept < len(text.strip()) and len(left_out) < _MOST_LEFT_OUT:
+            left_out.append(LeftOut(name, text, is_part=bool(parts)))
 
     # -- contexts and rows --
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ragtrace.capture.interpret import Interpreter
     from ragtrace.capture.passages import PassageReader, ReadPassages
     from ragtrace.capture.recent_ids import RecentIds
-    from ragtrace.capture.types import Limits, RunConfig, RunProcessor, Step
+    from ragtrace.capture.types import Findings, Limits, RunConfig, RunProcessor, Step
     from ragtrace.model import Outcome, Passage, Usage
 
 MAX_CHARS = 4_194_304  # of the texts of the events that are kept unread, each counted once
@@ -137,6 +137,11 @@ class IntegrationRun(Run):
     def failure(self) -> Failure | None:
         """The error that made the run fail."""
         return self._draft.failure
+
+    @property
+    def findings(self) -> Findings:
+        """Where what is reported was read; what reads events writes it."""
+        return self._draft.findings
 
     @property
     def reader(self) -> PassageReader:
@@ -561,6 +566,7 @@ class IntegrationRun(Run):
             failure=self._draft.failure,
             limits=self._limits,
             answering=self._answering,
+            findings=self._draft.findings,
             id_key=self._config.id_key,
         )
 

@@ -10,6 +10,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.structs import replace
+
 from ragtrace.capture.content_blocks import content_text
 from ragtrace.capture.documents import documents_in, is_documents_only, new_documents
 from ragtrace.capture.events import Asked, Began, Said, Sought
@@ -17,6 +19,7 @@ from ragtrace.capture.guard import guarded
 from ragtrace.capture.lineage import Lineage
 from ragtrace.capture.messages import prompt_text
 from ragtrace.capture.model_calls import ANSWER_FIELDS, CALLED_FIELDS, answer_text
+from ragtrace.capture.reading import ANSWER_NAMES, ASKED_NAMES, longest_place, place_in
 from ragtrace.capture.scopes import Scope, Speech
 from ragtrace.capture.turns import (
     QUESTION_KEYS,
@@ -43,7 +46,7 @@ from ragtrace.capture.turns import (
 from ragtrace.capture.types import Generation
 from ragtrace.capture.values import LISTS, Redacted, Steer, Turn, fields_of, is_resumption, mapping_of
 from ragtrace.capture.verdicts import is_steering, is_verdict, is_verdict_on
-from ragtrace.model import Message, added_usage
+from ragtrace.model import Found, Message, added_usage
 from ragtrace.text import shown
 
 if TYPE_CHECKING:
@@ -53,7 +56,7 @@ if TYPE_CHECKING:
     from ragtrace.capture.integration_run import IntegrationRun
     from ragtrace.capture.types import Failure
     from ragtrace.capture.values import Doc
-    from ragtrace.model import Outcome, Usage
+    from ragtrace.model import How, Outcome, Usage
 
 _ASKED_KEYS = ("question", "query", "input", "user_input", "user_query", "messages")  # of an inner chain
 _COMPOSED_SHARE = 0.5  # of the words of a text that a program made of replies
@@ -95,6 +98,7 @@ class Interpreter:
         self._is_retrieval_only = False  # the output is no answer, and no model wrote one
         self._answer: str | None = None  # in the root's output, once the root has ended
         self._chain_answer: str | None = None  # of the last chain in a joined run
+        self._is_asked_at_start = False  # the application said the question before anything happened
         self._branches: list[str] = []  # answers of branches that ran side by side
         self._is_check = False  # the root judged an answer that it was given
         self._spoken_in: dict[tuple[int, int], list[list[str]]] = {}  # replies of nodes, by graph and step
@@ -146,7 +150,7 @@ class Interpreter:
         if began.is_block:
             self._is_joined = scope.is_block = True
             scope.inputs = self.run.attributes.get("query")
-            self._has_query = "query" in self.run.attributes
+            self._has_query = self._is_asked_at_start = "query" in self.run.attributes
             return
         if (node := began.node) is not None:
             scope.node = node
@@ -287,6 +291,25 @@ class Interpreter:
             question = ("" if is_told else self._inner_question) or self._first_query
         self._take_question(question, given)
 
+    @guarded
+    def _note_question(self, root: Scope) -> None:
+        """Note where the question was read: in the input, in the state, or from what a search was asked."""
+        query, findings = self.run.attributes.get("query", ""), self.run.findings
+        if not query or self._is_asked_at_start:
+            return
+        began = root.beginning.fields if root.beginning is not None else {}
+        held = [("input", root.messages if root.kind == "model" else root.inputs), ("state", began)]
+        if root.kind == "search":
+            held = [("input", root.query)]
+        places = [found for head, value in held if (found := place_in(value, query, head, ASKED_NAMES))]
+        known = [found for found in places if found.how == "structure"] or places
+        searches = [
+            step.source or "search" for step in self.run.retrievals() if step.query.strip() == query.strip()
+        ]
+        asked = f"the query of {searches[0]}" if searches else "an inner step"
+        findings.question = known[0] if known else Found(asked, "guess")
+        findings.asked_at = next((place for head, value in held if (place := longest_place(value, head))), "")
+
     # -- where a step ends --
 
     def _end(self, scope: Scope, event: Event, ended_ns: int) -> None:
@@ -374,12 +397,16 @@ class Interpreter:
         if not self._has_query:
             self._find_question(scope, outputs)
         answer = self._answer_of(scope, outputs, is_streamed=gave.is_streamed)
+        places = self._places_of(outputs, answer)
         if scope.parent is None:
+            self.run.findings.answers = places
             self._answer, self._branches = answer.text, answer.branches
             text = answer.text or self.speech.last_text
             self._is_check = scope.beginning is None and is_check(scope.inputs, outputs, text)
         else:
-            self._take_chain_answer(scope, answer.text, outcome, outputs=outputs, branches=answer.branches)
+            self._take_chain_answer(
+                scope, answer.text, outcome, outputs=outputs, branches=answer.branches, places=places
+            )
 
     def _take_node(self, scope: Scope, outputs: object) -> None:
         """Note that a graph's step has ended, and what it said in messages: steps side by side may answer each."""
@@ -451,6 +478,7 @@ class Interpreter:
             self._take_speech(scope, asked, said, text, outputs, failure, ended_ns)
         if scope.parent is None and failure is None:
             self._answer = speech.last_text
+            self.run.findings.answers = (Found("output"),)
         self._report_model(scope, said, outputs, failure, ended_ns)
         if said.is_open:
             return
@@ -546,6 +574,7 @@ class Interpreter:
             self.lineage.mark_selected(scope, marked.documents)
         elif self.lineage.mark_retrieved(scope, marked.documents, marked.source, event.started_ns):
             self._has_retriever = True
+            self.run.findings.hows[marked.source or scope.name] = "call"
 
     @guarded
     def _chose(self, event: Event, chosen: Chosen) -> None:
@@ -578,6 +607,7 @@ class Interpreter:
         if not self._is_joined:
             run.ends_as(outcome)
             self._find_question(root)
+        self._note_question(root)
         self.lineage.settle(root, has_model=self._has_model)
         if self._usage is not None:  # also of a run that gives no answer, or whose application gives it itself
             run.attributes.setdefault("usage", self._usage)
@@ -606,6 +636,7 @@ class Interpreter:
         """Fill in the answer of an application's own run where the application has given none."""
         run = self.run
         if "answer" in run.attributes:
+            run.findings.answers = ()
             run.attributes["is_refused"] |= self._is_refusal(run.attributes["answer"])
             return
         text = self._chain_answer if self._chain_answer is not None else self._text_of(None, None)
@@ -626,6 +657,7 @@ class Interpreter:
         *,
         outputs: object = None,
         branches: Sequence[str] = (),
+        places: tuple[Found, ...] = (Found("output"),),
     ) -> None:
         """Take the end of a chain in the block of an application's own run: an answer, unless a later one has one.
 
@@ -639,6 +671,7 @@ class Interpreter:
         said = self._chain_answer
         if text and not (said and (is_verdict_on(text, [said]) or is_check(scope.inputs, outputs, text))):
             self._chain_answer, self._branches = text, list(branches)
+            self.run.findings.answers = places
 
     def _is_refusal(self, answer: str) -> bool:
         """Tell whether an answer is what the last model said when its provider declined, or is blank for that."""
@@ -709,22 +742,37 @@ class Interpreter:
             self._is_retrieval_only = True
             return Given("")
         if not (answer or "").strip() and (composed := self._composed_in(new, began)):
-            return Given(composed)
+            return Given(composed, how="guess")
         if found is None or answer is None:
             is_wordless = speech.last_model is not None and not speech.last_text  # it called a tool with its answer
             if is_wordless:
                 return Given(structured_text(new) or called_in(new, speech.last_called))
             if branches:
-                return Given(branches[0])
+                return Given(branches[0], how="guess")
             if form := next((text for one in reversed(speech.called) if (text := form_in(new, one))), None):
-                return Given(form)
+                return Given(form, how="guess")
             is_step = scope.beginning is not None or self._has_retriever
             is_silent = is_step and fields_of(outputs) is not None and is_verdict(speech.last_text)
             return Given("" if is_silent else None)
         whole = speech.last_reply
         is_end = found.is_end if type(found) is Redacted else len(found) < len(whole) and whole.endswith(found)
         is_last_piece = is_streamed and is_end
-        return Given(speech.last_text if is_last_piece else answer)
+        return Given(speech.last_text if is_last_piece else answer, found=found)
+
+    def _places_of(self, outputs: object, answer: Given) -> tuple[Found, ...]:
+        """Return where the answer was read in an output; each of several answers has its place."""
+        self.run.findings.answered_at = longest_place(outputs, "output")
+        if not answer.text and answer.text is not None:
+            return ()
+        sought = (
+            answer.branches if len(answer.branches) > 1 else [answer.found or answer.text or self.speech.last_text]
+        )
+        places = [place_in(outputs, text, "output", ANSWER_NAMES) for text in sought]
+        unplaced = Found("the last reply", "guess") if answer.text is None else Found("output", answer.how)
+        return tuple(
+            unplaced if place is None else place if answer.how != "guess" else replace(place, how="guess")
+            for place in places
+        )
 
     def _composed_in(self, outputs: object, began: Mapping[object, object]) -> str | None:
         """Return the text that a program made of what several models said, as a report of its sections.
@@ -823,11 +871,14 @@ class Interpreter:
 class Given(NamedTuple):
     """The answer in a root's output: None for the last model's text, "" where there is none.
 
-    `branches` holds the answers of branches that ran side by side, where there are several.
+    `branches` holds the answers of branches that ran side by side, where there are several; `found` the text in the
+    output that holds the answer, as JSON may.
     """
 
     text: str | None
     branches: list[str] = []  # noqa: RUF012 - never changed
+    found: str = ""
+    how: How = "structure"
 
 
 def _began(scope: Scope) -> dict[object, object]:

@@ -14,7 +14,7 @@ from ragtrace.capture.turns import turn_of, turns_in
 from ragtrace.capture.types import Generation
 from ragtrace.capture.values import Doc
 from ragtrace.capture.verdicts import is_judgement, is_verdict
-from ragtrace.model import added_usage
+from ragtrace.model import Found, added_usage
 
 if TYPE_CHECKING:
     from ragtrace.capture.events import Asked, Asking, Event, Gave, Marked, Said
@@ -68,6 +68,7 @@ class ToldInterpreter(Interpreter):
     def _take_asking(self, asking: Asking) -> None:
         if asking.question:
             self.run.set_query(asking.question)
+            self.run.findings.question = Found(asking.place, "guess" if asking.is_guess else "framework")
         if asking.history is not None:
             self.run.set_history(turn for one in asking.history if (turn := turn_of(one)) is not None)
         self._told.update(asking.told)
@@ -231,13 +232,20 @@ class ToldInterpreter(Interpreter):
         if self._is_joined:
             self._conclude_block()
             return
-        outcome, speech = ended.outcome, self.speech
+        outcome, speech, findings = ended.outcome, self.speech, run.findings
         branches = self._answers_among(ended.texts) if ended.answer is None and outcome is None else []
         given = None if self._is_streamed and not (ended.answer or "").strip() else ended.answer
         answer = given if given is not None else "\n\n".join(sorted(branches)) or self._read or None
         text = speech.last_text if answer is None else answer_text(answer, is_json=speech.is_json_asked)
         if outcome == "interrupted" or self._is_earlier(text):
             text = ""
+        if given is not None:
+            findings.answers = (Found("output", "framework"),)
+        elif branches:
+            findings.answers = tuple(Found("output", "guess") for _ in branches)
+        else:  # read piece by piece, or what the last model said
+            is_read = self._read is not None or self._is_streamed
+            findings.answers = (Found("the stream") if is_read else Found("the last reply", "guess"),)
         self.lineage.settle(root, has_model=self._is_asked, answer=text)
         if not self._is_kept(root, text):
             run.discard()
@@ -265,6 +273,8 @@ class ToldInterpreter(Interpreter):
             return
         text = answer_text(self._read, is_json=speech.is_json_asked) if self._read else speech.last_text
         given = run.attributes.get("answer")
+        if given is None:
+            run.findings.answers = (Found("output" if self._read else "the last reply", "framework"),)
         self.lineage.settle(root, has_model=self._is_asked, answer=given or text)
         if given is not None:
             run.attributes.setdefault("usage", self._usage)

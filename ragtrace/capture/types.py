@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ragtrace.capture.recent_ids import RecentIds
-from ragtrace.model import Feedback, Message, Outcome, Passage, RagRecord, Usage
+from ragtrace.model import Feedback, Found, How, Message, Outcome, Passage, RagRecord, Usage
 from ragtrace.model.passage import IdKey
 from ragtrace.text import MAX_RECORD_CHARS, MAX_TEXT_CHARS
 
@@ -131,6 +131,42 @@ class Limits(Struct, frozen=True, kw_only=True):
     run_idle_s: float = 600.0
 
 
+class LeftOut(Struct, frozen=True):
+    """A text of a tool that is no evidence.
+
+    Attributes:
+        name: of the tool.
+        text: its words.
+        is_part: the rest of the tool's text is evidence.
+    """
+
+    name: str
+    text: str
+    is_part: bool = False
+
+
+class Findings(Struct):
+    """Where an interpreter read what it reports of a run.
+
+    Attributes:
+        question: None where the application said it itself.
+        answers: () where the application said it itself.
+        asked_at: a place to declare where the question was not read from one.
+        answered_at: the same of the answer.
+        left_out: texts of tools that are no evidence.
+        hows: how sources are known that were named or declared, by name.
+        unmatched: passages that were delivered, where the prompt shows none of them.
+    """
+
+    question: Found | None = None
+    answers: tuple[Found, ...] = ()
+    asked_at: str = ""
+    answered_at: str = ""
+    left_out: list[LeftOut] = field(default_factory=list)
+    hows: dict[str, How] = field(default_factory=dict)
+    unmatched: int = 0
+
+
 class EndedRun(Struct, frozen=True, kw_only=True):
     """Everything that was reported of a run, as it stood when the run ended.
 
@@ -138,6 +174,7 @@ class EndedRun(Struct, frozen=True, kw_only=True):
 
     Attributes:
         answering: names of the recorder's workflows that have had an answer, as it stands now.
+        findings: where the facts were read.
     """
 
     trace_id: str
@@ -161,6 +198,7 @@ class EndedRun(Struct, frozen=True, kw_only=True):
     failure: Failure | None
     limits: Limits
     answering: RecentIds
+    findings: Findings
     id_key: IdKey | None = None
 
 

@@ -29,6 +29,9 @@ SignName = Literal[
     "declared_missing",
 ]
 
+Kind = Literal["search", "tool", "state", "marked"]
+"""What brings evidence: a search (passages in an order), a tool or a state (texts), a mark of the application's."""
+
 SIGNS: dict[SignName, str] = {
     "question_guessed": "the question stands under a name that says nothing of it",
     "answer_guessed": "no field and no message holds the answer",
@@ -62,8 +65,7 @@ class Source(Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         name: of the retriever or the tool.
-        kind: what it is: ``search`` gave passages in an order, ``tool`` texts, ``state`` a text in a state,
-            ``marked`` passages that the application named.
+        kind: see `Kind`.
         passages: how many it brought.
         chosen: how many of these a later step chose; all of them where nothing chose.
         shown: how many of them stand in the prompts of the answer.
@@ -73,7 +75,7 @@ class Source(Struct, frozen=True, omit_defaults=True):
     """
 
     name: str
-    kind: Literal["search", "tool", "state", "marked"]
+    kind: Kind
     passages: int = 0
     chosen: int = 0
     shown: int = 0

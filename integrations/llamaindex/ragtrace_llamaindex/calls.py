@@ -40,6 +40,7 @@ from ragtrace_llamaindex.messages import (
     messages_of,
     model_of,
     object_text,
+    place_of_question,
     provider_of,
     query_text,
     question_in,
@@ -244,7 +245,8 @@ def _tell_history(state: OpenRun, turns: tuple[Message, ...]) -> None:
 def tell_question(state: OpenRun, arguments: Mapping[str, object]) -> None:
     """Tell a run's question and the turns before it, where the outermost call's arguments have them."""
     question = question_in(arguments)
-    _tell_question(state, question)
+    if question and not state.has_query:
+        _tell_question(state, question, place=place_of_question(arguments, question))
     history = () if state.is_told else history_in(arguments)
     if history and (history[-1].role, history[-1].content) == ("user", question):
         history = history[:-1]  # an agent puts it into the list that it was given
@@ -286,19 +288,21 @@ def tell_input(state: OpenRun, arguments: Mapping[str, object]) -> None:
         return
     tell_question(state, saved.started)
     if not state.has_query:
-        _tell_question(state, question_in_state(saved.state))
+        _tell_question(state, question_in_state(saved.state), place="state")
     for event in saved.events:
         tell_question(state, event)
     if not state.has_query:
-        _tell_question(state, question_among(Walker().of(saved.state), ()), is_final=False)
+        _tell_question(state, question_among(Walker().of(saved.state), ()), place="state", is_final=False)
     state.texts = tuple(texts_in([saved.started, saved.state]))
 
 
-def _tell_question(state: OpenRun, question: str, *, is_final: bool = True) -> None:
+def _tell_question(
+    state: OpenRun, question: str, *, place: str, is_final: bool = True, is_guess: bool | None = None
+) -> None:
     """Tell the question, unless it is known; one that is not final stands in until the question is met."""
     if question and not state.has_query and state.run is not None and (is_final or not state.question):
         state.has_query, state.question = is_final, question
-        _tell(state, Asking(question))
+        _tell(state, Asking(question, place=place, is_guess=not is_final if is_guess is None else is_guess))
 
 
 def tell_asked(span: OpenSpan, asked: str) -> None:
@@ -311,11 +315,11 @@ def tell_asked(span: OpenSpan, asked: str) -> None:
     if not asked or state.has_query:
         return
     if span.is_top:
-        _tell_question(state, asked)
+        _tell_question(state, asked, place="input")
     elif own := asked_with(asked, state.texts):
-        _tell_question(state, own)
+        _tell_question(state, own, place="a text of the input", is_guess=True)
     elif span.tool is None and not state.is_agent:
-        _tell_question(state, asked, is_final=False)
+        _tell_question(state, asked, place=f"what {span.name} was asked", is_final=False)
 
 
 def tell_prompted(span: OpenSpan, asked: object) -> None:
@@ -328,13 +332,13 @@ def tell_prompted(span: OpenSpan, asked: object) -> None:
     if state.is_resumed and not state.has_query and not span.is_inner and span.tool is None:
         shown = question_shown(messages, is_agent=state.is_agent)
         if not state.question or shown in state.question:  # else it may be what the person replied
-            _tell_question(state, shown)
+            _tell_question(state, shown, place="the prompt", is_guess=True)
     if may_tell_history(span.parent):
         tell_history(state, turns_before(messages, state.question), is_final=True)
     if span.parent is None and state.run is not None and messages:
         said = [m.content for m in turns_in(asked) if m.role == "user" and m.content]  # without pictures
         said = said or [m.content for m in messages if m.role == "user"]
-        _tell_question(state, said[-1] if said else "")
+        _tell_question(state, said[-1] if said else "", place="input.messages[-1]")
         _tell_history(state, before_question(messages))
 
 

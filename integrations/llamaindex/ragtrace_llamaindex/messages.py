@@ -110,6 +110,21 @@ def question_in(arguments: Mapping[str, object], depth: int = 0) -> str:
     return next((asked for part in _own_parts(arguments) if (asked := _question_of_own(part, depth))), "")
 
 
+def place_of_question(arguments: Mapping[str, object], question: str) -> str:
+    """Return where a question stands in a call's arguments: under a name of theirs, or of a start event's fields.
+
+    Example:
+        >>> place_of_question({"self": None, "message": "Where?"}, "Where?")
+        'input.message'
+    """
+    event = arguments.get("start_event")
+    for held in (arguments, {} if event is None else fields_of(event)):
+        for name, value in first_items(held, _MOST_PARTS).items():
+            if query_text(value) == question:
+                return f"input.{name}"
+    return "input"
+
+
 def _question(value: object, depth: int = 0) -> str:
     if isinstance(value, list | tuple):
         asked = [turn.content for turn in turns_in(value) if turn.role == "user"]

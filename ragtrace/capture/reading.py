@@ -1,0 +1,214 @@
+"""Where the question, the answer and the evidence of a run were read, and what is unsure of them.
+
+An interpreter finds them; this says their places, which a person can look up, and declare where they are wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from ragtrace.capture.attribution import unread_texts
+from ragtrace.capture.content_blocks import content_text
+from ragtrace.capture.types import Retrieval
+from ragtrace.capture.values import Opaque, Prompt, Turn, fields_of
+from ragtrace.model import Found, Message, Reading, Sign, Source
+from ragtrace.model.reading import Kind
+from ragtrace.text import MAX_NAME_CHARS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from ragtrace.capture.types import EndedRun, Findings
+    from ragtrace.model import Pool
+
+# Names under which chains and agents of LangChain and LlamaIndex themselves take a question and give an answer.
+ASKED_NAMES = frozenset({"question", "query", "input", "messages", "query_str", "user_msg", "message"})
+ANSWER_NAMES = frozenset({"answer", "output", "result", "text", "output_text", "response", "messages"})
+_MOST_PARTS = 5_000  # of a value that are looked at
+_DEPTH = 6
+_SHOWN_CHARS = 60  # of the words that a sign is about
+_HEADS = frozenset({"input", "output", "state"})
+_MOST_SIGNS = 8  # of one run
+_UNNAMED = "search"
+_OWN_WORDS = "the model said it first, or it says only that something was done"
+IN_PROMPT = "prompt"
+"""What a sign is about where no source of the text is known."""
+_OF_KIND: dict[str, Kind] = {"tool_output": "tool", "context_text": "state"}
+
+
+def place_in(value: object, text: str, head: str, names: Collection[str]) -> Found | None:
+    """Return where a text is in a value; None where it is not.
+
+    A place that the frameworks have a name for comes before another one, which is a guess.
+
+    Args:
+        value: an input, an output or a state.
+        text: what is sought.
+        head: what the value is called: ``input``, ``output`` or ``state``.
+        names: of fields that say what is in them.
+
+    Example:
+        >>> state = {"lang": "en", "messages": [Turn("user", "Where?")]}
+        >>> place_in(state, "Where?", "state", ASKED_NAMES)
+        Found(place='state.messages[-1]', how='structure')
+        >>> place_in({"ticket": {"body": "Where?"}}, "Where?", "input", ASKED_NAMES)
+        Found(place='input.ticket.body', how='guess')
+    """
+    sought, first = text.strip(), None
+    for place, name, held in _texts_in(value, head, ""):
+        if held == text or held.strip() == sought:
+            found = Found(place, "structure" if name in names or not name else "guess")
+            if found.how == "structure":
+                return found
+            first = first or found
+    return first
+
+
+def longest_place(value: object, head: str) -> str:
+    """Return the place of the longest text in a value, to be offered in a declaration; "" without texts."""
+    places = ((len(held), place) for place, name, held in _texts_in(value, head, "") if name)
+    return max(places, key=lambda one: one[0], default=(0, ""))[1]
+
+
+def _texts_in(value: object, head: str, name: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the texts in a value: the place of each, the name of the field that it is in, and itself.
+
+    Messages are in ``messages``, whatever the name of their list is: their role says what they are.
+    """
+    waiting: list[tuple[object, str, str, int]] = [(value, head, name, 0)]
+    for _ in range(_MOST_PARTS):
+        if not waiting:
+            return
+        part, place, name, depth = waiting.pop()
+        if isinstance(part, str):
+            yield place, name, part
+        elif isinstance(part, Turn | Message):
+            yield place, "messages", content_text(part.content)
+        elif type(part) is Opaque:
+            yield place, name, part.answer or part.text
+        elif depth < _DEPTH:
+            waiting += [(*one, depth + 1) for one in reversed(list(_parts_of(part, place, name)))]
+
+
+def _parts_of(value: object, place: str, name: str) -> Iterator[tuple[object, str, str]]:
+    if type(value) is Prompt:
+        value = value.turns
+    if isinstance(value, list | tuple):
+        is_turn = len(value) == 2 and all(isinstance(one, str) for one in value)
+        if is_turn and isinstance(value, tuple):  # ("user", "Where?")
+            yield value[1], place, "messages"
+            return
+        last = len(value) - 1
+        for number, part in enumerate(value):
+            yield part, f"{place}[{-1 if number == last else number}]", name
+        return
+    for key, part in (fields_of(value) or {}).items():
+        if isinstance(key, str):  # deeper names are the application's own
+            yield part, f"{place}{step_named(key)}", key if place in _HEADS else place
+
+
+def step_named(name: str) -> str:
+    """Return a name as a step of a place: ``.ticket``, ``["due date"]``.
+
+    Example:
+        >>> step_named("ticket"), step_named("due date")
+        ('.ticket', '["due date"]')
+    """
+    short = name[:MAX_NAME_CHARS]
+    return f".{short}" if short.isidentifier() else '["' + short.replace('"', "'") + '"]'
+
+
+def reading_of(run: EndedRun, pools: Sequence[Pool], prompt_ids: Collection[str] | None) -> Reading:
+    """Return what was read of a run that ended, and where.
+
+    Args:
+        run: as it was reported.
+        pools: of its record.
+        prompt_ids: ids of the passages in the prompts that the answer goes back to; None where none was seen.
+    """
+    found, facts = run.findings, run.attributes
+    question = found.question or (Found(how="call") if facts.get("query") else None)
+    answers = (found.answers or (Found(how="call"),)) if facts.get("answer") else ()
+    sources = tuple(_sources(run, pools, frozenset(prompt_ids or ())))
+    signs = [*_of_places(found, question, answers), *_of_evidence(run, pools, sources)]
+    return Reading(question, answers, sources, tuple(signs[:_MOST_SIGNS]))
+
+
+def _of_places(found: Findings, question: Found | None, answers: tuple[Found, ...]) -> Iterator[Sign]:
+    """Yield what is unsure of the question and the answers, each with the declaration that settles it."""
+    if question is not None and question.how == "guess":
+        yield Sign(
+            "question_guessed", question.place, declare=_declared("question", question.place, found.asked_at)
+        )
+    if len(answers) > 1:
+        places = " and ".join(one.place for one in answers)
+        yield Sign("several_answers", places, declare=_declared("answer", answers[0].place, found.answered_at))
+    elif answers and answers[0].how == "guess":
+        place = answers[0].place
+        yield Sign("answer_guessed", place, declare=_declared("answer", place, found.answered_at))
+
+
+def _declared(name: str, place: str, offered: str) -> str:
+    """Return the argument that declares a place: the one that was read, else another one to be looked at."""
+    named = place if place.partition(".")[0].partition("[")[0] in _HEADS else offered
+    return f"{name}={json.dumps(named, ensure_ascii=False)}" if named else ""
+
+
+def _of_evidence(run: EndedRun, pools: Sequence[Pool], sources: Sequence[Source]) -> Iterator[Sign]:
+    found = run.findings
+    if not pools:
+        for name, text in unread_texts(run):
+            about, declare = (f"tool {name}", _counts(name)) if name else (IN_PROMPT, "")
+            yield Sign("evidence_unread", about, _cut(text), declare)
+    elif found.unmatched:
+        yield Sign("evidence_unread", IN_PROMPT)
+    for one in found.left_out:
+        if one.is_part:
+            yield Sign("own_words_left_out", f"tool {one.name}", _cut(one.text), _counts(one.name))
+    for source in sources:
+        if source.kind == "tool" and source.how == "guess" and source.passages:
+            yield Sign("tool_text_guessed", f"tool {source.name}", declare=_counts(source.name))
+
+
+def _counts(name: str) -> str:
+    return f"evidence={{{json.dumps(name, ensure_ascii=False)}: True}}"
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text[: 4 * _SHOWN_CHARS].split())
+    return line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}..."
+
+
+def _sources(run: EndedRun, pools: Sequence[Pool], shown: frozenset[str]) -> Iterator[Source]:
+    """Yield what brought evidence, each with its numbers, and what of it is no evidence."""
+    found = run.findings
+    stages = {pool.stage: pool.passages for pool in pools}
+    chosen = {one.id for one in stages["reranked"]} if "reranked" in stages else None
+    every = {one.id: one for passages in stages.values() for one in passages}
+    kinds = {text.id: _OF_KIND[str(text.metadata.get("kind"))] for text in run.texts}
+    counts: dict[tuple[Kind, str], list[str]] = {
+        ("search", step.source or _UNNAMED): []
+        for step in run.steps
+        if isinstance(step, Retrieval) and step.failure is None and not step.passages
+    }
+    names = {one.id: step.source for step in run.steps if isinstance(step, Retrieval) for one in step.passages}
+    for one in every.values():
+        kind: Kind = kinds.get(one.id, "search")
+        counts.setdefault((kind, one.source or names.get(one.id) or _UNNAMED), []).append(one.id)
+    left: dict[str, int] = {}
+    for text in found.left_out:
+        if not text.is_part:
+            left[text.name] = left.get(text.name, 0) + 1
+            counts.setdefault(("tool", text.name), [])
+    for (kind, name), ids in counts.items():
+        yield Source(
+            name=name,
+            kind="marked" if found.hows.get(name) == "call" and kind == "search" else kind,
+            passages=len(ids),
+            chosen=len(ids) if chosen is None else sum(one in chosen for one in ids),
+            shown=sum(one in shown for one in ids),
+            left_out=left.get(name, 0) if kind == "tool" else 0,
+            why=_OWN_WORDS if kind == "tool" and left.get(name) else "",
+            how=found.hows.get(name) or ("guess" if kind == "tool" else "structure"),
+        )

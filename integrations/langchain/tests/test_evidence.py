@@ -575,7 +575,7 @@ def test_an_extract_keeps_the_id_of_its_passage(keeper, config, name, keeps):
     assert ids(run, "retrieved") == ["loan", "card", "fine", "room"]
     assert (ids(run, "reranked") or ids(run, "retrieved")) == list(keeps)
     assert run.prompt_ids == tuple(keeps)
-    assert "prompt_unmatched" not in run.record.lossy
+    assert run.record.signs == ()
 
 
 @pytest.mark.parametrize("name", CUTS)
@@ -982,7 +982,7 @@ def test_rows_of_a_database_are_evidence(keeper, config, form, rows, field):
     of_database(rows, WRITTEN[form], field).invoke({"question": "How many rooms has each branch?"}, config)
     text = "\n".join(shown(keeper))
     assert ("Göteborg" in text, "12" in text) == (True, True)
-    assert "context_unread" not in keeper.only.record.lossy
+    assert "evidence_unread" not in {sign.name for sign in keeper.only.record.signs}
 
 
 @pytest.mark.parametrize(
@@ -1121,7 +1121,8 @@ def test_rows_that_stand_in_the_prompt_in_other_words_are_said_to_be_unread(keep
         ROWS, lambda rows: "; ".join(f"{row['r.number']} rooms are in {row['b.name']}" for row in rows), field
     )
     words.invoke({"question": "How many rooms?"}, config)
-    assert (keeper.only.record.pools, keeper.only.record.lossy) == ((), {"context_unread": 1})
+    assert keeper.only.record.pools == ()
+    assert [sign.name for sign in keeper.only.record.signs] == ["evidence_unread"]
 
 
 def test_a_profile_that_the_run_was_given_is_no_unread_context(keeper, config):

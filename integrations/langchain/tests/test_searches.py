@@ -373,7 +373,8 @@ def test_context_that_middleware_puts_into_the_prompt_is_not_silent(keeper, conf
         return f"Use the following context in your response:\n\n{OSLO}\n\n{HOURS}"
 
     run_agent([], config, middleware=[with_context])
-    assert (keeper.only.record.pools, dict(keeper.only.record.lossy)) == ((), {"context_unread": 1})
+    assert keeper.only.record.pools == ()
+    assert [(sign.name, sign.about) for sign in keeper.only.record.signs] == [("evidence_unread", "prompt")]
 
 
 def test_documents_in_the_state_of_middleware(keeper, config):

@@ -248,7 +248,7 @@ async def test_rows_that_the_answer_repeats(keeper, rows):
 
 async def test_a_context_that_nobody_reported_in_german(keeper):
     run, _ = await run_of(keeper, Searches(), query=ASKED, found=f"{PAGE} {PAGE}")
-    assert run.record.lossy["context_unread"] == 1
+    assert [(sign.name, sign.about) for sign in run.record.signs] == [("evidence_unread", "prompt")]
 
 
 def web_search(query: str) -> str:

@@ -124,7 +124,10 @@ def test_the_prompts_that_led_to_the_answer_are_what_was_shown(name) -> None:
 
 def test_where_all_was_rejected_nothing_was_shown() -> None:
     run = run_of(*[("Grade: " + text, "no") for text in TEXTS], ("Nothing found.", ANSWER))
-    assert (run.prompt_ids, run.record.lossy) == ((), {"prompt_unmatched": 4})
+    assert (run.prompt_ids, [(sign.name, sign.about) for sign in run.record.signs]) == (
+        (),
+        [("evidence_unread", "prompt")],
+    )
 
 
 @pytest.mark.parametrize(

@@ -260,7 +260,7 @@ def test_a_prompt_that_shows_none_keeps_what_was_delivered() -> None:
         run.retrieved(["Some passage."])
         run.add_prompt("Nothing of it.")
     assert keeper.runs[0].prompt_ids == ()
-    assert keeper.runs[0].record.lossy["prompt_unmatched"] == 1
+    assert [(sign.name, sign.about) for sign in keeper.runs[0].record.signs] == [("evidence_unread", "prompt")]
     assert len(keeper.runs[0].record.contexts) == 1
 
 

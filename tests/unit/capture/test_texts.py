@@ -65,17 +65,17 @@ def test_what_the_application_says_was_used_stays():
 UNREAD = {
     "a tool's text that is cut away": (lambda run: run.add_text(ORDER), "Where?", ANSWER, 1),
     "an announced context": (lambda run: None, f"Context:\n{OSLO}\n{'more text ' * 9}", ANSWER, 1),
-    "a heading without a context": (lambda run: None, "Context:\n\nQuestion: Where?", ANSWER, None),
-    "no context": (lambda run: None, "You are helpful. Where?", ANSWER, None),
-    "no answer": (lambda run: run.add_text(ORDER), "Where?", "", None),
-    "a search that found nothing": (lambda run: run.retrieved([]), f"Context:\n{'text ' * 30}", ANSWER, None),
+    "a heading without a context": (lambda run: None, "Context:\n\nQuestion: Where?", ANSWER, 0),
+    "no context": (lambda run: None, "You are helpful. Where?", ANSWER, 0),
+    "no answer": (lambda run: run.add_text(ORDER), "Where?", "", 0),
+    "a search that found nothing": (lambda run: run.retrieved([]), f"Context:\n{'text ' * 30}", ANSWER, 0),
 }
 
 
 @pytest.mark.parametrize("name", UNREAD)
 def test_contexts_of_which_no_passage_is_known_are_told(name):
     report, prompt, answer, unread = UNREAD[name]
-    assert recorded(report, prompt, answer).record.lossy.get("context_unread") == unread
+    assert [sign.name for sign in recorded(report, prompt, answer).record.signs] == ["evidence_unread"] * unread
 
 
 def test_selections_that_the_application_names_add_up():

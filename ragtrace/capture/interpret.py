@@ -471,7 +471,7 @@ class Interpreter:
         speech, asked = self.speech, scope.asked
         if text.strip():
             speech.replies.append(text)
-            speech.own.add(text)
+            speech.says(text)
         for choice in said.choices:
             self.lineage.texts.called(choice)
         if not scope.is_inner and asked is not None and asked.operation != "embeddings":
@@ -781,7 +781,7 @@ class Interpreter:
         """
         speech = self.speech
         told = [text for text in composed_texts(outputs, began) if text.strip() not in speech.said]
-        texts = [text for text in told if speech.own.share(text) >= _COMPOSED_SHARE]
+        texts = [text for text in told if speech.first.share(text) >= _COMPOSED_SHARE]
         if len(texts) != 1:
             return None
         is_other = bool(speech.last_text) and not speech.is_json_asked and speech.last_text not in texts[0]

@@ -30,7 +30,6 @@ from ragtrace.capture.documents import (
     results_met,
 )
 from ragtrace.capture.evidence import Origin, Origins, by_first_shown
-from ragtrace.capture.evidence_texts import EvidenceTexts
 from ragtrace.capture.guard import guarded, is_equal
 from ragtrace.capture.known import (
     KnownDocuments,
@@ -42,6 +41,7 @@ from ragtrace.capture.known import (
 from ragtrace.capture.model_calls import answer_text
 from ragtrace.capture.passages import ReadPassages, are_joined, number_of, ranked
 from ragtrace.capture.scopes import Scope
+from ragtrace.capture.sources import Sources
 from ragtrace.capture.turns import answer_in, question_in
 from ragtrace.capture.values import Doc, Turn, fields_of, identity_of, mapping_of
 from ragtrace.model import Passage
@@ -109,7 +109,7 @@ class Lineage:
         self._stands_for: dict[str, dict[str, Hit]] = {}  # passages behind an engine's answer, by its id
         self.run = run
         self.speech = speech
-        self.texts = EvidenceTexts(run, speech)
+        self.texts = Sources(run, speech)
         self.pool: dict[str, Hit] = {}
         self.is_narrowed = False
         self._seen: dict[str, Hit] = {}  # each document as first met
@@ -486,7 +486,7 @@ class Lineage:
         found: dict[int, list[str]] = {}
         for place in new:
             text, facts = read[place].text, read[place].facts
-            is_written = self.speech.own.holds(text) or any(text.strip() in said for said in inner)
+            is_written = self.speech.first.owns(text) or any(text.strip() in said for said in inner)
             is_given = bool(near) and not read[place].is_chunk
             places = finder.of(text, facts, is_written=is_written, is_given=is_given) if hits else []
             if len(places) > 1 and finder.is_join(text, places):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture.evidence import OwnWords
+from ragtrace.capture.own_words import FirstSpeakers
 from ragtrace.capture.values import is_resumption
 
 if TYPE_CHECKING:
@@ -169,8 +169,9 @@ class Scope:
 class Speech:
     """Words of the models of a run so far."""
 
-    own: OwnWords = field(default_factory=OwnWords)
+    first: FirstSpeakers = field(default_factory=FirstSpeakers)
     replies: list[str] = field(default_factory=list)
+    told: list[object] = field(default_factory=list)  # replies, and what models gave to tools, as it came
     said: set[str] = field(default_factory=set)  # texts of models outside retrievers
     last_reply: str = ""  # what the last model said, thoughts included
     last_text: str = ""  # the answer in it
@@ -180,6 +181,11 @@ class Speech:
     refused_text: str | None = None  # what it said, where its provider declined
     broken_text: str | None = None  # the answer so far of the last model's stream, where that broke
     has_failed: bool = False  # the last model call did
+
+    def says(self, said: object) -> None:
+        """Take what a model said: a reply, or what it gave to a tool."""
+        self.told.append(said)
+        self.first.add("model", said)
 
     @property
     def last_called(self) -> Mapping[str, object] | None:

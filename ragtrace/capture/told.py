@@ -102,7 +102,7 @@ class ToldInterpreter(Interpreter):
 
         Inside another call they count where nothing was found as passages.
         """
-        given = [text for text in texts if not self.speech.own.holds(text)]
+        given = [text for text in texts if not self.speech.first.owns(text)]
         if scope.parent is None:
             self.run.set_candidates(given)
             return

@@ -6,13 +6,15 @@ import json
 import re
 from contextlib import suppress
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragtrace.capture.content_blocks import content_text, documents_in_blocks
 from ragtrace.capture.documents import contexts_in, document_of, documents_in, pages_in, rows_held, value_of_text
+from ragtrace.capture.own_words import Part, decide, texts_of
 from ragtrace.capture.scopes import Scope
 from ragtrace.capture.types import LeftOut
 from ragtrace.capture.values import LISTS, Steer, Turn, fields_of, identity_of, mapping_of, told
+from ragtrace.capture.words import tokens
 from ragtrace.model import Passage
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from ragtrace.capture.evidence import Rows
     from ragtrace.capture.integration_run import IntegrationRun
+    from ragtrace.capture.own_words import Kept
     from ragtrace.capture.scopes import Speech
     from ragtrace.capture.values import Doc
 
@@ -39,8 +42,20 @@ _TELLING_CHARS = 4
 _OF_FRAMEWORK = {Steer, Turn}
 
 
-class EvidenceTexts:
+class ToolText(NamedTuple):
+    """A text that a tool gave out: its sentences as they were then, and how much models had said before it."""
+
+    tool: str
+    text: str
+    parts: list[Part]
+    told: int
+    call_id: str | None
+
+
+class Sources:
     """Finds texts of a run that came from outside its models, and the documents that they write out.
+
+    What of a tool's text is evidence is known at the end: a later reply may say what is new in it.
 
     Args:
         run: takes the texts.
@@ -50,7 +65,8 @@ class EvidenceTexts:
     def __init__(self, run: IntegrationRun, speech: Speech) -> None:
         self._run = run
         self._speech = speech
-        self._of_tools: list[str] = []
+        self._given_out: list[ToolText] = []
+        self._of_tools: list[str] = []  # once the run is settled
         self._answered: set[str | None] = set()  # ids of tool calls with a known output
         self._called_after: dict[str, int] = {}  # replies before a tool call, by its id
         self._pages: list[str] = []  # that functions read
@@ -72,15 +88,13 @@ class EvidenceTexts:
         """Note what a model gave to its tools: it is no evidence when it comes back."""
         for call in reply.calls:
             given = call["args"]
-            self._speech.own.add(value_of_text(given) if isinstance(given, str) else given)
+            self._speech.says(value_of_text(given) if isinstance(given, str) else given)
             self._called_after[call["id"]] = len(self._speech.replies)
 
     def from_outside(self, documents: list[Doc] | None, arguments: object = None) -> list[Doc]:
         """Return documents less those whose text a model of the run wrote."""
-        own = self._speech.own
-        if not (own or arguments):
-            return list(documents or ())
-        return [one for one in documents or () if not own.holds(one.text, arguments)]
+        first = self._speech.first
+        return [one for one in documents or () if not first.owns(one.text, arguments)]
 
     # -- tools --
 
@@ -151,32 +165,41 @@ class EvidenceTexts:
         return None
 
     def note(self, tool: Scope, texts: Sequence[str], arguments: object) -> None:
-        """Note what a tool's texts say beyond the words of the models."""
-        speech = self._speech
-        inner = speech.replies[tool.replies_before :] if tool.has_model or not tool.is_called else []
+        """Note a tool's texts, with what of them the models had said by then."""
+        first, told = self._speech.first, len(self._speech.told)
         for text in texts:
-            if any(text.strip() in said for said in inner):  # an agent inside the tool said that, of what it found
-                continue
-            parts = speech.own.evidence_in(text, arguments, tool.name, inner)
-            self._note_left_out(tool.name, text, parts)
-            for part in parts:
-                if len(part) < _SHORTEST_REPEAT_CHARS or not any(_holds(known, part) for known in self._of_tools):
-                    self._of_tools.append(part)
-                    self._run.add_text(part, source=tool.name)
+            if text.strip():
+                parts = first.parts(text, arguments)
+                self._given_out.append(ToolText(tool.name, text, parts, told, tool.call_id))
+                first.add("evidence", text)
 
-    def _note_left_out(self, name: str, text: str, parts: Sequence[str]) -> None:
-        """Note what of a tool's text is no evidence: all of it, or sentences that a model said first."""
-        kept = sum(map(len, parts))
-        left_out = self._run.findings.left_out
-        if kept < len(text.strip()) and len(left_out) < _MOST_LEFT_OUT:
-            left_out.append(LeftOut(name, text, is_part=bool(parts)))
+    def _settle_tools(self) -> None:
+        """Report what of the tools' texts is evidence, and note what is left out."""
+        said, left_out = self._speech.told, self._run.findings.left_out
+        later: set[str] = set()
+        unread = len(said)
+        kept: list[tuple[ToolText, Kept]] = []
+        for given in reversed(self._given_out):
+            while unread > given.told:
+                unread -= 1
+                later.update(word for text in texts_of(said[unread]) for word in tokens(text))
+            kept.append((given, decide(given.text, given.parts, later)))
+        for given, one in reversed(kept):
+            if (one.own or not one.evidence) and len(left_out) < _MOST_LEFT_OUT:
+                told = " ".join(one.own) or given.text
+                left_out.append(LeftOut(given.tool, told, is_part=bool(one.evidence)))
+            text = one.evidence
+            is_known = len(text) >= _SHORTEST_REPEAT_CHARS and any(_holds(known, text) for known in self._of_tools)
+            if text and not is_known:
+                self._of_tools.append(text)
+                self._run.add_text(text, source=given.tool)
 
     # -- contexts and rows --
 
     def contexts(self, name: str, given: object, outputs: object) -> None:
         """Note the texts of a value that stand in place of documents."""
         for source, text in contexts_in(outputs, name, given):
-            if not self._speech.own.holds(text):
+            if not self._speech.first.owns(text):
                 self._run.add_text(text, source=source, kind="context_text")
 
     def pages(self, name: str, given: object, outputs: object) -> None:
@@ -184,9 +207,9 @@ class EvidenceTexts:
         for source, text in pages_in(outputs, name, given):
             if any(page in text for page in self._pages):  # it was set in a frame
                 continue
-            for part in self._speech.own.evidence_in(text, given, name):
-                self._pages.append(part)
-                self._run.add_text(part, source=source, kind="context_text")
+            if not self._speech.first.owns(text, given):
+                self._pages.append(text)
+                self._run.add_text(text, source=source, kind="context_text")
 
     def rows(self, name: str, value: object, *, is_of_run: bool = False) -> None:
         """Note rows of a database in what a step was given or gave out, less those that a model wrote.
@@ -209,19 +232,16 @@ class EvidenceTexts:
 
     def _is_own(self, rows: Rows) -> bool:
         """Tell whether a model said all sentences in rows, or all values: findings with titles, short facts."""
-        own = self._speech.own
+        own = self._speech.first
         values = [*rows.values()]
-        said = {value for value in values if own.holds(value)}
+        said = {value for value in values if own.owns(value)}
         if said and all(one in said or len(one.split()) < _SENTENCE_WORDS for one in values):
             return True
-        if rows.may_be_of_a_model:
-            told = [value for value in values if not value.rstrip().endswith("?")]
-            if any(map(str.isalpha, "".join(told))) and all(map(own.says, told)):
-                return True
-        return own.holds(rows.forms[0])
+        return own.owns(rows.forms[0])
 
     def settle(self, *, has_model: bool) -> None:
-        """Report the rows of databases as a prompt shows them; where none does, those that are known for rows."""
+        """Report the texts of tools, and rows of databases as a prompt shows them."""
+        self._settle_tools()
         for rows in self._rows.values():
             shown = [form for form in rows.forms if self._is_shown(form, _least_shown(form, rows))][:1]
             each = (next((form for form in row if self._is_shown(form, len(form))), None) for row in rows.rows)

@@ -80,9 +80,9 @@ from ragtrace.lazy_names import lazy_names
 if TYPE_CHECKING:
     from ragtrace.capture.attribution import PassageFinder, found_in, place_of
     from ragtrace.capture.citations import cited_parts, parts_of_run
-    from ragtrace.capture.evidence import Origin, Origins, OwnWords, Rows, by_first_shown, rows_in
     from ragtrace.capture.integration_run import MAX_WAITING
     from ragtrace.capture.off_loop import is_on_loop, served_by
+    from ragtrace.capture.origins import Origin, Origins, by_first_shown
     from ragtrace.capture.suppression import own_work
     from ragtrace.capture.verdicts import is_judgement, is_verdict
 else:
@@ -91,7 +91,7 @@ else:
         {
             "attribution": "PassageFinder found_in place_of",
             "citations": "cited_parts parts_of_run",
-            "evidence": "Origin Origins OwnWords Rows by_first_shown rows_in",
+            "origins": "Origin Origins by_first_shown",
             "integration_run": "MAX_WAITING",
             "off_loop": "is_on_loop served_by",
             "suppression": "own_work",
@@ -121,14 +121,12 @@ __all__ = [
     "Limits",
     "Origin",
     "Origins",
-    "OwnWords",
     "PassageReader",
     "ReadPassages",
     "RecentIds",
     "Recorder",
     "Rerank",
     "Retrieval",
-    "Rows",
     "Run",
     "RunProcessor",
     "Server",
@@ -168,7 +166,6 @@ __all__ = [
     "read_usage",
     "record_internal_error",
     "record_wrong_call",
-    "rows_in",
     "score_in",
     "spoken",
     "tags_of",

@@ -1,60 +1,30 @@
 """Passages in an application's values: lists of documents, states that hold them, search results, texts.
 
-An application holds what it found in many forms. Which lists are passages is told by their items, else by the name
-of the field or the function that holds them.
+An application holds what it found in many forms. Which lists are passages is told by their items, of texts by the
+name that the frameworks' own chains give such a field.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from ragtrace.capture.evidence import Rows, rows_in
 from ragtrace.capture.messages import ROLES
 from ragtrace.capture.passages import ID_KEYS, RERANK_SCORE_KEYS, number_of, read_mapping, text_key
 from ragtrace.capture.values import HOLDERS, LISTS, Doc, Fields, Turn, fields_of, identity_of, text_of
-from ragtrace.text import MAX_LITERAL_CHARS, MAX_NAME_CHARS, shown
+from ragtrace.text import MAX_LITERAL_CHARS, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 _DEPTH = 3  # of lists in lists, for cyclic ones
 _LONGEST_READ_CHARS = 1_000_000  # of a tool's text, to find documents in it
-# Names of a state's field, or of a function, whose list holds passages.
-_HOLDS_PASSAGES = re.compile(  # of at most 256 characters
-    r"(?:^|[_\W])(?:docs?|documents?|contexts?|chunks?|passages?|sources?|results?|hits|matches|snippets?|excerpts?"
-    r"|evidence|retriev\w*|search\w*|lookup\w*|fetch\w*)(?:$|[_\W])",
-    re.IGNORECASE,
-)
-# Names of a field whose text is a context, its passages joined.
-_HOLDS_CONTEXT = re.compile(  # of at most 256 characters
-    r"^(?:\w+_)?(?:contexts?|docs|documents|passages|chunks|snippets|excerpts|evidence|knowledge)$"
-    r"|^(?:search|web|retriev\w*|sql|cypher|query|db|database)_(?:results?|text|contents?)$"
-    r"|^(?:\w+_)?(?:rows|records|dataframe)$",
-    re.IGNORECASE,
-)
-_MARKDOWN_TABLE = re.compile(r"\s*\|[^\n]*\|[ \t]*\n[ \t]*\|[-:| \t]+\|")
-_TABLE_HEAD_CHARS = 2_000
-_TABLE_HEAD_LINES = 5
-_SHORTEST_CONTEXT_CHARS = 40
 _SHORTEST_PART_CHARS = 16  # of a passage; a shorter text stands in many another
-_LINK = re.compile(r"[^.!?。]{0,160}\bhttps?://\S++[\W\d]*")  # a title and its address
-_ADDRESS = re.compile(r"https?://\S+")
-# Names of a field whose text the program wrote for its model.
-_WRITTEN = re.compile(  # of at most 256 characters
-    "prompt|instruct|system|persona|role|style|tone|format|anweisung|vorgabe", re.IGNORECASE
-)
-# Names of a field whose list holds something else, though it may look alike: turns, plans, examples.
-_HOLDS_OTHERS = re.compile(  # of at most 256 characters
-    r"messages?|histor|conversation|chat|todo|tasks?|plan|steps?|quer|question|example|section|feedback|comment"
-    r"|tool_calls?|events?|terms?|keyword|topic|title|generat|expan|rewrit",
-    re.IGNORECASE,
-)
+PASSAGE_LISTS = frozenset({"context", "documents"})  # fields of texts, in chains of the frameworks' own
 _SIGNS = frozenset(
     (
         *ID_KEYS,
@@ -188,7 +158,7 @@ def _listed(parts: Sequence[Any], name: object = "", depth: int = 0) -> list[Doc
         return _scored([pair for pair in parts if _is_pair(pair)])
     if len(first) == 2 and number_of(first[1]) is not None:
         return [] if _are_rows(parts) else _scored_results(parts, name)
-    if isinstance(first, tuple) and all(isinstance(one, str) and not _is_long(one) for one in first):  # a row
+    if isinstance(first, tuple) and all(isinstance(one, str) for one in first):  # a row
         return []
     return [document for part in parts if isinstance(part, LISTS) for document in _listed(part, name, depth + 1)]
 
@@ -249,8 +219,8 @@ def _named(item: object) -> list[Doc]:
 def results_in(parts: Sequence[object], name: str = "") -> list[Doc]:
     """Return the passages that a list of mappings, objects or texts consists of, as documents; [] for other lists.
 
-    Texts count where `name`, of the field or function that holds them, says what they are. Mappings and objects
-    need a text and, under another name, a sign of a search result: an id, a score, a source.
+    Texts count in a field of the name that the frameworks' own chains give it. Mappings and objects need a text
+    and, under another name, a sign of a search result: an id, a score, a source.
 
     Example:
         >>> results_in([{"id": "d1", "text": "Oslo."}])
@@ -258,138 +228,13 @@ def results_in(parts: Sequence[object], name: str = "") -> list[Doc]:
         >>> results_in(["The lab is in Oslo."], "context"), results_in(["Where is the lab?"], "queries")
         ([Doc(text='The lab is in Oslo.')], [])
     """
-    first = parts[0] if parts else None
+    first, is_named = parts[0] if parts else None, name in PASSAGE_LISTS
     if isinstance(first, str):
-        return _texts(parts) if holds_passages(name) else []
-    fields = _fields(first)
-    if fields is None or _HOLDS_OTHERS.search(name[:MAX_NAME_CHARS]):
+        return _texts(parts) if is_named else []
+    if _fields(first) is None:
         return []
-    is_named = holds_passages(name)
     made = (document_of(found, is_named=is_named) for part in parts if (found := _fields(part)) is not None)
     return [document for document in made if document is not None]
-
-
-def _is_link(text: str) -> bool:
-    """Tell whether a text consists of titles with addresses, which say nothing themselves.
-
-    Example:
-        >>> _is_link("* Layers : https://layer.example"), _is_link("See https://a.example. It is 4 m deep.")
-        (True, False)
-    """
-    lines = [line for line in text.splitlines() if line.strip()]
-    return bool(lines) and all(_LINK.fullmatch(line.strip()) for line in lines)
-
-
-def holds_passages(name: str) -> bool:
-    """Tell whether a name of a field or a function says that its list holds passages.
-
-    Example:
-        >>> [holds_passages(name) for name in ("retrieved_docs", "web_results", "plan", "sub_queries")]
-        [True, True, False, False]
-    """
-    name = name[:MAX_NAME_CHARS]
-    return _HOLDS_PASSAGES.search(name) is not None and _HOLDS_OTHERS.search(name) is None
-
-
-def contexts_in(value: object, name: str, given: object) -> list[tuple[str, str]]:
-    """Return the joined contexts in what a step gave out, each with its name: of the field, else of the step.
-
-    Example:
-        >>> contexts_in("The lab is in Oslo, at Karl Johans gate 22.", "retrieve", None)
-        [('retrieve', 'The lab is in Oslo, at Karl Johans gate 22.')]
-    """
-    if isinstance(value, str):
-        return [(name, value)] if _is_long(value) and holds_passages(name) else []
-    if not isinstance(value, dict):
-        return []
-    before = given if isinstance(given, dict) else {}
-    texts = ((key, text) for key, text in value.items() if isinstance(text, str) and isinstance(key, str))
-    return [
-        (key, text)
-        for key, text in texts
-        if _HOLDS_CONTEXT.search(key[:MAX_NAME_CHARS]) and _is_long(text) and before.get(key) is not text
-    ]
-
-
-def pages_in(value: object, name: str, given: object) -> list[tuple[str, str]]:
-    """Return the texts that a step gave out which was given an address, each with its name: pages that it read.
-
-    Example:
-        >>> pages_in({"body": "The lab is in Oslo, at Karl Johans gate 22."}, "load", {"site": "https://lab.example"})
-        [('body', 'The lab is in Oslo, at Karl Johans gate 22.')]
-        >>> pages_in({"body": "The lab is in Oslo, at Karl Johans gate 22."}, "load", {"site": "the lab's"})
-        []
-    """
-    before = fields_of(given) or {}
-    if not any(map(_is_address, before.values() if before else (given,))):
-        return []
-    made = {name: value} if isinstance(value, str) else fields_of(value) or {}
-    known = [one for one in before.values() if isinstance(one, str) and _is_long(one)]
-    return [
-        (str(key), text)
-        for key, part in made.items()
-        if part is not before.get(key)
-        and not any(words.search(str(key)[:MAX_NAME_CHARS]) for words in (_HOLDS_OTHERS, _WRITTEN))
-        for text in _texts_held(part)
-        if _is_long(text) and not _is_link(text) and not any(one in text for one in known)
-    ]
-
-
-def _is_address(part: object) -> bool:
-    """Tell whether a value is an address, or a list of some."""
-    parts = part if isinstance(part, LISTS) and part else [part]
-    return all(isinstance(one, str) and _ADDRESS.fullmatch(one.strip()) is not None for one in parts)
-
-
-def _texts_held(part: object) -> list[str]:
-    """Return a text, or the texts of a list or of a mapping, as of pages by their addresses."""
-    parts = part.values() if isinstance(part, dict) else part if isinstance(part, LISTS) else [part]
-    return [one for one in parts if isinstance(one, str)]
-
-
-def _is_long(text: str) -> bool:
-    return len(text) >= _SHORTEST_CONTEXT_CHARS and " " in text
-
-
-def rows_held(part: object, name: str) -> list[Rows]:
-    """Return the rows of databases in a field of a state, or in a function's output; [] where they are passages.
-
-    Example:
-        >>> rows_held("[('Oslo', 12)]", "result")[0].forms[0]
-        "[('Oslo', 12)]"
-    """
-    if isinstance(part, str):
-        if _is_table(part):
-            return [Rows(name, (part.strip(),), (), is_named=False)]
-        if not part.lstrip().startswith(("[(", "[{", "[[")):
-            return []
-        value = value_of_text(part)
-        if value is None:  # a date among the values, for instance
-            return [Rows(name, (part,), (), is_named=True)] if part.lstrip().startswith("[(") else []
-        return [rows._replace(forms=(part, *rows.forms)) for rows in rows_held(value, name)]
-    if isinstance(part, list | tuple):
-        first = part[0] if part else None
-        if not isinstance(first, dict | list | tuple) or (isinstance(first, dict) and results_in(part, name)):
-            return []
-        return rows_in(part, name)
-    return rows_in(part, name) if isinstance(part, dict) else []
-
-
-def _is_table(text: str) -> bool:
-    """Tell whether a text writes out a table: in Markdown, or as comma, semicolon or tab separated values."""
-    if _MARKDOWN_TABLE.match(text):
-        return True
-    lines = [
-        line
-        for line in text[:_TABLE_HEAD_CHARS].strip().split("\n", _TABLE_HEAD_LINES)[:_TABLE_HEAD_LINES]
-        if line.strip()
-    ]
-    return len(lines) > 1 and any(
-        lines[0].count(mark) > 0
-        and len({line.count(mark) for line in lines}) == 1
-        and not any(f"{mark} " in line or line.rstrip().endswith(mark) for line in lines)
-        for mark in ",;\t"
-    )
 
 
 def results_met(value: object, seen: Mapping[str, object], texts: Sequence[str] = ()) -> list[Doc] | None:
@@ -475,11 +320,9 @@ def _literal(node: ast.expr) -> object:
 
 
 def _texts(parts: Sequence[object]) -> list[Doc]:
-    """Return texts as documents, [] where they are names, addresses or titles with addresses."""
+    """Return texts as documents; [] where a part is no text."""
     texts = [part for part in parts if isinstance(part, str)]
-    if len(texts) < len(parts) or not any(len(text.split(None, 1)) > 1 for text in texts):
-        return []
-    return [] if all(map(_is_link, texts)) else [Doc(text) for text in texts if text.strip()]
+    return [Doc(text) for text in texts if text.strip()] if len(texts) == len(parts) else []
 
 
 def _fields(part: object) -> Mapping[Any, Any] | None:

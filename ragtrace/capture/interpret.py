@@ -173,8 +173,6 @@ class Interpreter:
         """Take the input of a chain or a tool: the documents in it, and the question of the run."""
         lineage, inputs = self.lineage, scope.inputs
         lineage.begin(scope)
-        if scope.parent is None and mapping_of(inputs) is not None and not lineage.pool:
-            lineage.texts.contexts(scope.name, None, inputs)
         if scope.within is not None:
             return
         if scope.is_top:
@@ -381,8 +379,6 @@ class Interpreter:
             scope.inputs = inputs
         if texts.given is None and not self.lineage.pool:
             texts.given = documents_in(inputs)
-            if scope.parent is None and mapping_of(inputs) is not None and not texts.given:
-                texts.contexts(scope.name, None, inputs)
 
     @guarded
     def _take_output(self, scope: Scope, inputs: object, gave: Gave, outcome: Outcome | None) -> None:
@@ -608,7 +604,7 @@ class Interpreter:
             run.ends_as(outcome)
             self._find_question(root)
         self._note_question(root)
-        self.lineage.settle(root, has_model=self._has_model)
+        self.lineage.settle(root)
         if self._usage is not None:  # also of a run that gives no answer, or whose application gives it itself
             run.attributes.setdefault("usage", self._usage)
         if self._interrupts:
@@ -707,9 +703,7 @@ class Interpreter:
         if outcome == "partial" or answer.strip() in self._direct.values():
             return True
         # A number or a yes answers what an agent looked up, or what a person asked in a conversation.
-        texts = self.lineage.texts
-        is_looked_up = texts.are_looked_up or (texts.has_rows and root.beginning is not None)
-        if (is_looked_up or (answer and run.attributes.get("history"))) and not self._is_check:
+        if (self.lineage.texts.are_looked_up or (answer and run.attributes.get("history"))) and not self._is_check:
             return not is_steering(answer)
         if not answer and self.speech.last_called is None:
             return not self._is_check

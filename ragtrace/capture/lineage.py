@@ -21,7 +21,6 @@ from ragtrace.capture.attribution import (
     prompt_set,
 )
 from ragtrace.capture.documents import (
-    contexts_in,
     documents_in,
     is_documents_only,
     is_nested,
@@ -29,7 +28,6 @@ from ragtrace.capture.documents import (
     new_documents,
     results_met,
 )
-from ragtrace.capture.evidence import Origin, Origins, by_first_shown
 from ragtrace.capture.guard import guarded, is_equal
 from ragtrace.capture.known import (
     KnownDocuments,
@@ -39,6 +37,7 @@ from ragtrace.capture.known import (
     rerank_score_of,
 )
 from ragtrace.capture.model_calls import answer_text
+from ragtrace.capture.origins import Origin, Origins, by_first_shown
 from ragtrace.capture.passages import ReadPassages, are_joined, number_of, ranked
 from ragtrace.capture.scopes import Scope
 from ragtrace.capture.sources import Sources
@@ -141,8 +140,6 @@ class Lineage:
         scope.results_before = len(self._delivered)
         scope.replies_before = len(self.speech.replies)
         scope.given = documents_in(scope.inputs)
-        if scope.kind == "chain" and scope.within is None:
-            self.texts.rows(scope.name, scope.inputs, is_of_run=scope.parent is None)
         if scope.given and self.texts.given is None and not self.pool:
             self.texts.given = self.texts.from_outside(scope.given) or None
 
@@ -311,7 +308,7 @@ class Lineage:
             self._taken_back.update(scope.found)
 
     @guarded
-    def settle(self, root: Scope, *, has_model: bool, answer: str | None = None) -> None:
+    def settle(self, root: Scope, *, answer: str | None = None) -> None:
         """Report what is known at the end of a run only: the order of the pool, and the whole selection.
 
         An agent that searches twice, or an ensemble over compressors, delivers the results of several choices. With
@@ -319,7 +316,7 @@ class Lineage:
         """
         if not self.pool and self.texts.given:
             self._restore(self.texts.given)
-        self.texts.settle(has_model=has_model)
+        self.texts.settle()
         if self._shown and not self._is_fused:
             self._order_as_shown(root)
         elif self._tasks and not self._is_pool_ordered:
@@ -400,19 +397,16 @@ class Lineage:
             if found is None and scope.found and not scope.has_model:
                 return self._written_parts(scope, outputs.content if type(outputs) is Turn else outputs)
             return found
-        if scope.within is None:
-            self.texts.rows(scope.name, outputs)
         if chosen is None and isinstance(outputs, list):
             texts = [hit[0].text for hit in ({**scope.found} or self.pool).values()]
             chosen = results_met(outputs, self._seen, texts)
         if chosen is None and (scope.given or scope.found) and not scope.has_model:
-            texts = [text for _, text in contexts_in(outputs, scope.name, inputs)]
-            chosen = self._written_parts(
-                scope, outputs if isinstance(outputs, str) else texts[0] if texts else None
+            before = fields_of(inputs) or {}
+            written = (fields_of(outputs) or {}).items() if not isinstance(outputs, str) else [("", outputs)]
+            texts = (text for key, text in written if isinstance(text, str) and before.get(key) is not text)
+            chosen = next(
+                (parts for text in texts if (parts := self._written_parts(scope, text)) is not None), None
             )
-        if chosen is None and not (self.pool or scope.has_model or scope.within is not None):
-            self.texts.contexts(scope.name, inputs, outputs)
-            self.texts.pages(scope.name, inputs, outputs)
         return chosen
 
     def _written_parts(self, scope: Scope, written: object) -> list[Doc] | None:

@@ -1,44 +1,31 @@
-"""Texts that stand in place of passages: what tools gave out, contexts that were joined, rows of databases."""
+"""What brought evidence without being a search: texts of tools, and the documents that they write out."""
 
 from __future__ import annotations
 
 import json
-import re
 from contextlib import suppress
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragtrace.capture.content_blocks import content_text, documents_in_blocks
-from ragtrace.capture.documents import contexts_in, document_of, documents_in, pages_in, rows_held, value_of_text
+from ragtrace.capture.documents import document_of, documents_in, value_of_text
 from ragtrace.capture.own_words import Part, decide, texts_of
 from ragtrace.capture.scopes import Scope
 from ragtrace.capture.types import LeftOut
 from ragtrace.capture.values import LISTS, Steer, Turn, fields_of, identity_of, mapping_of, told
 from ragtrace.capture.words import tokens
-from ragtrace.model import Passage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ragtrace.capture.evidence import Rows
     from ragtrace.capture.integration_run import IntegrationRun
     from ragtrace.capture.own_words import Kept
     from ragtrace.capture.scopes import Speech
     from ragtrace.capture.values import Doc
 
-_HANDS_OFF = re.compile(
-    r"transfer|hand_?(?:off|over|back)|delegate|escalate|assign_to|route_to|forward", re.IGNORECASE
-)
-# Names of calls that no tool runs: the graph goes on with another agent, and notes it under the call.
-_HANDS_ON = re.compile(
-    r"To[A-Z]|(?i:(?:transfer|assign|route|delegate|hand_?off|forward|switch)_to|\w*(?:escalate|hand_?off))"
-)
 _SHORTEST_REPEAT_CHARS = 16
 _MOST_TEXTS = 1_000  # of one result of a tool; a run keeps 256
 _MOST_LEFT_OUT = 64  # texts of a run that are told of
-_SENTENCE_WORDS = 4
-_BLANK_VALUES = frozenset(("", "None"))
-_TELLING_CHARS = 4
 _OF_FRAMEWORK = {Steer, Turn}
 
 
@@ -69,20 +56,12 @@ class Sources:
         self._of_tools: list[str] = []  # once the run is settled
         self._answered: set[str | None] = set()  # ids of tool calls with a known output
         self._called_after: dict[str, int] = {}  # replies before a tool call, by its id
-        self._pages: list[str] = []  # that functions read
-        self._rows: dict[str, Rows] = {}  # of databases, by the first form of their text
-        self._looked_at: dict[int, str] = {}  # texts, by identity
         self.given: list[Doc] | None = None  # the first documents given to a step before any search
 
     @property
     def are_looked_up(self) -> bool:
         """Whether a tool gave a text that is evidence."""
         return bool(self._of_tools)
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether a step had rows of a database."""
-        return bool(self._rows)
 
     def called(self, reply: Turn) -> None:
         """Note what a model gave to its tools: it is no evidence when it comes back."""
@@ -103,7 +82,7 @@ class Sources:
         # A call's own message is new, also where the ids of calls begin anew with each model call.
         answered = self._answered - {tool.call_id}
         messages = [message for message in _messages_in(outputs) if message.call_id not in answered]
-        if _is_hand_off(tool, outputs):
+        if _is_hand_off(outputs):
             self._answered.update(message.call_id for message in messages if message.call_id == tool.call_id)
             self._answered.update(message.call_id for message in messages[-1:])
             return None
@@ -133,8 +112,6 @@ class Sources:
             self._answered.add(message.call_id)
             call = calls.get(message.call_id)
             name = message.name or (call["name"] if call else "")
-            if call is not None and _HANDS_ON.match(call["name"]):
-                continue
             tool = Scope(scope.parent, "tool", name or "tool", scope.started_ns)
             arguments = call["args"] if call else None
             tool.replies_before = self._called_after.get(message.call_id or "", len(self._speech.replies))
@@ -173,7 +150,7 @@ class Sources:
                 self._given_out.append(ToolText(tool.name, text, parts, told, tool.call_id))
                 first.add("evidence", text)
 
-    def _settle_tools(self) -> None:
+    def settle(self) -> None:
         """Report what of the tools' texts is evidence, and note what is left out."""
         said, left_out = self._speech.told, self._run.findings.left_out
         later: set[str] = set()
@@ -194,92 +171,20 @@ class Sources:
                 self._of_tools.append(text)
                 self._run.add_text(text, source=given.tool)
 
-    # -- contexts and rows --
-
-    def contexts(self, name: str, given: object, outputs: object) -> None:
-        """Note the texts of a value that stand in place of documents."""
-        for source, text in contexts_in(outputs, name, given):
-            if not self._speech.first.owns(text):
-                self._run.add_text(text, source=source, kind="context_text")
-
-    def pages(self, name: str, given: object, outputs: object) -> None:
-        """Note the texts of pages that a function read, less what models said and what the function was given."""
-        for source, text in pages_in(outputs, name, given):
-            if any(page in text for page in self._pages):  # it was set in a frame
-                continue
-            if not self._speech.first.owns(text, given):
-                self._pages.append(text)
-                self._run.add_text(text, source=source, kind="context_text")
-
-    def rows(self, name: str, value: object, *, is_of_run: bool = False) -> None:
-        """Note rows of a database in what a step was given or gave out, less those that a model wrote.
-
-        Args:
-            name: of the step.
-            value: what it was given or gave out.
-            is_of_run: the whole run was given it.
-        """
-        fields = fields_of(value)
-        for key, part in (fields or {name: value}).items():
-            if id(part) in self._looked_at:  # a text is handed on from step to step
-                continue
-            if isinstance(part, str):
-                self._looked_at[id(part)] = part
-            for rows in rows_held(part, str(key)):
-                first = rows.forms[0]
-                if first not in self._rows and first not in self._of_tools and not self._is_own(rows):
-                    self._rows[first] = rows._replace(is_given=is_of_run)
-
-    def _is_own(self, rows: Rows) -> bool:
-        """Tell whether a model said all sentences in rows, or all values: findings with titles, short facts."""
-        own = self._speech.first
-        values = [*rows.values()]
-        said = {value for value in values if own.owns(value)}
-        if said and all(one in said or len(one.split()) < _SENTENCE_WORDS for one in values):
-            return True
-        return own.owns(rows.forms[0])
-
-    def settle(self, *, has_model: bool) -> None:
-        """Report the texts of tools, and rows of databases as a prompt shows them."""
-        self._settle_tools()
-        for rows in self._rows.values():
-            shown = [form for form in rows.forms if self._is_shown(form, _least_shown(form, rows))][:1]
-            each = (next((form for form in row if self._is_shown(form, len(form))), None) for row in rows.rows)
-            texts = shown or [form for form in each if form is not None]
-            is_known = rows.is_named or (not rows.is_given and self._are_values_shown(rows))
-            for text in texts or (rows.forms[:1] if is_known and has_model else ()):
-                self._run.add_text(text, source=rows.source)
-
-    def _are_values_shown(self, rows: Rows) -> bool:
-        """Tell whether prompts have all values of rows in words of their own, as in "Oslo has 12 rooms"."""
-        values = {value for value in rows.values() if value not in _BLANK_VALUES}
-        is_telling = any(len(value) >= _TELLING_CHARS and not value.isdigit() for value in values)
-        return is_telling and all(self._is_shown(value, len(value)) for value in values)
-
-    def _is_shown(self, text: str, least_chars: int = 0) -> bool:
-        return self._run.prompt_contains([Passage(id="", text=text, rank=1)], least_chars=least_chars)
-
 
 def _holds(text: str, part: str) -> bool:
     """Tell whether a part stands in a text; two that are the same once redacted may have been different."""
     return part in text and (part != text or identity_of(part) == identity_of(text))
 
 
-def _least_shown(form: str, rows: Rows) -> int:
-    """Return the characters of a form's first row: less than that may be of another text."""
-    first = rows.rows[0] if rows.rows else ("",)
-    return len(first[0] if form.startswith("[") else first[-1])
-
-
 def _content_of(message: Turn) -> object:
     return None if message.is_error else message.content
 
 
-def _is_hand_off(tool: Scope, outputs: object) -> bool:
-    """Tell whether a tool hands over to another agent: its message is a note, and the history goes with it."""
+def _is_hand_off(outputs: object) -> bool:
+    """Tell whether a tool says where the graph goes on: its message is then a note."""
     parts = outputs if isinstance(outputs, list) else [outputs]
-    steering = [part for part in parts if type(part) is Steer and part.goto]
-    return any(part.graph for part in steering) or (bool(steering) and _HANDS_OFF.search(tool.name) is not None)
+    return any(type(part) is Steer and part.goto for part in parts)
 
 
 def _messages_in(outputs: object) -> Iterator[Turn]:

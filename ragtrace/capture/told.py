@@ -75,12 +75,10 @@ class ToldInterpreter(Interpreter):
 
     @guarded
     def _take_offer(self, offered: dict[str, object]) -> None:
-        """Take passages and rows of databases that a function gave out: what a prompt shows of them counts."""
+        """Take passages that a function gave out: they count where a prompt shows them."""
         for name, part in offered.items():
             if isinstance(part, list) and part and all(isinstance(one, Doc) for one in part):
                 self._offers.setdefault(name, part)
-            else:
-                self.lineage.texts.rows(name, {name: part})
 
     def _begin_chain(self, scope: Scope, began: Began) -> None:
         super()._begin_chain(scope, began)
@@ -246,7 +244,7 @@ class ToldInterpreter(Interpreter):
         else:  # read piece by piece, or what the last model said
             is_read = self._read is not None or self._is_streamed
             findings.answers = (Found("the stream") if is_read else Found("the last reply", "guess"),)
-        self.lineage.settle(root, has_model=self._is_asked, answer=text)
+        self.lineage.settle(root, answer=text)
         if not self._is_kept(root, text):
             run.discard()
             return
@@ -275,7 +273,7 @@ class ToldInterpreter(Interpreter):
         given = run.attributes.get("answer")
         if given is None:
             run.findings.answers = (Found("output" if self._read else "the last reply", "framework"),)
-        self.lineage.settle(root, has_model=self._is_asked, answer=given or text)
+        self.lineage.settle(root, answer=given or text)
         if given is not None:
             run.attributes.setdefault("usage", self._usage)
             run.attributes["is_refused"] |= self._is_refusal(given)

@@ -22,7 +22,6 @@ from ragtrace.capture.integration_run import IntegrationRun, current_run
 from ragtrace.capture.messages import before_question, prompt_text, spoken
 from ragtrace.capture.model_calls import (
     ANSWER_FIELDS,
-    ANSWER_WORDS,
     answer_field,
     answer_text,
     is_json_asked,
@@ -84,7 +83,6 @@ if TYPE_CHECKING:
     from ragtrace.capture.off_loop import is_on_loop, served_by
     from ragtrace.capture.origins import Origin, Origins, by_first_shown
     from ragtrace.capture.suppression import own_work
-    from ragtrace.capture.verdicts import is_judgement, is_verdict
 else:
     __getattr__ = lazy_names(
         __name__,
@@ -95,13 +93,11 @@ else:
             "integration_run": "MAX_WAITING",
             "off_loop": "is_on_loop served_by",
             "suppression": "own_work",
-            "verdicts": "is_judgement is_verdict",
         },
     )
 
 __all__ = [
     "ANSWER_FIELDS",
-    "ANSWER_WORDS",
     "ID_KEYS",
     "MOST_PASSAGES",
     "NO_SERVER",
@@ -150,9 +146,7 @@ __all__ = [
     "internal_errors",
     "is_equal",
     "is_json_asked",
-    "is_judgement",
     "is_refused",
-    "is_verdict",
     "kind_of",
     "number_of",
     "outcome_of",

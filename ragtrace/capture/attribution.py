@@ -456,30 +456,14 @@ _BREAKS = re.compile(r'\\[nrt"]|["\n\r\t]|\[Search\(')
 _MARKS = re.compile(r"\[\^?\d+(?: *, *\^?\d+)*\]|\u3010\d[^\u3011]{0,20}\u3011")  # of sources
 _REASONED = re.compile(r"\s*Thought:.*^(?:Final )?Answer:\s*", re.DOTALL | re.MULTILINE)  # of ReAct
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*")  # of at most 2,048 characters
-# A list of names that a model made for a report, in its JSON.
-_OUTLINE = re.compile(  # of at most 65,536 characters
-    r'\\?"(?:\w+_)?(?:sections?|outline|head(?:ing|er)s|chapters|(?:sub_?)?topics|toc|table_of_contents'
-    r'|gliederung|abschnitte|kapitel|themen|plan_du_texte|chapitres|secciones|capítulos)\\?"\s*:\s*\[',
-    re.IGNORECASE,
-)
-_STATEMENT_END = re.compile(r"(?<=[^\W\d])[.!](?=\s|$)|[\u3002\uff01]")
 _LOOKED_AT_CHARS = 2_048  # of a reply, to know it again
 _MOST_BREAKS = 1_000  # of an answer that is looked for by its pieces
-_SIGN_CHARS = 65_536  # of a reply or a prompt, to look for a sign in
 _SEARCHED_CHARS = 8_000_000  # of all prompts together: about 2 ms
 _WORD_MARKS = ".,;:!?*`'\"()\u3001\u3002\uff01\uff0c\uff1f"
 _VALUE_BEGINS = frozenset("\n\"'*`|\uff1a")
 _ITEM_BEGINS = frozenset((": ", "= ", "> ", "\N{BULLET} ", "* ", "- ", "| "))
 _VALUE_END = re.compile(r"""[\n"'*`<\u3001\u3002\uff01\uff0c\uff1f]|[.,;!?](?:\W|\Z)| *+\|""")
 TextKind = Literal["tool_output", "context_text"]
-_SHORTEST_CONTEXT_CHARS = 80  # behind a heading; less is mostly the question of a prompt without contexts
-_HEADING = re.compile(  # of at most 65,536 characters
-    r"(?:\b(?:contexts?|documents?|passages?|sources?|excerpts?|snippets?|search results|knowledge base"
-    r"|kontext|dokumente?|quellen?|auszüge?|textstellen|contexte|extraits?|contexto|documentos?|fuentes?)\b"
-    r"|コンテキスト|文脈|資料|文書|参考情報|検索結果|上下文|参考资料|文档)"
-    r"[^\n:>\uff1a]{0,60}[:>\uff1a\u3011]\s*\S",
-    re.IGNORECASE,
-)
 
 
 class _Call(NamedTuple):
@@ -605,7 +589,7 @@ def _made_of(replies: Sequence[str], answer: str) -> list[int]:
     ]
     if holding:
         return holding[-1:]
-    pieces = ["" if _is_outline(reply) else _piece(reply) for reply in replies]
+    pieces = [_piece(reply) for reply in replies]
     parts = [place for place, part in enumerate(pieces) if len(part) >= _SHORTEST_PART_CHARS and part in answer]
     if parts:
         return sorted({*parts, *_saying_the_rest(replies, answer, [pieces[place] for place in parts])})
@@ -623,11 +607,6 @@ def _saying_the_rest(replies: Sequence[str], answer: str, known: Sequence[str]) 
         return []
     sentences = (max(map(str.strip, _SENTENCE_ENDS.split(reply[:_LOOKED_AT_CHARS])), key=len) for reply in replies)
     return [place for place, one in enumerate(sentences) if len(one) >= _SHORTEST_PART_CHARS and one in answer]
-
-
-def _is_outline(reply: str) -> bool:
-    """Tell whether a reply is a list of headings for a report, which carries nothing of what it was made from."""
-    return bool(_OUTLINE.search(reply[:_SIGN_CHARS])) and not _STATEMENT_END.search(_piece(reply))
 
 
 def _shown_behind(calls: Sequence[_Call], last: Sequence[int], finder: PassageFinder) -> tuple[Passage, ...]:
@@ -663,8 +642,6 @@ def _going_back(calls: Sequence[_Call], last: Sequence[int], delivered: Sequence
     for place in range(last[-1], -1, -1):
         call = calls[place]
         if place not in last:
-            if _is_outline(call.reply):
-                continue
             said = _Said(_piece(call.reply))
             room -= sum(len(prompt.text) for prompt in taken)
             places = max((said.count_in(prompt, delivered) for prompt in taken), default=0) if room >= 0 else 0
@@ -875,17 +852,10 @@ def _as_told(shown: tuple[Passage, ...], calls: Sequence[_Call], prompt: str) ->
 
 
 def unread_texts(run: EndedRun) -> list[tuple[str, str]]:
-    """Return contexts that stood before the model of an answer, in a run in which no passage was found.
+    """Return tool outputs that stand in no prompt as they were returned, of a run in which no passage was found.
 
-    They are tool outputs that stand in no prompt as they were returned, by the name of the tool, and a prompt that
-    announces a context, without a name.
+    Each with the name of its tool.
     """
-    answer = run.attributes.get("answer")
-    if not answer:
+    if not run.attributes.get("answer"):
         return []
-    unread = [(text.source or "", text.text) for text in run.texts if text.metadata.get("kind") == "tool_output"]
-    prompt = answered_prompt(run.prompts, run.steps, answer) if run.prompts else ""
-    heading = _HEADING.search(prompt[:_SIGN_CHARS])
-    if heading is not None and len(prompt) - heading.end() >= _SHORTEST_CONTEXT_CHARS:
-        unread.append(("", prompt[heading.end() :].strip()))
-    return unread
+    return [(text.source or "", text.text) for text in run.texts if text.metadata.get("kind") == "tool_output"]

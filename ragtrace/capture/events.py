@@ -131,7 +131,7 @@ class Gave(Struct, frozen=True, gc=False, repr_omit_defaults=True):
         is_streamed: `streamed_input` holds what it was given.
         is_left: a generator was closed before its end.
         is_waiting: a graph stopped at a breakpoint: it waits for a person.
-        is_steering: it ended with an exception by which the framework steers, and with no error.
+        is_steered: it ended with an exception by which the framework steers, and with no error.
         is_stopped: it did not fail by itself: it was cancelled, closed or interrupted by a key.
         asks: what an interrupt asks a person; None where there was no interrupt.
     """
@@ -142,7 +142,7 @@ class Gave(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     is_streamed: bool = False
     is_left: bool = False
     is_waiting: bool = False
-    is_steering: bool = False
+    is_steered: bool = False
     is_stopped: bool = False
     asks: str | None = None
 

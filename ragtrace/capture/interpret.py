@@ -7,7 +7,6 @@ pipeline's thread, and asks nothing of the application. The rules are those of q
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
@@ -27,25 +26,23 @@ from ragtrace.capture.turns import (
     answer_in,
     branch_answers,
     called_in,
-    composed_texts,
     form_in,
+    given_texts,
     has_texts,
     history_in,
-    is_check,
     last_spoken,
+    new_texts,
     of_this_turn,
-    question_among,
-    question_behind,
     question_in,
     question_in_state,
     recalled_in,
     structured_text,
+    text_asked,
     turn_of,
     turns_in,
 )
 from ragtrace.capture.types import Generation
 from ragtrace.capture.values import LISTS, Redacted, Steer, Turn, fields_of, is_resumption, mapping_of
-from ragtrace.capture.verdicts import is_steering, is_verdict, is_verdict_on
 from ragtrace.model import Found, Message, added_usage
 from ragtrace.text import shown
 
@@ -58,12 +55,10 @@ if TYPE_CHECKING:
     from ragtrace.capture.values import Doc
     from ragtrace.model import How, Outcome, Usage
 
-_ASKED_KEYS = ("question", "query", "input", "user_input", "user_query", "messages")  # of an inner chain
+_ASKED_KEYS = (*QUESTION_KEYS, "messages")  # of an inner chain
 _COMPOSED_SHARE = 0.5  # of the words of a text that a program made of replies
-_PLAIN_KEYS = ("question", "query", "user_query", "user_input", "messages")
+_PLAIN_KEYS = ("question", "query", "messages")
 _SPOKEN_KEYS = ("answer", "final_answer", "generation", "response")
-_GRADED_KEYS = (*_SPOKEN_KEYS, "prediction", "student_answer")
-_FILE = re.compile(r"(?:[~.]{0,2}|[A-Za-z]:)[/\\][^\n]*\.\w{1,5}")  # a path that names one
 _BEGINNINGS: dict[Kind, Any] = {"chain": Began(), "tool": Began(), "search": Sought(""), "model": Asked()}
 
 
@@ -100,7 +95,6 @@ class Interpreter:
         self._chain_answer: str | None = None  # of the last chain in a joined run
         self._is_asked_at_start = False  # the application said the question before anything happened
         self._branches: list[str] = []  # answers of branches that ran side by side
-        self._is_check = False  # the root judged an answer that it was given
         self._spoken_in: dict[tuple[int, int], list[list[str]]] = {}  # replies of nodes, by graph and step
         self._spoken_at: dict[str, int] = {}  # texts of models that a step gave out: its number
         self._direct: dict[str, str] = {}  # results of tools that answer for the agent, by call id
@@ -253,8 +247,7 @@ class Interpreter:
         for key, value in fields.items():
             top.beginning.whole.setdefault(key, value)
         if not self._has_query and (asked := question_in_state(fields)):
-            given = fields if top.is_resumed else top.inputs
-            self._take_question(question_behind(asked, given, is_of_state=top.is_resumed), fields)
+            self._take_question(asked, fields)
 
     def _recall(self, scope: Scope) -> None:
         """Take the turns that a memory keeps, where the root's input has none; later it has the answer too."""
@@ -269,7 +262,7 @@ class Interpreter:
     def _find_question(self, root: Scope, outputs: object = None) -> None:
         """Find the question of a run whose input names it in its own way, or that goes on with a saved state.
 
-        A text of the input or of the state comes first, see `question_among`; then what a retriever was asked. The
+        A text of the input or of the state comes first, see `text_asked`; then what a retriever was asked. The
         state that a resumed graph gives out has the question too, where the steps that ran were given a part of it.
         """
         if self._has_query:
@@ -284,7 +277,7 @@ class Interpreter:
         is_told = has_texts(root.inputs)
         given = began if root.is_resumed or not is_told else root.inputs
         whole = root.beginning.whole if root.is_resumed and root.beginning is not None else None
-        question = question_among(whole, queries) or question_among(given, queries)
+        question = text_asked(whole, queries) or text_asked(given, queries)
         if not question and not root.is_resumed:
             question = ("" if is_told else self._inner_question) or self._first_query
         self._take_question(question, given)
@@ -293,7 +286,7 @@ class Interpreter:
     def _note_question(self, root: Scope) -> None:
         """Note where the question was read: in the input, in the state, or from what a search was asked."""
         query, findings = self.run.attributes.get("query", ""), self.run.findings
-        if not query or self._is_asked_at_start:
+        if self._is_asked_at_start:
             return
         began = root.beginning.fields if root.beginning is not None else {}
         held = [("input", root.messages if root.kind == "model" else root.inputs), ("state", began)]
@@ -318,7 +311,7 @@ class Interpreter:
             self.lineage.search(scope, data, ended_ns)
             if scope.parent is None:
                 self._answer = ""
-        elif scope.kind == "search" and (data is None or event.error is not None or data.is_steering):
+        elif scope.kind == "search" and (data is None or event.error is not None or data.is_steered):
             self.lineage.failed_search(scope, event.error, ended_ns)
             if data is not None:
                 self._failed(scope, data, event.error)
@@ -339,7 +332,7 @@ class Interpreter:
             )
 
     def _end_chain(self, scope: Scope, gave: Gave, failure: Failure | None, ended_ns: int) -> None:
-        is_failed = failure is not None or gave.is_steering
+        is_failed = failure is not None or gave.is_steered
         if scope.kind == "tool":
             self._end_tool(scope, gave, failure, ended_ns, is_failed=is_failed)
         self._is_left = self._is_left or gave.is_left
@@ -397,12 +390,8 @@ class Interpreter:
         if scope.parent is None:
             self.run.findings.answers = places
             self._answer, self._branches = answer.text, answer.branches
-            text = answer.text or self.speech.last_text
-            self._is_check = scope.beginning is None and is_check(scope.inputs, outputs, text)
         else:
-            self._take_chain_answer(
-                scope, answer.text, outcome, outputs=outputs, branches=answer.branches, places=places
-            )
+            self._take_chain_answer(scope, answer.text, outcome, branches=answer.branches, places=places)
 
     def _take_node(self, scope: Scope, outputs: object) -> None:
         """Note that a graph's step has ended, and what it said in messages: steps side by side may answer each."""
@@ -417,7 +406,7 @@ class Interpreter:
             for part in (outputs if isinstance(outputs, list) else [outputs])
             for message in _listed((fields_of(part) or {}).get("messages"))
             if type(message) is Turn and message.role == "assistant" and not message.calls
-            if (text := content_text(message.content).strip()) and not is_verdict(text)
+            if (text := content_text(message.content).strip())
         ]
         if replies and scope.node is not None:
             self._spoken_in.setdefault((id(scope.parent), scope.node.step), []).append(replies)
@@ -651,13 +640,12 @@ class Interpreter:
         answer: str | None,
         outcome: Outcome | None,
         *,
-        outputs: object = None,
         branches: Sequence[str] = (),
         places: tuple[Found, ...] = (Found("output"),),
     ) -> None:
         """Take the end of a chain in the block of an application's own run: an answer, unless a later one has one.
 
-        A grader behind the chain that answered leaves the answer as it is.
+        A chain that was given the answer before it leaves that as it is.
         """
         text = "" if outcome == "interrupted" else self._text_of(answer, outcome)
         self.run.ends_as(outcome)
@@ -665,7 +653,7 @@ class Interpreter:
         if outcome != "interrupted":
             self._interrupts.clear()
         said = self._chain_answer
-        if text and not (said and (is_verdict_on(text, [said]) or is_check(scope.inputs, outputs, text))):
+        if text and not (said and _is_given(said, scope)):
             self._chain_answer, self._branches = text, list(branches)
             self.run.findings.answers = places
 
@@ -685,9 +673,9 @@ class Interpreter:
     def _is_question(self, root: Scope, answer: str, outcome: Outcome | None) -> bool:
         """Tell whether a root that ended was a question, so that its run is kept.
 
-        A run is kept where a model answered or a retriever was called. A grader, a router and a model that only
-        calls a tool are no questions when they stand alone. A run that failed or was stopped before either is kept
-        where a chain was asked something.
+        A run is kept where a model answered or a retriever was called. A model that only calls a tool is no
+        question when it stands alone. A run that failed or was stopped before either is kept where a chain was
+        asked something.
         """
         run = self.run
         if self._has_retriever or run.selection_source == "explicit":
@@ -702,13 +690,8 @@ class Interpreter:
             return bool(pool) and self._spoken_ns < self._last_search_ns()
         if outcome == "partial" or answer.strip() in self._direct.values():
             return True
-        # A number or a yes answers what an agent looked up, or what a person asked in a conversation.
-        if (self.lineage.texts.are_looked_up or (answer and run.attributes.get("history"))) and not self._is_check:
-            return not is_steering(answer)
-        if not answer and self.speech.last_called is None:
-            return not self._is_check
-        is_graded = self._is_check or is_verdict(answer)
-        return not is_graded or (len(pool) > 1 and not _is_grader(root, answer))
+        # A model that only calls a tool that nobody ran is no answer, unless something was looked up before.
+        return bool(answer) or self.lineage.texts.are_looked_up or self.speech.last_called is None
 
     # -- the answer --
 
@@ -729,8 +712,6 @@ class Interpreter:
             return Given("\n\n".join(branches), branches)
         found = _held_direct(new, direct) or answer_in(new)
         found = _called_with(new, found) or found
-        if found is not None and _FILE.fullmatch(found) and found not in speech.said:
-            found = None  # what the model said is in it
         answer = None if found is None else answer_text(found, is_json=speech.is_json_asked)
         if self._is_search_alone(scope, outputs, answer):
             self._is_retrieval_only = True
@@ -746,7 +727,7 @@ class Interpreter:
             if form := next((text for one in reversed(speech.called) if (text := form_in(new, one))), None):
                 return Given(form, how="guess")
             is_step = scope.beginning is not None or self._has_retriever
-            is_silent = is_step and fields_of(outputs) is not None and is_verdict(speech.last_text)
+            is_silent = is_step and fields_of(outputs) is not None and not speech.last_text
             return Given("" if is_silent else None)
         whole = speech.last_reply
         is_end = found.is_end if type(found) is Redacted else len(found) < len(whole) and whole.endswith(found)
@@ -774,7 +755,7 @@ class Interpreter:
         The last model's text stands for the answer where it is no part of that.
         """
         speech = self.speech
-        told = [text for text in composed_texts(outputs, began) if text.strip() not in speech.said]
+        told = [text for text in new_texts(outputs, began) if text.strip() not in speech.said]
         texts = [text for text in told if speech.first.share(text) >= _COMPOSED_SHARE]
         if len(texts) != 1:
             return None
@@ -798,9 +779,7 @@ class Interpreter:
             return []
         queries = {step.query.strip() for step in self.run.retrievals() if step.query}
         prompts = [
-            "\n".join(one.content for one in step.inputs)
-            for step in self.run.steps
-            if isinstance(step, Generation) and not all(is_verdict(one.content) for one in step.outputs)
+            "\n".join(one.content for one in step.inputs) for step in self.run.steps if isinstance(step, Generation)
         ]
         told = named or last_spoken(fields, self._spoken_at) or outputs
         passages = [passage.text for passage in self.run.candidates() if passage.text]
@@ -887,11 +866,9 @@ def _plain_question(scope: Scope) -> str:
     return question_in({key: given[key] for key in _PLAIN_KEYS if key in given})
 
 
-def _is_grader(root: Scope, verdict: str) -> bool:
-    """Tell whether a verdict over several passages grades them or an answer, and is not the answer itself."""
-    given = fields_of(root.inputs) or {}
-    is_answer_given = any(isinstance(given.get(key), str) and given[key] for key in _GRADED_KEYS)
-    return is_answer_given or is_steering(verdict)
+def _is_given(said: str, scope: Scope) -> bool:
+    """Tell whether a chain was given an answer and searched nothing: it checks it, or puts it in other words."""
+    return not scope.found and any(said.strip() in text for text in given_texts(scope.inputs))
 
 
 def _given_directly(outputs: object, direct: Mapping[str, str]) -> str:
@@ -934,8 +911,6 @@ def _is_documents_state(scope: Scope, outputs: object) -> bool:
 
 
 def _is_silent(value: object) -> bool:
-    if isinstance(value, str):
-        return is_verdict(value)
     return (
         value is None
         or isinstance(value, bool | int | float)

@@ -150,7 +150,7 @@ class Lineage:
         documents = self.run.reader.first(documents)
         origins: dict[int, list[str]] = {}
         if scope.is_all and scope.within is None and self._are_copies(documents):
-            scope.holder.is_check = scope.holder.parent is not None
+            scope.holder.is_evaluation = scope.holder.parent is not None
             return
         if scope.sources:
             documents, origins = self._with_origins(scope, documents, {}, has_own=self._are_ids_made)
@@ -403,10 +403,8 @@ class Lineage:
         if chosen is None and (scope.given or scope.found) and not scope.has_model:
             before = fields_of(inputs) or {}
             written = (fields_of(outputs) or {}).items() if not isinstance(outputs, str) else [("", outputs)]
-            texts = (text for key, text in written if isinstance(text, str) and before.get(key) is not text)
-            chosen = next(
-                (parts for text in texts if (parts := self._written_parts(scope, text)) is not None), None
-            )
+            new = (text for key, text in written if isinstance(text, str) and before.get(key) is not text)
+            chosen = next((parts for text in new if (parts := self._written_parts(scope, text)) is not None), None)
         return chosen
 
     def _written_parts(self, scope: Scope, written: object) -> list[Doc] | None:

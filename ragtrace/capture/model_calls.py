@@ -85,8 +85,7 @@ _TEXT_BLOCKS = frozenset({"text", "output_text", "input_text"})
 _ASKING = frozenset({"user", "human"})  # who speaks, and asks
 _OTHERS = _ASKING | {"system", "developer", "tool", "function"}  # who speaks, and is no model
 # Names of the answer in structured output and in what a chain returns; the first that is there counts.
-ANSWER_WORDS = ("antwort", "réponse", "reponse", "respuesta", "risposta", "resposta", "回答")  # in other languages
-CALLED_FIELDS = ("answer", "final_answer", *ANSWER_WORDS)  # also of a call that no tool answers
+CALLED_FIELDS = ("answer", "final_answer")  # also of a call that no tool answers
 ANSWER_FIELDS = (
     *CALLED_FIELDS, "output", "result", "response", "generation", "output_text", "completion", "text",
     "structured_response", "parsed",

@@ -132,7 +132,7 @@ def reading_of(run: EndedRun, pools: Sequence[Pool], prompt_ids: Collection[str]
     answers = (found.answers or (Found(how="call"),)) if facts.get("answer") else ()
     sources = tuple(_sources(run, pools, frozenset(prompt_ids or ())))
     signs = [*_of_places(found, question, answers), *_of_evidence(run, pools, sources)]
-    return Reading(question, answers, sources, tuple(signs[:_MOST_SIGNS]))
+    return Reading(question if facts.get("query") else None, answers, sources, tuple(signs[:_MOST_SIGNS]))
 
 
 def _of_places(found: Findings, question: Found | None, answers: tuple[Found, ...]) -> Iterator[Sign]:

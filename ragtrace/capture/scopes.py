@@ -47,7 +47,7 @@ class Scope:
     task: tuple[tuple[int, int, str], ...] = ()  # places in the graphs that it runs in
     agent: str | None = None  # name of the agent that a chain runs
     is_engine: bool = False  # its answer may stand for the passages found inside
-    is_check: bool = False  # an evaluator's: it searched texts that the run has
+    is_evaluation: bool = False  # an evaluator's: it searched texts that the run has
     fuses: str = "all"  # of a retriever, see `Sought`
     is_all: bool = False  # of a retriever that gives out its whole index
     answers: list[tuple[str, dict[str, Hit]]] = field(
@@ -91,8 +91,8 @@ class Scope:
         An engine inside a retriever answers with passages, and its answer stands for them.
         """
         parent = self.parent
-        if self.is_check or parent is None:
-            return self.is_check
+        if self.is_evaluation or parent is None:
+            return self.is_evaluation
         if parent.kind == "choice" or parent.is_inner:
             return True
         return parent.kind == "search" and not self.is_engine

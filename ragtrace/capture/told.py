@@ -13,7 +13,6 @@ from ragtrace.capture.model_calls import answer_text
 from ragtrace.capture.turns import turn_of, turns_in
 from ragtrace.capture.types import Generation
 from ragtrace.capture.values import Doc
-from ragtrace.capture.verdicts import is_judgement, is_verdict
 from ragtrace.model import Found, added_usage
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ class ToldInterpreter(Interpreter):
         if reply is not None and reply.content.strip():
             self._said.append(reply.content)
             self._is_streamed = said.is_streamed
-            is_other = not (self._read and _is_check(scope, reply.content))
+            is_other = not (self._read and self._read in prompt_text(scope.messages))
             if scope.is_in_block and not said.is_streamed and is_other:
                 self._read = reply.content
 
@@ -290,7 +289,7 @@ class ToldInterpreter(Interpreter):
         """
         replies = {answer_text(said, is_json=False).strip() for said in self._said}
         asked = {search.query.strip() for search in self.run.retrievals()}
-        said = [text for text in texts if text in replies and text not in asked and not is_verdict(text)]
+        said = [text for text in texts if text in replies and text not in asked]
         if len(said) < 2:
             return said
         made_of = (
@@ -313,8 +312,6 @@ class ToldInterpreter(Interpreter):
     def _is_kept(self, root: Scope, answer: str) -> bool:
         """Tell whether a run that ends asked something: passages were searched, or a question was answered."""
         run = self.run
-        if _is_check(root, answer):
-            return False
         is_asked = bool(run.attributes.get("query")) or self._began.is_resumed
         if is_asked and (answer or self._is_asked or root.is_engine):
             return True
@@ -326,8 +323,3 @@ class ToldInterpreter(Interpreter):
         delivered = run.selection if run.selection is not None else run.candidates()
         found = found_in(text, tuple({passage.id: passage for passage in delivered}.values()))
         return bool(found) and sum(len(passage.text) for passage in found) >= _CONTEXT_SHARE * len(text)
-
-
-def _is_check(scope: Scope, reply: str) -> bool:
-    """Tell whether a model that was called plainly is a grader, or checked an answer."""
-    return scope.kind == "model" and is_judgement(prompt_text(scope.messages), reply)

@@ -6,7 +6,6 @@ A graph with a checkpointer begins with what earlier turns left in its state, an
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeGuard
@@ -16,28 +15,19 @@ from msgspec.structs import replace
 from ragtrace.capture.content_blocks import content_text, said_text
 from ragtrace.capture.guard import is_equal
 from ragtrace.capture.messages import before_question, spoken
-from ragtrace.capture.model_calls import ANSWER_FIELDS, ANSWER_WORDS, answer_field
+from ragtrace.capture.model_calls import ANSWER_FIELDS, answer_field
 from ragtrace.capture.values import Doc, Opaque, Prompt, Turn, fields_of, mapping_of
-from ragtrace.capture.verdicts import is_steering_name, is_verdict, is_verdict_on
 from ragtrace.model import Call, Message
 from ragtrace.text import MAX_NAME_CHARS, shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-# The name of a field with what a person wrote; it comes before `_LOOSE_KEYS`, whose text may be the program's.
-_PERSONS = re.compile(
-    r"(?:(?:user|customer|client|visitor|caller|human|person|original)_?)?"
-    r"(?:question|message|utterance|inquiry|enquiry|query|request|frage|anfrage|nachricht)",
-    re.IGNORECASE,
-)
-_LOOSE_KEYS = ("search_query", "prompt", "text")
-QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "search_query", "prompt", "text")
+QUESTION_KEYS = ("question", "query", "input")  # of chains of LangChain's own
 HISTORY_KEYS = ("chat_history", "history", "messages")
-_EARLIER = re.compile("histor|previous|past|earlier|example|shots", re.IGNORECASE)
+_EARLIER = frozenset({"chat_history", "history"})
 _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "HumanMessageChunk": "user"}
 _SPEAKERS = frozenset({"user", "assistant", "system", "tool"})
-_FEWEST_SHOWN = 2  # texts of a mapping, for a message that was written from it
 _DEPTH = 4  # of containers in containers, for cyclic ones
 _MESSAGES = "messages"
 
@@ -49,7 +39,7 @@ def question_in(inputs: object) -> str:
     """Return the question in a root run's input, "" when there is none to be seen.
 
     A text, a message, a list of messages (the last human one), a prompt value, or a dict with one of those
-    under ``question``, ``query``, ``input``, ``messages`` and the like, or with one text only.
+    under ``question``, ``query``, ``input`` or ``messages``, with one list of messages, or with one text only.
 
     Example:
         >>> question_in({"input": "Where?", "chat_history": []})
@@ -71,30 +61,20 @@ def question_in(inputs: object) -> str:
 
 
 def _question_under_keys(inputs: Mapping[object, object]) -> str:
-    for key in (*QUESTION_KEYS, "messages"):
+    for key in (*QUESTION_KEYS, _MESSAGES):
         value = inputs.get(key)
-        if key in _LOOSE_KEYS and value is not None and (asked := _written_by_a_person(inputs)):
-            return asked
         if value is not None and not isinstance(value, dict) and (found := question_in(value)):
             return found
     talk = conversation_in(inputs)
     if talk and talk[-1].role == "user":
         return talk[-1].content
-    texts = [value for value in inputs.values() if isinstance(value, str)]
-    nested = [fields for part in inputs.values() if (fields := mapping_of(part)) is not None]
-    is_only = len(texts) == 1 and not any(isinstance(value, str) for part in nested for value in part.values())
-    return texts[0] if is_only else ""
-
-
-def _written_by_a_person(inputs: Mapping[object, object]) -> str:
-    named = (text for name, text in inputs.items() if isinstance(text, str) and _PERSONS.fullmatch(str(name)))
-    return next((text for text in named if text.strip()), "")
+    return only_text(inputs)
 
 
 def conversation_in(fields: Mapping[object, object]) -> tuple[Message, ...]:
     """Return the turns of the one list of messages among fields, under a name of the application's own.
 
-    Those under ``messages`` are not meant, nor earlier turns under a name that says so.
+    Those under ``messages`` are not meant, nor earlier turns under the names that LangChain's chains have for them.
 
     Example:
         >>> [turn.content for turn in conversation_in({"talk": [("user", "Where?")], "lang": "en"})]
@@ -105,7 +85,7 @@ def conversation_in(fields: Mapping[object, object]) -> tuple[Message, ...]:
     found = [
         turns
         for name, part in fields.items()
-        if isinstance(part, list) and part and name != "messages" and not _EARLIER.search(str(name))
+        if isinstance(part, list) and part and name != "messages" and name not in _EARLIER
         if len(turns := turns_in(part)) == len(part) and any(turn.role == "user" for turn in turns)
         if all(turn.role in _SPEAKERS for turn in turns)
     ]
@@ -303,7 +283,7 @@ def _answer_under_keys(outputs: dict[object, object], depth: int) -> str | None:
         if key in outputs and (found := answer_in(outputs[key], depth + 1)) is not None:
             return found
     if "messages" not in outputs and not depth:
-        talks = [part for name, part in outputs.items() if _are_messages(part) and not _EARLIER.search(str(name))]
+        talks = [part for name, part in outputs.items() if _are_messages(part) and name not in _EARLIER]
         return _last_said(talks[0]) if len(talks) == 1 else None
     messages = outputs.get("messages")
     return _last_said(messages if isinstance(messages, Iterable) else ())
@@ -342,49 +322,20 @@ class Beginning:
 
 # -- the question --
 
-# Names of fields with a question, the surest first; a text that the program wrote itself is none of a person's.
-_ASKING = tuple(
-    re.compile(words, re.IGNORECASE)  # of at most 256 characters: a name
-    for words in (
-        "question|^(?:\\w*_)?(?:\\w*frage|pregunta|domanda|pergunta|vraag|質問|問題|问题)$",
-        "message|utterance|inquir|enquir|nachricht|anliegen|demande|consulta|mensaje|メッセージ|お問い合わせ",
-        "query|request|ask|prompt|input|eingabe|入力",
-    )
-)
-_NOT_ASKED = re.compile(  # of at most 256 characters: a name
-    "(?:^|_)(?:ids?|type|kind|count|number|lang\\w*|system|search|sub|follow|next|new|standalone|condensed|generated"
-    "|sprache|langue|idioma|suchanfrage|rewritten|rephrased|reformulated|refined|improved|better|transformed|expanded|hypothetical|previous|last|old)"
-    "(?:_|$)",
-    re.IGNORECASE,
-)
-_TOLD = re.compile(  # of at most 256 characters: a name
-    "answer|response|reply|draft|summar|title|plan|context|prompt|instruct|tone|style|antwort", re.IGNORECASE
-)
-# Names of what stands around the text of a letter, and of that text.
-_HEAD = re.compile(  # of at most 256 characters: a name
-    "(?:^|_)(?:subject|sender|recipient|betreff|absender|objet|sujet|expéditeur|asunto|remitente|件名|差出人)(?:_|$)",
-    re.IGNORECASE,
-)
-_BODY = re.compile(  # of at most 256 characters: a name
-    "(?:^|_)(?:body|thread|content|text|message|inhalt|nachricht|corps|contenu|cuerpo|mensaje|本文)$", re.IGNORECASE
-)
-_MARKS = ("?", "\uff1f", "\u061f", "か。", "か")  # of questions; Japanese writes a particle
-_STATE_KEYS = ("question", "user_question", "user_query", "user_input")
-
 
 def question_in_state(state: Mapping[object, object]) -> str:
     """Return the question that a graph's saved state holds, "" when there is none to be seen.
 
-    Nodes write queries into the state too, so that fewer names count than in an input. Of the messages it is the
-    last of a person; agents write under a person's role with a name.
+    Nodes write queries into the state too, so that ``question`` counts alone. Of the messages it is the last of a
+    person; agents write under a person's role with a name.
 
     Example:
         >>> question_in_state({"messages": [("user", "Where?"), ("assistant", "One moment.")], "query": "lab city"})
         'Where?'
     """
-    for key in _STATE_KEYS:
-        if isinstance(value := state.get(key), str) and value.strip():
-            return value
+    value = state.get("question")
+    if isinstance(value, str) and value.strip():
+        return value
     messages = state.get(_MESSAGES)
     if not isinstance(messages, list):
         asked = [turn.content for turn in conversation_in(state) if turn.role == "user"]
@@ -392,93 +343,51 @@ def question_in_state(state: Mapping[object, object]) -> str:
     return question_in([one for one in messages if not getattr(one, "name", None)]) or question_in(messages)
 
 
-def question_among(inputs: object, queries: Sequence[str]) -> str:
-    """Return the question among the texts of an input or a state that names it in its own way, else "".
+def text_asked(inputs: object, queries: Sequence[str]) -> str:
+    """Return the text of an input or a state that a search was asked with, or that stands in what it was asked.
 
-    It is the text that a retriever was asked with, else the one whose name says that it asks, else what a letter
-    says below its head, else the only one that ends with a question mark, else, where no retriever was asked, the
-    only one of several words that is no draft and no instruction.
+    Without one it is the only text, and "" where there are several.
 
     Example:
         >>> given = {"customer_note": "Returns", "lang": "de"}
-        >>> question_among(given, ["Returns"]), question_among(given, ["return window"])
-        ('Returns', '')
-        >>> question_among({"customer_message": "Returns", "lang": "de"}, [])
-        'Returns'
+        >>> text_asked(given, ["Returns"]), text_asked(given, []), text_asked({"note": "Returns"}, [])
+        ('Returns', '', 'Returns')
     """
-    texts = _texts_in(inputs)
-    asked = [(name, text) for name, text in texts if text.strip() in queries]
-    asked = asked or [(name, text) for name, text in texts if " " in text.strip() and _is_in(text, queries)]
-    for some in (asked, texts):
-        for words in _ASKING:
-            named = [text for name, text in some if words.search(name) and not _NOT_ASKED.search(name)]
-            if len(named) == 1:
-                return named[0]
-        if some is texts and (said := _letter_in(texts)):
-            return said
-        marked = [text for _, text in some if text.rstrip().endswith(_MARKS)]
-        if len(marked) == 1:
-            return marked[0]
-        if some is asked and asked:
-            return asked[0][1]
-    if queries:
-        return ""
-    own = [
-        (str(name)[:MAX_NAME_CHARS], text)
-        for name, text in (fields_of(inputs) or {}).items()
-        if isinstance(text, str)
+    texts = [text for _, text in _texts_in(inputs)]
+    asked = [text for text in texts if text.strip() in queries]
+    asked = asked or [
+        text for text in texts if " " in text.strip() and any(text.strip() in query for query in queries)
     ]
-    for some in (texts, own):  # what stands deeper may be a form to fill in, or settings
-        told = [
-            text
-            for name, text in some
-            if " " in text.strip() and not (_NOT_ASKED.search(name) or _TOLD.search(name))
-        ]
-        if len(told) == 1:
-            return told[0]
-    return ""
+    return asked[0] if asked else only_text(inputs)
 
 
-def question_behind(message: str, given: object, *, is_of_state: bool = False) -> str:
-    """Return the person's words in a message that the program wrote around them; the message itself where none are.
-
-    They are a text of the run's input that the message shows, as the text of a mail that stands in a mapping. A
-    saved state holds what models wrote too: of that it is a mapping of which the message shows several texts, and
-    one of them in lines of its own.
+def only_text(inputs: object) -> str:
+    """Return the only text in an input; "" where it has none, or several that differ.
 
     Example:
-        >>> question_behind("A mail: May we paint?", {"mail": {"text": "May we paint?"}})
-        'May we paint?'
+        >>> only_text({"note": "Where?", "k": 4}), only_text({"note": "Where?", "lang": "en"})
+        ('Where?', '')
     """
-    parts = [part for part in (fields_of(given) or {}).values() if fields_of(part)] if is_of_state else [given]
-    for part in parts:
-        texts = [(name, text) for name, text in _texts_in(part) if text in message and text != message]
-        told = {name: text for name, text in texts if " " in text.strip()}
-        if is_of_state and len(texts) < _FEWEST_SHOWN:
-            continue
-        text = question_among(told, ()) or max(told.values(), key=len, default="")
-        if text and (not is_of_state or _is_set_off(text, message)):
-            return text
-    return message
-
-
-def _is_set_off(text: str, message: str) -> bool:
-    """Tell whether a text stands in lines of its own."""
-    return f"\n{text.strip()}\n" in f"\n{message}\n"
-
-
-def _letter_in(texts: Sequence[tuple[str, str]]) -> str:
-    bodies = [text for name, text in texts if _BODY.search(name) and not _NOT_ASKED.search(name)]
-    return bodies[0] if len(bodies) == 1 and any(_HEAD.search(name) for name, _ in texts) else ""
-
-
-def _is_in(text: str, queries: Sequence[str]) -> bool:
-    return any(text.strip() in query for query in queries)
+    texts = {text for _, text in _texts_in(inputs)}
+    return texts.pop() if len(texts) == 1 else ""
 
 
 def has_texts(inputs: object) -> bool:
     """Tell whether an input has a text of its own, in which the question may be."""
     return bool(_texts_in(inputs))
+
+
+def given_texts(inputs: object) -> list[str]:
+    """Return the texts that a step was given: a text, those of its fields, and messages that are no model's.
+
+    What a model said is history there.
+    """
+    if isinstance(inputs, str):
+        return [inputs]
+    turns = [turn for turn in turns_in(inputs) if turn.role != "assistant"]
+    fields = fields_of(inputs) or {}
+    held = [turn.content for part in fields.values() for turn in turns_in(part) if turn.role != "assistant"]
+    return [*(turn.content for turn in turns), *held, *(text for _, text in _texts_in(inputs))]
 
 
 def _texts_in(inputs: object, depth: int = 0) -> list[tuple[str, str]]:
@@ -597,18 +506,6 @@ def _is_copy(text: object, before: Mapping[int, str], said: Collection[str]) -> 
 
 # -- answers of branches --
 
-# Names of texts that a program makes beside an answer.
-_BESIDE = re.compile(  # of at most 256 characters: a name
-    "title|topic|follow|suggest|tags?$|keyword|summary|critique|review|feedback|quer|question|language|intent|categor"
-    "|sentiment|priorit|subject|headline|score|rating|evaluat|notes?$|label|mood|urgen|confiden|betreff"
-    "|sql|plan$|titel|thema|kritik|frage|zusammenfassung|stichw|titre|sujet|résumé|título|resumen",
-    re.IGNORECASE,
-)
-
-_NO_REPORT = re.compile(  # of at most 256 characters: a name
-    "title|topic|quer|question|frage|plan$|sql|review|feedback|critique|kritik", re.IGNORECASE
-)
-
 
 def last_spoken(fields: Mapping[object, object], spoken_at: Mapping[str, int]) -> dict[object, object]:
     """Return the fields of a graph's state without the texts of models that a later step's text stands behind.
@@ -618,14 +515,12 @@ def last_spoken(fields: Mapping[object, object], spoken_at: Mapping[str, int]) -
         spoken_at: the texts of models that its steps gave out, with the numbers of the steps.
 
     Example:
-        >>> state = {"plan": "Look it up.", "reply": "In Oslo.", "title": "Oslo"}
-        >>> last_spoken(state, {"Look it up.": 1, "In Oslo.": 2, "Oslo": 3})
+        >>> last_spoken({"plan": "Look it up.", "reply": "In Oslo."}, {"Look it up.": 1, "In Oslo.": 2})
         {'reply': 'In Oslo.'}
     """
     steps = {key: spoken_at[text] for key, text in fields.items() if isinstance(text, str) and text in spoken_at}
-    told = {key: number for key, number in steps.items() if not _BESIDE.search(str(key)[:MAX_NAME_CHARS])} or steps
-    last = max(told.values(), default=0)
-    return {key: value for key, value in fields.items() if key not in steps or told.get(key) == last}
+    last = max(steps.values(), default=0)
+    return {key: value for key, value in fields.items() if key not in steps or steps[key] == last}
 
 
 def branch_answers(
@@ -649,7 +544,6 @@ def branch_answers(
     """
     leaves = list(_leaves(outputs))
     spoken = sorted({text for text in leaves if text.strip() in said and text.strip() not in queries})
-    spoken = [text for text in spoken if not is_verdict(text)] or spoken
     last = [text for text in spoken if not any(_is_given(text, prompt, passages) for prompt in prompts)] or spoken
     if len(last) > 1:
         whole = sorted(text for text in set(leaves) - {*last} if all(_is_part(one, text) for one in last))
@@ -666,19 +560,18 @@ def _is_given(text: str, prompt: str, passages: Sequence[str]) -> bool:
     return text in prompt
 
 
-def composed_texts(outputs: object, began: Mapping[object, object]) -> list[str]:
-    """Return the new texts of a state that a program may have made of replies: several words, no query or title.
+def new_texts(outputs: object, began: Mapping[object, object]) -> list[str]:
+    """Return the new texts of a state that a program may have made of replies: several words.
 
     Example:
-        >>> composed_texts({"topic": "Bees", "report": "Bees fly far.", "search_query": "how do bees fly"}, {})
+        >>> new_texts({"topic": "Bees", "report": "Bees fly far."}, {"topic": "Bees"})
         ['Bees fly far.']
     """
     fields = fields_of(outputs) or {}
-    named = {str(key): one for key, one in fields.items() if isinstance(one, str) and one != began.get(key)}
     return [
         one
-        for key, one in named.items()
-        if len(one.split(None, 3)) > 2 and not _NO_REPORT.search(key[:MAX_NAME_CHARS])
+        for key, one in fields.items()
+        if isinstance(one, str) and one != began.get(key) and len(one.split(None, 3)) > 2
     ]
 
 
@@ -698,55 +591,3 @@ def _leaves(value: object, depth: int = 0) -> Iterable[str]:
         parts = value if isinstance(value, list | tuple) else (fields_of(value) or {}).values()
         for part in parts:
             yield from _leaves(part, depth + 1)
-
-
-# -- checks of an answer --
-
-_GRADED = re.compile(  # of at most 256 characters: a name
-    r"(?:^|_)(?:answer|response|generation|prediction|reply|completion|submission|claim|statement|draft"
-    "|antwort|behauptung|entwurf|réponse|reponse|respuesta|risposta|resposta|回答|答え)s?$",
-    re.IGNORECASE,
-)
-_GROUNDS = re.compile(  # of at most 256 characters: a name
-    "context|document|passage|source|evidence|fact|docs|kontext|dokument|quelle|文脈|文書", re.IGNORECASE
-)
-_ANSWERS = ("answer", "final_answer", "generation", "response", *ANSWER_WORDS)
-
-
-def is_check(inputs: object, outputs: object, text: str) -> bool:
-    """Tell whether a chain judged an answer that it was given: by a grade, or by an object that holds no answer.
-
-    A chain that translates, shortens or improves an answer gives a text of its own, and is no check.
-
-    Example:
-        >>> given = {"response": "Books may be kept for 28 days.", "context": "..."}
-        >>> is_check(given, {"backing": "all of it"}, ""), is_check(given, "Bücher 28 Tage.", "Bücher 28 Tage.")
-        (True, False)
-    """
-    given = fields_of(inputs) or {}
-    names = [
-        key
-        for key in given
-        if _GRADED.search(str(key)[:MAX_NAME_CHARS]) or (key == "output" and "reference" in given)
-    ]
-    graded = [said for key in names if (said := _said(given[key])).strip()]
-    if isinstance(outputs, bool):
-        return True
-    if not graded:
-        return False
-    fields = fields_of(outputs)
-    if fields is not None and "parsed" in fields and "raw" in fields:  # with_structured_output(include_raw=True)
-        fields = fields_of(fields["parsed"])
-    if fields is None or given.keys() <= fields.keys():  # a text, or a state that holds its input
-        return isinstance(outputs, int | float) or is_verdict_on(text, graded)
-    texts = {str(key): value for key, value in fields.items() if isinstance(value, str) and not is_verdict(value)}
-    if any(key in given for key in QUESTION_KEYS):
-        return not any(key in texts for key in _ANSWERS)
-    if any(_GROUNDS.search(str(key)[:MAX_NAME_CHARS]) for key in given):
-        return True
-    shortest = min(map(len, graded)) / 2
-    return all(is_steering_name(key) or len(value) < shortest for key, value in texts.items())
-
-
-def _said(value: object) -> str:
-    return value if isinstance(value, str) else content_text(getattr(value, "content", ""))

@@ -464,16 +464,16 @@ class RagtraceHandler(BaseCallbackHandler):
         """Note a step that stopped by an exception; end the run with its root."""
         now_ns = time.time_ns()
         step.graph = None
-        is_steering, is_streamed = is_control_flow(error), "inputs" in kwargs
+        is_steered, is_streamed = is_control_flow(error), "inputs" in kwargs
         gave = Gave(
             streamed_input=step.of.values.of(kwargs["inputs"]) if is_streamed else None,
             is_streamed=is_streamed,
             is_left=isinstance(error, GeneratorExit),
-            is_steering=is_steering,
+            is_steered=is_steered,
             is_stopped=not isinstance(error, Exception),
             asks=asks_of(error) if is_interrupt(error) else None,
         )
-        step.ends(gave, now_ns, None if is_steering else step.of.run.failure_of(error))
+        step.ends(gave, now_ns, None if is_steered else step.of.run.failure_of(error))
         if step.parent is None:
             self._end_by(error, step, run_id)
 

@@ -24,7 +24,7 @@ from ragtrace.capture import (
     spoken,
 )
 from ragtrace.capture.events import Asked, Asking, Began, Chosen, Event, Said, Sought
-from ragtrace.capture.turns import question_among
+from ragtrace.capture.turns import only_text
 from ragtrace.capture.values import Walker, told
 from ragtrace.model import Message
 from ragtrace_llamaindex.messages import (
@@ -292,7 +292,7 @@ def tell_input(state: OpenRun, arguments: Mapping[str, object]) -> None:
     for event in saved.events:
         tell_question(state, event)
     if not state.has_query:
-        _tell_question(state, question_among(Walker().of(saved.state), ()), place="state", is_final=False)
+        _tell_question(state, only_text(Walker().of(saved.state)), place="state", is_final=False)
     state.texts = tuple(texts_in([saved.started, saved.state]))
 
 

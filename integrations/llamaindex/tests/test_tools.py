@@ -144,7 +144,9 @@ async def test_an_output_that_no_prompt_shows_is_noted(keeper):
     assert await Backwards().run(query="Where?") == ANSWER
     await until(lambda: keeper.runs)
     assert keeper.only.record.pools == ()
-    assert [(sign.name, sign.about) for sign in keeper.only.record.signs] == [("evidence_unread", "tool search_docs")]
+    assert [(sign.name, sign.about) for sign in keeper.only.record.signs] == [
+        ("evidence_unread", "tool search_docs")
+    ]
 
 
 async def _shortened(_output):

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, TypedDict, cast, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -16,16 +16,21 @@ from ragtrace.model.line import (
     SCHEMA_ID,
     CallLine,
     FeedbackLine,
+    FoundLine,
     LabelsLine,
     PartLine,
     PassageLine,
     Passages,
+    ReadingLine,
     RecordLine,
+    SignLine,
+    SourceLine,
     StratumLine,
     TurnLine,
     UsageLine,
 )
 from ragtrace.model.passage import Passage, Pool, Stage, content_id
+from ragtrace.model.reading import SIGNS, Found, How, Reading, Sign, Source, Kind
 from ragtrace.model.record import (
     AnswerPart,
     Call,
@@ -43,6 +48,7 @@ from ragtrace.text import clean, clean_score, valid
 from ragtrace.usage import Usage
 
 if TYPE_CHECKING:
+    from ragtrace.model.reading import SignName
     from ragtrace.model.score import MetricResult
 
 UNPACK = "jq -c '.[]' FILE (of a page of an API with \"data\": jq -c '.data[]' FILE)"  # to one object a line
@@ -60,6 +66,7 @@ _TEXTS = (
     "prompt_version",
 )  # fmt: skip
 _WORDS = {"outcome": get_args(Outcome), "universe": get_args(LabelScope), "scale": get_args(LabelScale)}
+_HOWS, _KINDS = frozenset(get_args(How)), frozenset(get_args(Kind))
 _STEP = re.compile(r"\w+|\.\.\.")  # of at most 1,024 characters: a place in a value
 _PLAIN = frozenset({str, int, bool, type(None)})
 _TEXT = frozenset({str})
@@ -130,6 +137,7 @@ def record_to_line(record: RagRecord) -> RecordLine:
         tags=list(record.tags) or None,
         metadata=_facts(record.metadata),
         lossy=dict(record.lossy) or None,
+        reading=None if record.reading is None else _reading_line(record.reading),
         revision=record.revision or None,
         outcome=record.outcome,
         head_probability=UNSET if chance == 1.0 else clean_score(chance),
@@ -238,6 +246,7 @@ def record_from_line(line: RecordLine, *, fallback_id: str) -> RagRecord:
         metadata=line.metadata or {},
         revision=line.revision or 0,
         lossy={kind: n or 0 for kind, n in (line.lossy or {}).items()},
+        reading=None if line.reading is None else _reading(line.reading),
     )
 
 
@@ -323,6 +332,36 @@ def _stratum_line(stratum: LabelStratum) -> StratumLine:
 
 def _feedback_line(item: Feedback) -> FeedbackLine:
     return FeedbackLine(value=item.value, comment=item.comment, source=item.source)
+
+
+def _reading_line(reading: Reading) -> ReadingLine:
+    return ReadingLine(
+        question=None if reading.question is None else _found_line(reading.question),
+        answers=list(map(_found_line, reading.answers)) or None,
+        sources=list(map(_source_line, reading.sources)) or None,
+        signs=list(map(_sign_line, reading.signs)) or None,
+    )
+
+
+def _found_line(found: Found) -> FoundLine:
+    return FoundLine(place=found.place or None, how=found.how)
+
+
+def _source_line(source: Source) -> SourceLine:
+    return SourceLine(
+        name=source.name,
+        kind=source.kind,
+        passages=source.passages or None,
+        chosen=source.chosen or None,
+        shown=source.shown or None,
+        left_out=source.left_out or None,
+        why=source.why or None,
+        how=source.how,
+    )
+
+
+def _sign_line(sign: Sign) -> SignLine:
+    return SignLine(name=sign.name, about=sign.about or None, text=sign.text or None, declare=sign.declare or None)
 
 
 def _facts(facts: Mapping[str, object]) -> dict[str, Any] | None:
@@ -498,6 +537,43 @@ def _stratum(item: StratumLine, place: int) -> LabelStratum:
         )
     except ValueError as error:
         raise InputError(f"field 'labels.strata[{place}]': {error}") from None
+
+
+def _reading(line: ReadingLine) -> Reading:
+    """Return the reading of a line, without what a newer version alone can say."""
+    return Reading(
+        question=None if line.question is None else _found(line.question),
+        answers=tuple(map(_found, line.answers or ())),
+        sources=tuple([_source(one) for one in line.sources or () if one.kind in _KINDS]),
+        signs=tuple([_sign(one) for one in line.signs or () if one.name in SIGNS]),
+    )
+
+
+def _found(line: FoundLine) -> Found:
+    return Found(place=line.place or "", how=_how(line.how))
+
+
+def _source(line: SourceLine) -> Source:
+    return Source(
+        name=line.name,
+        kind=cast("Kind", line.kind),
+        passages=line.passages or 0,
+        chosen=line.chosen or 0,
+        shown=line.shown or 0,
+        left_out=line.left_out or 0,
+        why=line.why or "",
+        how=_how(line.how),
+    )
+
+
+def _sign(line: SignLine) -> Sign:
+    return Sign(
+        name=cast("SignName", line.name), about=line.about or "", text=line.text or "", declare=line.declare or ""
+    )
+
+
+def _how(how: str | None) -> How:
+    return cast("How", how) if how in _HOWS else "structure"
 
 
 def _usage(line: UsageLine) -> Usage:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from ragtrace.model.reading import SIGNS, How
 from ragtrace.model.record import LabelScale, LabelScope, Outcome
 
 SCHEMA_ID: Final = "ragtrace.record/1"
@@ -16,6 +17,7 @@ def _said(description: str, **schema: object) -> Meta:
     return Meta(description=description, extra_json_schema=schema or None)
 
 
+_HOWS = f"{', '.join(get_args(How))}; another one, or none, is structure."
 _Grade = Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": 5})]  # another is read, and is no grade
 
 
@@ -98,6 +100,44 @@ class FeedbackLine(Struct, kw_only=True):
     source: Annotated[str | None, _said("Who said it; default 'human'.")] = None
 
 
+class FoundLine(Struct, omit_defaults=True, kw_only=True):
+    """Place of the question or the answer."""
+
+    place: Annotated[str | None, _said("Such as 'input.question'; missing where it was told.")] = None
+    how: Annotated[str | None, _said(_HOWS)] = None
+
+
+class SourceLine(Struct, omit_defaults=True, kw_only=True):
+    """Something that brought evidence, or whose texts were left out."""
+
+    name: Annotated[str, _said("Of the retriever or the tool.")]
+    kind: Annotated[str, _said("search, tool, state or marked; a source of another kind is left out.")]
+    passages: Annotated[int | None, _said("How many it brought.")] = None
+    chosen: Annotated[int | None, _said("How many of these a later step chose.")] = None
+    shown: Annotated[int | None, _said("How many of them stand in the prompts of the answer.")] = None
+    left_out: Annotated[int | None, _said("How many of its texts are no evidence.")] = None
+    why: Annotated[str | None, _said("Why these were left out.")] = None
+    how: Annotated[str | None, _said(_HOWS)] = None
+
+
+class SignLine(Struct, omit_defaults=True, kw_only=True):
+    """Something that capture was unsure of."""
+
+    name: Annotated[str, _said(f"One of {', '.join(SIGNS)}; a sign of another name is left out.")]
+    about: Annotated[str | None, _said("The place or the source that it is about.")] = None
+    text: Annotated[str | None, _said("The words that it is about.")] = None
+    declare: Annotated[str | None, _said("The argument that settles it.")] = None
+
+
+class ReadingLine(Struct, omit_defaults=True, kw_only=True):
+    """What capture read of a run, and where."""
+
+    question: Annotated[FoundLine | None, _said("Where the question was read.")] = None
+    answers: Annotated[list[FoundLine] | None, _said("Where the answer was read.")] = None
+    sources: Annotated[list[SourceLine] | None, _said("What brought evidence.")] = None
+    signs: Annotated[list[SignLine] | None, _said("What is unsure.")] = None
+
+
 Passages = list[str | PassageLine]
 
 
@@ -151,6 +191,9 @@ class RecordLine(Struct, omit_defaults=True, kw_only=True):
     tags: Annotated[list[Any] | None, _said("Free labels.")] = None
     metadata: Annotated[dict[str, Any] | None, _said("Facts of the request that `span_metadata` names.")] = None
     lossy: Annotated[dict[str, int | None] | None, _said("What was cut or lost, by kind.")] = None
+    reading: Annotated[
+        ReadingLine | None, _said("Where capture read question, answer and evidence, and what is unsure.")
+    ] = None
     revision: Annotated[int | None, _said("Counts late changes of the same trace.")] = None
     outcome: Annotated[
         Outcome | UnsetType, _said("How the run ended; answers of other outcomes than 'answered' are not judged.")

@@ -149,7 +149,8 @@ def _is_whole(record: RagRecord, spans: Sequence[RawSpan]) -> bool:
 def content_digest(record: RagRecord) -> str:
     """Return 32 hex digits over all that metrics may read of a record.
 
-    Times, tokens and counts of losses are left out: a late span that changes nothing else asks for no new scores.
+    Times, tokens, counts of losses and the reading are left out: a late span that changes nothing else asks for no
+    new scores.
 
     Example:
         >>> from ragtrace.model import RagRecord
@@ -157,6 +158,6 @@ def content_digest(record: RagRecord) -> str:
         >>> content_digest(one) == content_digest(other)
         True
     """
-    shown = record_to_json(replace(record, started=0.0, ended=0.0, revision=0, lossy={}, usage=None))
+    shown = record_to_json(replace(record, started=0.0, ended=0.0, revision=0, lossy={}, usage=None, reading=None))
     text = json.dumps(shown, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -15,9 +15,12 @@ from ragtrace.errors import InputError
 from ragtrace.model import (
     SCHEMA,
     SCHEMA_ID,
+    SIGNS,
     AnswerPart,
     Call,
     Feedback,
+    Found,
+    How,
     JudgeInfo,
     Labels,
     LabelStratum,
@@ -26,6 +29,9 @@ from ragtrace.model import (
     Passage,
     Pool,
     RagRecord,
+    Reading,
+    Sign,
+    Source,
     Usage,
     content_id,
     record_from_json,
@@ -74,6 +80,23 @@ LABELS = st.builds(
     strata=st.lists(STRATA, max_size=2).map(tuple),
     query=st.none() | WORDS,
 )
+FOUND = st.builds(Found, place=WORDS, how=st.sampled_from(get_args(How)))
+SOURCES = st.builds(
+    Source,
+    name=NAMES,
+    kind=st.sampled_from(("search", "tool", "state", "marked")),
+    **dict.fromkeys(("passages", "chosen", "shown", "left_out"), COUNTS),
+    why=WORDS,
+    how=st.sampled_from(get_args(How)),
+)
+SIGNED = st.builds(Sign, name=st.sampled_from(tuple(SIGNS)), about=WORDS, text=WORDS, declare=WORDS)
+READINGS = st.builds(
+    Reading,
+    question=st.none() | FOUND,
+    answers=st.lists(FOUND, max_size=2).map(tuple),
+    sources=st.lists(SOURCES, max_size=2).map(tuple),
+    signs=st.lists(SIGNED, max_size=2).map(tuple),
+)
 RECORDS = st.builds(
     RagRecord,
     id=NAMES,
@@ -109,6 +132,7 @@ RECORDS = st.builds(
     metadata=st.dictionaries(NAMES, st.one_of(WORDS, COUNTS, st.booleans()), max_size=2),
     revision=COUNTS,
     lossy=st.dictionaries(NAMES, COUNTS, max_size=2),
+    reading=st.none() | READINGS,
 )
 
 
@@ -182,6 +206,38 @@ def test_ids_are_kept_as_text_and_missing_ones_take_the_line_number() -> None:
     assert record_from_json({"id": None}, fallback_id="1").id == "1"
 
 
+def test_a_line_says_where_a_run_was_read() -> None:
+    sign = Sign("evidence_unread", "prompt", "| town | rooms |", 'evidence={"state.rows": True}')
+    reading = Reading(
+        Found("input.question"), (Found("output", "decorator"),), (Source("faq", "search", 3),), (sign,)
+    )
+    assert record_to_json(RagRecord(id="1", reading=reading))["reading"] == {
+        "question": {"place": "input.question", "how": "structure"},
+        "answers": [{"place": "output", "how": "decorator"}],
+        "sources": [{"name": "faq", "kind": "search", "passages": 3, "how": "structure"}],
+        "signs": [
+            {
+                "name": "evidence_unread",
+                "about": "prompt",
+                "text": "| town | rooms |",
+                "declare": 'evidence={"state.rows": True}',
+            }
+        ],
+    }
+
+
+def test_a_reading_of_a_newer_version_is_read_without_what_is_unknown() -> None:
+    line = {
+        "question": {"place": "input.question", "how": "telepathy"},
+        "sources": [{"name": "new", "kind": "dream"}, {"name": "faq", "kind": "search", "how": "telepathy"}],
+        "signs": [{"name": "answer_dreamt", "about": "output"}, {"name": "answer_guessed"}],
+        "weather": "rain",
+    }
+    assert record_from_json({"reading": line}, fallback_id="1").reading == Reading(
+        question=Found("input.question"), sources=(Source("faq", "search"),), signs=(Sign("answer_guessed"),)
+    )
+
+
 def test_an_unknown_head_probability_stays_unknown() -> None:
     assert record_from_json({"head_probability": None}, fallback_id="1").head_probability is None
     assert record_from_json({}, fallback_id="1").head_probability == 1.0
@@ -236,6 +292,7 @@ def test_an_unknown_head_probability_stays_unknown() -> None:
             {"outcome": "lost"},
             "field 'outcome': expected one of answered, partial, cancelled, interrupted, error, got 'lost'",
         ),
+        ({"reading": {"signs": [{"name": 3}]}}, "field 'reading.signs[0].name': expected `str`, got `int`"),
         ({"lossy": 3}, "field 'lossy': expected `object | null`, got `int`"),
     ],
 )

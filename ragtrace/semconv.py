@@ -153,6 +153,7 @@ RUN_OUTCOME: Final = "ragtrace.run.outcome"
 RUN_INTERRUPT: Final = "ragtrace.run.interrupt"  # the question that an interrupted run asks (content)
 RUN_REFUSED: Final = "ragtrace.run.refused"  # true where the provider declined to answer
 RUN_LOSSY: Final = "ragtrace.run.lossy"  # JSON of the sizes before capture cut them, by kind
+RUN_SIGNS: Final = "ragtrace.run.signs"  # names of what capture was unsure of
 SPAN_CUT: Final = "ragtrace.span.cut"  # attributes that are cut to a span's bytes or to a limit of the SDK
 RUN_TAGS: Final = "ragtrace.run.tags"
 RUN_METADATA_PREFIX: Final = "ragtrace.run.metadata."

@@ -14,6 +14,7 @@ from ragtrace.ingest.dialects.registry import all_dialects
 from ragtrace.ingest.replay import replayed
 from ragtrace.ingest.spans import received_spans
 from ragtrace.ingest.tree import Node, runs_of, walk
+from ragtrace.model import Reading, Sign
 from ragtrace.model.record import CONTEXTS_TRUNCATED
 from ragtrace.text import length_before_cut
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ragtrace.ingest.dialects.base import SpanFacts
     from ragtrace.ingest.spans import ReceivedSpan
     from ragtrace.ingest.tree import RunNodes
-    from ragtrace.model import RagRecord
+    from ragtrace.model import RagRecord, SignName
     from ragtrace.model.passage import IdKey
 
 _ENVIRONMENTS = ("deployment.environment.name", "deployment.environment")
@@ -196,6 +197,7 @@ def _run(nodes: RunNodes, finished: FinishedRun, limit_chars: int | None) -> Rea
     changes: dict[str, object] = {"lossy": lossy}
     if summary is not None:
         lossy |= summary.truncated
+        changes["reading"] = _as_signed(finished.record.reading, summary.signs)
         changes["is_refused"] = summary.is_refused or finished.record.is_refused
         if summary.k != len(finished.record.contexts):
             changes["k"] = summary.k
@@ -207,6 +209,16 @@ def _run(nodes: RunNodes, finished: FinishedRun, limit_chars: int | None) -> Rea
         lacks=_lacks(finished.record, facts, dialects),
         decision=summary.decision if summary is not None else None,
     )
+
+
+def _as_signed(reading: Reading | None, names: Sequence[SignName]) -> Reading | None:
+    """Return a reading of spans with the signs that the sender names; what it found itself tells their places."""
+    if not names:
+        return None if reading is None else structs.replace(reading, signs=())
+    found = reading or Reading()
+    told = {sign.name for sign in found.signs}
+    kept = [sign for sign in found.signs if sign.name in names]
+    return structs.replace(found, signs=(*kept, *(Sign(name) for name in names if name not in told)))
 
 
 def _lost_contexts(record: RagRecord, facts: Sequence[SpanFacts], limit_chars: int | None) -> int:

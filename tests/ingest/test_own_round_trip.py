@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 import ragtrace
 from ragtrace.ingest import RawSpan, read_trace
+from ragtrace.model import Reading, Sign
 from ragtrace.service import current
 from ragtrace.testing.otlp import OtlpReceiver
 from ragtrace_langchain import RagtraceHandler
@@ -87,7 +88,9 @@ def as_told(record: RagRecord, *, is_cut: bool) -> RagRecord:
     bare = [replace(p, **changes) for pool in record.pools for p in pool.passages]
     parts = iter(bare)
     pools = tuple(replace(pool, passages=tuple(next(parts) for _ in pool.passages)) for pool in record.pools)
-    return replace(record, pools=pools, started=round(record.started, 3), ended=round(record.ended, 3))
+    signs = tuple(map(Sign, sorted({sign.name for sign in record.signs})))  # a span tells their names alone
+    times = {"started": round(record.started, 3), "ended": round(record.ended, 3)}
+    return replace(record, pools=pools, reading=Reading(signs=signs), **times)
 
 
 def test_without_content_ids_scores_and_ranks_are_left(receiver: OtlpReceiver) -> None:

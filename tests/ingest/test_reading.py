@@ -164,6 +164,25 @@ def test_documents_that_cannot_be_read_are_counted():
     assert run.record.lossy["documents_malformed"] == 1
 
 
+def test_the_signs_of_a_run_of_ours_are_read_by_their_names():
+    told = {
+        "gen_ai.operation.name": "invoke_workflow",
+        "input.value": ASKED,
+        "ragtrace.run.signs": ["tool_unused", "a_newer_one", "answer_guessed", "tool_unused", 3],
+    }
+    (run,) = read_trace([span(1, told, scope="ragtrace")])
+    assert {(sign.name, sign.text, sign.declare) for sign in run.record.signs} == {
+        ("answer_guessed", "", ""), ("tool_unused", "", ""),
+    }  # fmt: skip
+    assert len(run.record.signs) == 2
+
+
+def test_a_run_of_ours_without_signs_has_none():
+    told = {"gen_ai.operation.name": "invoke_workflow", "input.value": ASKED}
+    (run,) = read_trace([span(1, told, scope="ragtrace")])
+    assert run.record.signs == ()
+
+
 def test_redaction_reaches_every_text():
     (run,) = read_trace(chain(), redact=lambda text: text.replace("Oslo", "[city]"))
     assert "Oslo" not in repr(run)

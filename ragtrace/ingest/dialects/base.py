@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ragtrace.ingest.spans import ReceivedSpan
-    from ragtrace.model import Call, Message, Outcome, Usage
+    from ragtrace.model import Call, Message, Outcome, SignName, Usage
 
 SpanRole = Literal["root", "retrieval", "rerank", "generation", "embedding", "tool", "evaluation", "other"]
 
@@ -36,6 +36,7 @@ class RunSummary:
         k: cut-off of the @K metrics as the span has it, also where it is the number of contexts.
         truncated: sizes before capture or the span cut them, by kind.
         is_refused: whether the provider declined to answer.
+        signs: names of what capture was unsure of.
         decision: of the draw in the sending process: ``random`` and ``forced`` are scored there.
     """
 
@@ -51,6 +52,7 @@ class RunSummary:
     truncated: Mapping[str, int] = field(default_factory=dict)
     decision: str | None = None
     is_refused: bool = False
+    signs: tuple[SignName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

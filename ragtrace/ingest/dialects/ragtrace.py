@@ -9,7 +9,7 @@ from ragtrace import semconv
 from ragtrace.ingest.dialects import genai, openinference
 from ragtrace.ingest.dialects.base import RunSummary, SpanDocument, merged
 from ragtrace.ingest.dialects.values import count_in, documents_in, loaded, mapping_in, text_in, texts_in
-from ragtrace.model import Outcome
+from ragtrace.model import SIGNS, Outcome
 from ragtrace.text import length_before_cut
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def _summary(given: Mapping[str, object]) -> RunSummary:
         interrupt=text_in(given.get(semconv.RUN_INTERRUPT)),
         truncated=_truncated(given),
         is_refused=given.get(semconv.RUN_REFUSED) is True,
+        signs=tuple(name for name in SIGNS if name in texts_in(given.get(semconv.RUN_SIGNS))),
         decision=text_in(given.get(semconv.SAMPLING_DECISION)),
     )
 

@@ -361,6 +361,7 @@ _ROOT = (
     Fact(_of_record("outcome"), semconv.RUN_OUTCOME),
     Fact(lambda run: run.record.is_refused or None, semconv.RUN_REFUSED),
     Fact(lambda run: Json(dict(run.record.lossy)) if run.record.lossy else None, semconv.RUN_LOSSY),
+    Fact(lambda run: tuple(sorted({sign.name for sign in run.record.signs})) or None, semconv.RUN_SIGNS),
     Fact(_of_record("selection_source"), semconv.SELECTION_SOURCE),
     Fact(lambda run: run.record.k or len(run.record.contexts) or None, semconv.K),
     Fact(_of_record("corpus"), semconv.CORPUS_NAME),

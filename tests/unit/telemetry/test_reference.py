@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ragtrace import semconv
 from ragtrace.capture import Recorder
-from ragtrace.model import Message, Usage
+from ragtrace.model import Message, Reading, Sign, Usage
 from ragtrace.telemetry import EvaluationWriter, SpanWriter
 from tests.unit.telemetry.runs import POOL, Taken, score
 from tests.unit.telemetry.test_spans import REQUEST
@@ -73,6 +74,8 @@ def test_each_span_carries_names_of_its_own_section_alone(spans):
     run.interrupted("Really?")
     run.finish("error")
     ((root, captured),) = taken.runs
+    signed = replace(captured.record, reading=Reading(signs=(Sign("answer_guessed"),)))
+    captured = replace(captured, record=signed)
     writer.write(root, captured, decision="forced", reason="error", probability=1.0)
     root.end(captured.ended_ns)
     scores = [

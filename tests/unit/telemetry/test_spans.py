@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec import structs
 from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanLimits
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from opentelemetry.trace import NonRecordingSpan, NoOpTracer, SpanContext, SpanKind, StatusCode, TraceFlags
 
 from ragtrace.capture import Recorder
-from ragtrace.model import Message, Usage
+from ragtrace.model import Message, Reading, Sign, Usage
 from ragtrace.telemetry import SpanWriter
 from tests.unit.telemetry.runs import CHOSEN, MS, POOL, PROMPT, T0, Taken, support_run
 
@@ -43,6 +44,22 @@ def finish(run, spans, *, span_metadata=(), **options):
     writer.write(root, captured, decision="none", reason="not_sampled", probability=0.0)
     root.end(captured.ended_ns)
     return root, captured
+
+
+@pytest.mark.parametrize("content", ["none", "full"])
+def test_the_root_names_each_sign_once_and_says_none_of_its_words(spans, content):
+    signs = (
+        Sign("evidence_unread", "prompt", "| town | rooms |", 'evidence={"state.rows": True}'),
+        Sign("answer_guessed", "output.note"),
+        Sign("evidence_unread", "state.rows"),
+    )
+    _, captured = support_run()
+    record = structs.replace(captured.record, reading=Reading(signs=signs))
+    written(spans, captured=structs.replace(captured, record=record), content=content)
+    assert spans.one("invoke_workflow").attributes["ragtrace.run.signs"] == ("answer_guessed", "evidence_unread")
+    told = [dict(it.attributes) for span in spans.finished for it in (span, *span.events)]
+    assert "| town" not in str(told)
+    assert "state.rows" not in str(told)
 
 
 def test_the_tree(spans):

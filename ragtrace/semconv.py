@@ -223,6 +223,7 @@ KAFKA_PARTITION: Final = "ragtrace.kafka.partition"
 UNIT: Final = "ragtrace.unit"  # of a budget, USD or token
 FEEDBACK_LABEL: Final = "ragtrace.feedback.label"  # good or bad
 SITE: Final = "ragtrace.site"  # place in ragtrace at which something was lost
+SIGN: Final = "ragtrace.sign"  # name of a sign, or any
 DIAGNOSIS_VERDICT: Final = "ragtrace.diagnosis.verdict"
 
 # -- own attributes: the investigation of an alarm --
@@ -291,6 +292,8 @@ ANCHOR_LOW: Final = "ragtrace.anchor.difference.low"
 ANCHOR_HIGH: Final = "ragtrace.anchor.difference.high"
 ANCHOR_N: Final = "ragtrace.anchor.difference.n"
 ANCHOR_STATE: Final = "ragtrace.anchor.state"
+RUNS: Final = "ragtrace.runs"
+RUNS_SIGNED: Final = "ragtrace.runs.signed"
 RETRIEVAL_EMPTY: Final = "ragtrace.retrieval.empty"
 BUDGET_REMAINING: Final = "ragtrace.budget.remaining"
 BREAKER_STATE: Final = "ragtrace.judge.breaker.state"
@@ -504,6 +507,13 @@ METRICS: Final[tuple[Instrument, ...]] = (
     _gauge(ANCHOR_HIGH, "{score}", "Upper 95 % confidence bound of this change.", _ANCHOR),
     _gauge(ANCHOR_N, "{run}", "Anchors with a reference and a fresh score.", _ANCHOR),
     _gauge(ANCHOR_STATE, "{state}", "0 learning or stale, 1 ok, 2 warning, 3 alarm.", _ANCHOR),
+    _counter(RUNS, "{run}", "Captured and received runs that were read.", (GEN_AI_WORKFLOW_NAME,)),
+    _counter(
+        RUNS_SIGNED,
+        "{run}",
+        "Runs with a sign, once under each of theirs, and under any where the run counts as signed.",
+        (GEN_AI_WORKFLOW_NAME, SIGN),
+    ),
     _counter(RETRIEVAL_EMPTY, "{trace}", "Runs that searched and retrieved nothing.", (GEN_AI_WORKFLOW_NAME,)),
     _gauge(BUDGET_REMAINING, "{budget}", "What is left of the judge's budget today.", (JUDGE_MODEL, UNIT)),
     _gauge(

@@ -224,11 +224,12 @@ class Pipeline:
     ) -> Unit | None:
         """Count and remember one record, and return its unit where it was drawn; called in one thread.
 
-        A later revision of a trace is remembered again, and not counted among the traces.
+        A later revision of a trace is remembered again, and not counted among the traces and runs.
         """
         if not record.revision:
             if self._unread:
                 self._count_unread(record)
+            self._instruments.run(record)
             self._instruments.traces(_COUNTED.get(draw.decision, "sampled"), draw.reason)
             if draw.undrawn:
                 self._lost(Unit(record=record, rates=draw.undrawn), draw.undrawn_for, 1)

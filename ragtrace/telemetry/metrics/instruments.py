@@ -13,7 +13,7 @@ from opentelemetry.context import Context
 
 from ragtrace import semconv
 from ragtrace.capture import Generation, Rerank, Retrieval, internal_errors
-from ragtrace.model import Scale, Usage
+from ragtrace.model import SIGNS, Scale, Usage
 from ragtrace.model.cluster import cluster_of
 from ragtrace.telemetry.metrics.clusters import ClusterSums, Squares
 from ragtrace.telemetry.metrics.meters import instruments_of
@@ -52,6 +52,7 @@ _WINDOW_FIELDS = {
     semconv.PASS_RATIO: "passed",
 }  # fmt: skip
 _MOST_PRECREATED = 1_000  # label sets; the SDK folds those beyond 2,000 an instrument into one
+_ANY_SIGN = "any"
 _MOST_COUNT = 10**12  # of one score: sums beyond 2^63 would end the export of every metric
 _ANY_SCALE = Scale()  # of a score that no chosen metric gives: one that a killed scorer had written
 # Not the empty context: the SDK would then take the current span of the scorer's thread.
@@ -88,6 +89,7 @@ class Instruments:
         self._shares = Shares(self._add, clock)
         self._sources: set[Source] = set()
         self._searched: set[str] = set()
+        self._ran: set[str] = set()
         self._scales: dict[SeriesKey, Scale] = {}
         self._created: set[tuple[SeriesKey, AnsweredBy]] = set()
         self._scored_at: float | None = None
@@ -233,6 +235,21 @@ class Instruments:
         if reason:
             attributes[semconv.REASON] = reason
         self._add(semconv.TRACES, count, attributes)
+
+    def run(self, record: RagRecord) -> None:
+        """Count a run that was read, and once under each of its signs; called in the pipeline's thread."""
+        workflow = self.workflow(record)
+        about: Attributes = {semconv.GEN_AI_WORKFLOW_NAME: workflow}
+        if workflow not in self._ran:  # 0 once, so that the first increase is seen
+            self._ran.add(workflow)
+            for name in (*SIGNS, _ANY_SIGN):
+                self._add(semconv.RUNS_SIGNED, 0, about | {semconv.SIGN: name})
+        self._add(semconv.RUNS, 1, about)
+        names: set[str] = {sign.name for sign in record.signs}
+        if record.reading is not None and record.reading.is_signed:
+            names.add(_ANY_SIGN)
+        for name in names:
+            self._add(semconv.RUNS_SIGNED, 1, about | {semconv.SIGN: name})
 
     def assembly(self, reason: str, count: int) -> None:
         """Count received spans or traces that were out of the ordinary."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 import ragtrace
 from ragtrace import semconv
+from ragtrace.model import RagRecord, Reading, Sign
 from ragtrace.sampling import Load, Pressure
 from ragtrace.service import current
 from tests.guards.processes import until
@@ -54,6 +56,19 @@ def test_drawn_and_not_drawn(reader):
     service.sampler.rates = service.sampler.rates.__class__(rate=0.0)
     ask()
     assert traces(reader) == {("sampled", None): 1, ("skipped", "not_sampled"): 1}
+
+
+def test_runs_are_counted_drawn_or_not_and_a_later_revision_is_not(reader):
+    service = configure(reader, 0.0)
+    ask(2)
+    assert service.pipeline.drain(30)
+    record = RagRecord(id="1", workflow="late", reading=Reading(signs=(Sign("answer_guessed"),)))
+    for revision in (0, 1):
+        revised = replace(record, revision=revision)
+        service.pipeline.unit_of(revised, service.sampler.decide(revised, service.pipeline.metrics))
+    assert sum(points(reader, semconv.RUNS).values()) == 3
+    signed = {dict(about)[semconv.SIGN]: n for about, n in points(reader, semconv.RUNS_SIGNED).items() if n}
+    assert signed == {"answer_guessed": 1, "any": 1}
 
 
 def test_what_is_lost_later_is_counted_once_and_lost_in_the_ledger(reader, hung):

@@ -10,7 +10,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from ragtrace import semconv
 from ragtrace.capture import Recorder, record_internal_error
-from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Scale, Usage
+from ragtrace.model import SIGNS, JudgeInfo, MetricResult, RagRecord, Reading, Scale, Sign, Source, Usage
 from ragtrace.stats import clustered_interval
 from ragtrace.telemetry.metrics import instruments as module
 from tests.unit.telemetry.runs import MS, T0, Taken, score, support_run
@@ -416,6 +416,24 @@ def test_empty_retrievals(metered, instruments):
     for pool in ([], [{"id": "a", "text": "x"}]):
         instruments.operations(support_run(pool=pool, chosen=[])[1])
     assert metered.values("ragtrace.retrieval.empty") == [({"gen_ai.workflow.name": "support"}, 1)]
+
+
+def test_runs_are_counted_once_under_each_of_their_signs(metered, instruments):
+    unread, guessed = Sign("evidence_unread", "prompt"), Sign("tool_text_guessed", "search")
+    found = Source("faq", "search", 3)
+    for reading in (
+        None,
+        Reading(),
+        Reading(signs=(unread, replace(unread, about="state.rows"), guessed)),
+        Reading(signs=(guessed,), sources=(found,)),  # a guess beside evidence that was found: not signed
+    ):
+        instruments.run(replace(RECORD, reading=reading))
+    about = {"gen_ai.workflow.name": RECORD.workflow}
+    assert metered.values("ragtrace.runs") == [(about, 4)]
+    points = metered.values("ragtrace.runs.signed")
+    assert all(point.items() >= about.items() for point, _ in points)
+    counted = {point["ragtrace.sign"]: value for point, value in points}
+    assert counted == dict.fromkeys(SIGNS, 0) | {"evidence_unread": 1, "tool_text_guessed": 2, "any": 1}
 
 
 def test_losses_are_exported_by_place(metered):

@@ -55,6 +55,7 @@ JUDGE_MODEL = label(semconv.JUDGE_MODEL)
 JUDGE_VERSION = label(semconv.JUDGE_VERSION)
 VERDICT = label(semconv.DIAGNOSIS_VERDICT)
 REASON = label(semconv.REASON)
+SIGN = label(semconv.SIGN)
 OUTCOME = label(semconv.OUTCOME)
 
 WHOSE: Final = ("job", WORKFLOW, METRIC)

@@ -282,6 +282,22 @@ _READINGS: dict[str, list[tuple[Labels, Reading]]] = {
     semconv.COVERAGE_RATIO: [(workflow_of(name), lambda at: 1.01 - wave(at, 0.02, 0.05)) for name in WORKFLOWS],
     semconv.WEIGHT_CAPPED: [(workflow_of("support"), lambda at: 0.3 * busy(at))],
     semconv.CANARY_GAP: [({}, lambda at: 0.02 + 0.02 * random.Random(at // 21_600).random())],
+    semconv.RUNS: [
+        (workflow_of(name), lambda at, share=share: RUNS_AN_HOUR * share * busy(at))
+        for name, share in WORKFLOWS.items()
+    ],
+    semconv.RUNS_SIGNED: [
+        (
+            workflow_of(name) | label(semconv.SIGN, sign),
+            lambda at, n=n * WORKFLOWS[name]: RUNS_AN_HOUR * n * busy(at),
+        )
+        for name, sign, n in (
+            ("support", "any", 0.02),
+            ("support", "answer_guessed", 0.02),
+            ("docs", "any", 0.05),
+            ("docs", "evidence_unread", 0.05),
+        )
+    ],
     semconv.RETRIEVAL_EMPTY: [
         (workflow_of("support"), lambda at: 0.4 * busy(at)),
         (workflow_of("docs"), lambda at: (_DOCS_EMPTY if at > CHANGE else 0.3) * busy(at)),

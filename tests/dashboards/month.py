@@ -33,6 +33,7 @@ _ATTRIBUTES = {
     semconv.GEN_AI_OPERATION_NAME: "retrieval", semconv.GEN_AI_DATA_SOURCE_ID: "faq",
     semconv.GEN_AI_TOKEN_MODALITY: "unknown", semconv.GEN_AI_PROVIDER_NAME: "openai", semconv.ERROR_TYPE: "Timeout",
     semconv.GEN_AI_RESPONSE_MODEL: "m-1", semconv.GEN_AI_TOKEN_TYPE: "input", semconv.K: "5", semconv.FEEDBACK_LABEL: "bad",
+    semconv.SIGN: "answer_guessed",
 }  # fmt: skip
 _SUMS = {
     semconv.SCORE_N: lambda _x, _w: 1.0,

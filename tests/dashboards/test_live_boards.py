@@ -293,6 +293,34 @@ def test_the_ledger_counts_a_spool_once_whoever_tells_of_it(tmp_path):
     assert found == {"skipped": 176, "scored": 37, "pending": 1}
 
 
+def test_the_share_of_runs_with_a_sign_is_over_all_runs_of_the_workflow(tmp_path):
+    """Two processes of one workflow with a sign in a fifth of its runs, and another workflow without signs."""
+    told = {
+        (semconv.RUNS, "a", "support", ""): 60,
+        (semconv.RUNS, "b", "support", ""): 40,
+        (semconv.RUNS, "a", "docs", ""): 50,
+        (semconv.RUNS_SIGNED, "a", "support", "answer_guessed"): 15,
+        (semconv.RUNS_SIGNED, "b", "support", "answer_guessed"): 5,
+        (semconv.RUNS_SIGNED, "b", "support", "tool_unused"): 0,
+        (semconv.RUNS_SIGNED, "a", "docs", "answer_guessed"): 0,
+    }
+    lines = []
+    for name in (semconv.RUNS, semconv.RUNS_SIGNED):
+        lines.append(f"# TYPE {SERIES[name].removesuffix('_total')} counter\n")
+        for (counter, process, workflow, sign), most in told.items():
+            if counter != name:
+                continue
+            whose = f'job="rag-app",instance="{process}",gen_ai_workflow_name="{workflow}"'
+            whose += f',ragtrace_sign="{sign}"' if sign else ""
+            times = range(END - 7_200, END + 1, 60)
+            lines += [f"{SERIES[name]}{{{whose}}} {most * n} {at}\n" for n, at in enumerate(times)]
+    backfill(tmp_path, [*lines, "# EOF\n"])
+    (expr,) = targets("ragtrace-scorer", 37).values()
+    with serving(tmp_path) as server:
+        found = {tuple(it["metric"].values()): float(it["value"][1]) for it in server.ask(expr, END)}
+    assert found == {("support", "answer_guessed"): pytest.approx(0.2, abs=0.001)}
+
+
 def test_what_waits_in_a_spool_is_counted_once_whoever_tells_of_it(tmp_path):
     """Three processes of one spool, two of which have units of their own to write, and two without a spool."""
     told = {

@@ -28,10 +28,12 @@ from ragtrace_dashboards.expressions import (
     OUTCOME,
     REASON,
     SERIES,
+    SIGN,
     WORKFLOW,
     gauge_by,
     label,
     legend_of,
+    on,
     summed,
 )
 
@@ -157,6 +159,30 @@ def _ledger() -> Panel:
     )
 
 
+def _signed() -> Panel:
+    """Return the share of runs with a sign: the seven largest in the picture."""
+
+    def share(window: str, at: str = "") -> str:
+        signed = summed(SERIES[semconv.RUNS_SIGNED], window, (WORKFLOW, SIGN), at=at)
+        runs = summed(SERIES[semconv.RUNS], window, (WORKFLOW,), at=at)
+        return f"{signed} / {on((WORKFLOW,))} group_left () ({runs} > 0)"
+
+    return Panel(
+        number=37,
+        title="Runs with a sign (top 7)",
+        description="Share of a workflow's runs of which capture was unsure, by sign; any: of those that count as "
+        "signed. Their scores may be over a wrong question, answer or evidence. Open such a run in ragtrace ui: "
+        "its page says what is unsure, and has the line that settles it. Copy it to the handler.",
+        unit="percentunit",
+        low=0,
+        high=1,
+        queries=[Query(first(share("1h"), f"({share(*WHOLE)} > 0)"), legend=legend_of(WORKFLOW, SIGN))],
+        custom={"axisSoftMax": 0.1},
+        nothing="no run has a sign",
+        width=8,
+    )
+
+
 def _losses() -> list[Panel]:
     return [
         gauge(
@@ -189,6 +215,7 @@ def _losses() -> list[Panel]:
             description="Scores whose weight was cut: their means are biased a little towards what is drawn "
             "often. More than a few: raise the floor of the sampling rate.",
             by=(WORKFLOW,),
+            width=8,
         ),
         counted(
             semconv.INTERNAL_LOSSES,
@@ -197,7 +224,9 @@ def _losses() -> list[Panel]:
             description="Errors inside ragtrace that were kept from the application, by place. Any steady "
             "number is a defect: the log has the first of each; please report it.",
             by=(label(semconv.SITE),),
+            width=8,
         ),
+        _signed(),
     ]
 
 

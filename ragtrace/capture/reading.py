@@ -13,7 +13,7 @@ from ragtrace.capture.content_blocks import content_text
 from ragtrace.capture.types import Retrieval
 from ragtrace.capture.values import Opaque, Prompt, Turn, fields_of
 from ragtrace.model import Found, Message, Reading, Sign, Source
-from ragtrace.model.reading import Kind
+from ragtrace.model.reading import IN_PROMPT, Kind
 from ragtrace.text import MAX_NAME_CHARS
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ _HEADS = frozenset({"input", "output", "state"})
 _MOST_SIGNS = 8  # of one run
 _UNNAMED = "search"
 _OWN_WORDS = "the model said it first, or it says only that something was done"
-IN_PROMPT = "prompt"
-"""What a sign is about where no source of the text is known."""
 _OF_KIND: dict[str, Kind] = {"tool_output": "tool", "context_text": "state"}
 
 

@@ -30,7 +30,7 @@ from ragtrace.model.line import (
     UsageLine,
 )
 from ragtrace.model.passage import Passage, Pool, Stage, content_id
-from ragtrace.model.reading import SIGNS, Found, How, Reading, Sign, Source, Kind
+from ragtrace.model.reading import IN_PROMPT, SIGNS, Found, How, Kind, Reading, Sign, Source
 from ragtrace.model.record import (
     AnswerPart,
     Call,
@@ -67,6 +67,7 @@ _TEXTS = (
 )  # fmt: skip
 _WORDS = {"outcome": get_args(Outcome), "universe": get_args(LabelScope), "scale": get_args(LabelScale)}
 _HOWS, _KINDS = frozenset(get_args(How)), frozenset(get_args(Kind))
+_UNREAD = frozenset({"context_unread", "prompt_unmatched"})  # kinds of `lossy` before there were signs
 _STEP = re.compile(r"\w+|\.\.\.")  # of at most 1,024 characters: a place in a value
 _PLAIN = frozenset({str, int, bool, type(None)})
 _TEXT = frozenset({str})
@@ -245,8 +246,8 @@ def record_from_line(line: RecordLine, *, fallback_id: str) -> RagRecord:
         tags=tuple(map(str, line.tags or ())),
         metadata=line.metadata or {},
         revision=line.revision or 0,
-        lossy={kind: n or 0 for kind, n in (line.lossy or {}).items()},
-        reading=None if line.reading is None else _reading(line.reading),
+        lossy={kind: n or 0 for kind, n in (line.lossy or {}).items() if kind not in _UNREAD},
+        reading=_reading(line.reading, is_unread=not _UNREAD.isdisjoint(line.lossy or ())),
     )
 
 
@@ -539,8 +540,10 @@ def _stratum(item: StratumLine, place: int) -> LabelStratum:
         raise InputError(f"field 'labels.strata[{place}]': {error}") from None
 
 
-def _reading(line: ReadingLine) -> Reading:
+def _reading(line: ReadingLine | None, *, is_unread: bool) -> Reading | None:
     """Return the reading of a line, without what a newer version alone can say."""
+    if line is None:
+        return Reading(signs=(Sign("evidence_unread", IN_PROMPT),)) if is_unread else None
     return Reading(
         question=None if line.question is None else _found(line.question),
         answers=tuple(map(_found, line.answers or ())),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 from msgspec import Struct
 
@@ -44,6 +44,9 @@ SIGNS: dict[SignName, str] = {
     "declared_missing": "a declared place holds nothing",
 }
 """What a sign says of its run."""
+
+IN_PROMPT: Final = "prompt"
+"""What a sign is about where a prompt shows text of no source that is known."""
 
 assert tuple(SIGNS) == get_args(SignName)  # noqa: S101 - the two say the same
 

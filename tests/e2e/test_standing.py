@@ -23,6 +23,8 @@ from ragtrace.model import (
     MetricResult,
     Pool,
     RagRecord,
+    Reading,
+    Sign,
     record_to_json,
     score_to_json,
 )
@@ -197,7 +199,7 @@ CASES: dict[str, Case] = {
         word="unclear",
         claim=f"not supported: {UNSEEN}",
         replies=(said(f"{UNSEEN} -> not_supported"),),
-        given={"lossy": {"prompt_unmatched": 2}},
+        given={"reading": Reading(signs=(Sign("evidence_unread", "prompt"),))},
     ),
 }
 NAMES = [*CASES]

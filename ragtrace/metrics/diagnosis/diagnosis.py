@@ -17,6 +17,7 @@ from ragtrace.metrics.diagnosis.table import DecisionRow, DiagnosisFacts, decide
 from ragtrace.metrics.graded import are_of
 from ragtrace.model.claims import INVENTED, SUPPORTED
 from ragtrace.model.diagnosis import DIAGNOSIS, FAILURES, STAGES
+from ragtrace.model.reading import IN_PROMPT
 from ragtrace.model.record import CONTEXTS_TRUNCATED
 
 if TYPE_CHECKING:
@@ -304,9 +305,10 @@ def _known(facts: DiagnosisFacts) -> dict[str, object]:
 
 def _matched(record: RagRecord) -> Known:
     """Return whether the prompt that was seen showed any passage as it was delivered."""
-    if record.lossy.get("prompt_unmatched"):
-        return "no"
-    return "yes" if record.pool("used") else "unknown"
+    if record.pool("used"):
+        return "yes"
+    is_unread = any((sign.name, sign.about) == ("evidence_unread", IN_PROMPT) for sign in record.signs)
+    return "no" if is_unread and record.contexts else "unknown"
 
 
 def _touched(claims: Sequence[Claim], invented: Sequence[str]) -> Known:

@@ -14,7 +14,7 @@ from ragtrace.judges import ConsensusPanel, LLMJudge, OverlapEmbedder, OverlapJu
 from ragtrace.metrics import DiagnosisFacts, EvalContext, Known, PassageGrades, decide, evaluate, select
 from ragtrace.metrics.diagnosis.needed import followed
 from ragtrace.metrics.diagnosis.table import ROWS
-from ragtrace.model import FAILURES, STAGES, VERDICTS, Labels, Message, RagRecord, verdict_of
+from ragtrace.model import FAILURES, STAGES, VERDICTS, Labels, Message, RagRecord, Reading, Sign, verdict_of
 from ragtrace.model.diagnosis import WORDS
 from tests import make
 
@@ -105,6 +105,7 @@ def run_of(retrieved: str, reranked: str | None = None, used: str | None = None,
     return make.record(pools=pools, **given)
 
 
+UNREAD = Reading(signs=(Sign("evidence_unread", "prompt"),))
 GOLD = PassageGrades(grades={"fee": 5}, by="labels", is_whole=True, least=4)
 POOL = PassageGrades(grades={"fee": 5, "door": 2, "tea": 1, "tax": 4}, by="grades", is_whole=False, least=4)
 
@@ -379,9 +380,23 @@ async def test_a_question_in_other_words_is_no_fault_of_the_model(
     ],
 )
 async def test_a_prompt_without_any_passage_is_no_fault_of_the_model(reply: dict[str, Any], verdict: str) -> None:
-    found, _ = await diagnosed(replace(run_of("fee door"), lossy={"prompt_unmatched": 2}), reply)
+    found, _ = await diagnosed(replace(run_of("fee door"), reading=UNREAD), reply)
     assert verdict_of(found) == verdict
     assert found.details.get("because") == ("prompt_unmatched" if verdict == "undetermined" else None)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        run_of("fee door", reading=Reading(signs=(Sign("evidence_unread", "tool search"),))),
+        run_of("fee door", used="fee", reading=UNREAD),
+        run_of("fee door", reading=Reading(signs=(Sign("answer_guessed", "prompt"),))),
+    ],
+    ids=["text of a tool", "a prompt that shows a passage", "another sign"],
+)
+async def test_another_sign_leaves_the_verdict_on_the_model(run: RagRecord) -> None:
+    found, _ = await diagnosed(run, said("not_supported"))
+    assert (verdict_of(found), "because" in found.details) == ("unsupported", False)
 
 
 async def test_the_offline_judge_says_what_it_can() -> None:

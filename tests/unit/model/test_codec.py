@@ -238,6 +238,12 @@ def test_a_reading_of_a_newer_version_is_read_without_what_is_unknown() -> None:
     )
 
 
+def test_losses_of_an_earlier_version_are_read_as_the_sign_that_they_became() -> None:
+    for name in ("context_unread", "prompt_unmatched"):
+        read = record_from_json({"lossy": {name: 2, "passages": 12}}, fallback_id="1")
+        assert (read.signs, read.lossy) == ((Sign("evidence_unread", "prompt"),), {"passages": 12})
+
+
 def test_an_unknown_head_probability_stays_unknown() -> None:
     assert record_from_json({"head_probability": None}, fallback_id="1").head_probability is None
     assert record_from_json({}, fallback_id="1").head_probability == 1.0

@@ -6,6 +6,9 @@ import pytest
 from msgspec.structs import replace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import ragtrace
 from ragtrace import semconv
@@ -69,6 +72,28 @@ def test_runs_are_counted_drawn_or_not_and_a_later_revision_is_not(reader):
     assert sum(points(reader, semconv.RUNS).values()) == 3
     signed = {dict(about)[semconv.SIGN]: n for about, n in points(reader, semconv.RUNS_SIGNED).items() if n}
     assert signed == {"answer_guessed": 1, "any": 1}
+
+
+def test_a_captured_run_counts_under_its_sign_and_its_root_names_it(reader):
+    spans = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    ragtrace.configure(
+        sample_rate=0.0, **providers(meter_provider=MeterProvider([reader]), tracer_provider=provider)
+    )
+    with ragtrace.query("Where?", workflow="desk") as run:
+        run.retrieved([{"id": "a", "text": "The lab is in Oslo."}])
+        run.add_prompt("Nothing of what was found stands here.")
+        run.answered("In Oslo.")
+    assert current().pipeline.drain(30)
+    signed = {
+        (dict(about)[semconv.GEN_AI_WORKFLOW_NAME], dict(about)[semconv.SIGN]): n
+        for about, n in points(reader, semconv.RUNS_SIGNED).items()
+    }
+    assert {key: n for key, n in signed.items() if n} == {("desk", "evidence_unread"): 1, ("desk", "any"): 1}
+    assert len(signed) == 10  # the others at 0, so that the first increase is seen
+    (root,) = [span for span in spans.get_finished_spans() if span.name == "invoke_workflow desk"]
+    assert root.attributes[semconv.RUN_SIGNS] == ("evidence_unread",)
 
 
 def test_what_is_lost_later_is_counted_once_and_lost_in_the_ledger(reader, hung):

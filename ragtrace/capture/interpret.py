@@ -38,6 +38,7 @@ from ragtrace.capture.turns import (
     recalled_in,
     structured_text,
     text_asked,
+    texts_held,
     turn_of,
     turns_in,
 )
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from ragtrace.model import How, Outcome, Usage
 
 _ASKED_KEYS = (*QUESTION_KEYS, "messages")  # of an inner chain
+_TELLING_CHARS = 3
 _COMPOSED_SHARE = 0.5  # of the words of a text that a program made of replies
 _PLAIN_KEYS = ("question", "query", "messages")
 _SPOKEN_KEYS = ("answer", "final_answer", "generation", "response")
@@ -710,7 +712,7 @@ class Interpreter:
         branches = [answer_text(one, is_json=speech.is_json_asked) for one in self._answers_beside(new)]
         if len(branches) > 1:
             return Given("\n\n".join(branches), branches)
-        found = _held_direct(new, direct) or answer_in(new)
+        found = _held_direct(new, direct) or self._said_behind(outputs, new) or answer_in(new)
         found = _called_with(new, found) or found
         answer = None if found is None else answer_text(found, is_json=speech.is_json_asked)
         if self._is_search_alone(scope, outputs, answer):
@@ -723,7 +725,7 @@ class Interpreter:
             if is_wordless:
                 return Given(structured_text(new) or called_in(new, speech.last_called))
             if branches:
-                return Given(branches[0], how="guess")
+                return Given(branches[0], how="structure" if self._is_only_said(branches[0], new) else "guess")
             if form := next((text for one in reversed(speech.called) if (text := form_in(new, one))), None):
                 return Given(form, how="guess")
             is_step = scope.beginning is not None or self._has_retriever
@@ -743,11 +745,40 @@ class Interpreter:
             answer.branches if len(answer.branches) > 1 else [answer.found or answer.text or self.speech.last_text]
         )
         places = [place_in(outputs, text, "output", ANSWER_NAMES) for text in sought]
-        unplaced = Found("the last reply", "guess") if answer.text is None else Found("output", answer.how)
-        return tuple(
-            unplaced if place is None else place if answer.how != "guess" else replace(place, how="guess")
-            for place in places
+        unplaced = (
+            Found("the last reply", "guess") if answer.text is None else Found("output", answer.how or "structure")
         )
+        how = answer.how or ("guess" if self._is_program_s(answer.text or "") else None)
+        return tuple(
+            unplaced if place is None else place if how is None else replace(place, how=how) for place in places
+        )
+
+    def _is_only_said(self, text: str, outputs: object) -> bool:
+        """Tell whether a text is the last model's, and no other text in an output is a model's, but for queries."""
+        asked = {step.query.strip() for step in self.run.retrievals()}
+        said = {one.strip() for one in texts_held(outputs) if one.strip() in self.speech.said} - asked
+        return said <= {text.strip()} and text.strip() == self.speech.last_text.strip()
+
+    def _is_program_s(self, answer: str) -> bool:
+        """Tell whether models spoke, and the answer has hardly a word of theirs: a path, or a text from a template."""
+        speech, text = self.speech, answer.strip()
+        if not text or not speech.said or text in speech.said or text in self._direct.values():
+            return False
+        if any(one in text or text in one for one in speech.said if len(one) > _TELLING_CHARS):
+            return False
+        return speech.first.share(text) < _COMPOSED_SHARE
+
+    def _said_behind(self, outputs: object, new: object) -> str | None:
+        """Return the text of the last model in a field of its own, where the last message is one that was handed on.
+
+        An agent hands its reply on as a person's message, and a later step reports.
+        """
+        last = next(reversed(_messages_in(outputs)), None)
+        if type(last) is not Turn or last.role != "user" or not self.speech.last_text:
+            return None
+        said = self.speech.last_text.strip()
+        texts = (fields_of(new) or {}).values()
+        return next((one for one in texts if isinstance(one, str) and one.strip() == said), None)
 
     def _composed_in(self, outputs: object, began: Mapping[object, object]) -> str | None:
         """Return the text that a program made of what several models said, as a report of its sections.
@@ -845,13 +876,13 @@ class Given(NamedTuple):
     """The answer in a root's output: None for the last model's text, "" where there is none.
 
     `branches` holds the answers of branches that ran side by side, where there are several; `found` the text in the
-    output that holds the answer, as JSON may.
+    output that holds the answer, as JSON may; `how` is None where the place tells it.
     """
 
     text: str | None
     branches: list[str] = []  # noqa: RUF012 - never changed
     found: str = ""
-    how: How = "structure"
+    how: How | None = None
 
 
 def _began(scope: Scope) -> dict[object, object]:

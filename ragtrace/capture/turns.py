@@ -542,7 +542,7 @@ def branch_answers(
         >>> branch_answers({"query": "lab city", "reply": "In Oslo."}, said, [], ["lab city"])
         ['In Oslo.']
     """
-    leaves = list(_leaves(outputs))
+    leaves = list(texts_held(outputs))
     spoken = sorted({text for text in leaves if text.strip() in said and text.strip() not in queries})
     last = [text for text in spoken if not any(_is_given(text, prompt, passages) for prompt in prompts)] or spoken
     if len(last) > 1:
@@ -581,7 +581,8 @@ def _is_part(text: str, whole: str) -> bool:
     return text in whole or (head.startswith("#") and len(rest.strip()) > 1 and rest.strip() in whole)
 
 
-def _leaves(value: object, depth: int = 0) -> Iterable[str]:
+def texts_held(value: object, depth: int = 0) -> Iterable[str]:
+    """Yield the texts in a value, and those of models' messages that stand alone in it."""
     if isinstance(value, str):
         yield value
     elif type(value) is Turn:
@@ -590,4 +591,4 @@ def _leaves(value: object, depth: int = 0) -> Iterable[str]:
     elif depth <= _DEPTH and not _are_messages(value):  # those of a conversation follow each other
         parts = value if isinstance(value, list | tuple) else (fields_of(value) or {}).values()
         for part in parts:
-            yield from _leaves(part, depth + 1)
+            yield from texts_held(part, depth + 1)

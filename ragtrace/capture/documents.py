@@ -104,9 +104,14 @@ def new_documents(outputs: object, inputs: object, name: str = "") -> list[Doc] 
         return [] if is_empty_choice else documents_in(outputs, name)
     made = fields_of(outputs)
     if made is None:
-        return documents_in(outputs.artifact, name) if type(outputs) is Turn else None
+        return _of_artifact(outputs.artifact, name) if type(outputs) is Turn else None
     given = fields_of(inputs)
     return documents_in(made, name) if given is None else _new_in(made, given)
+
+
+def _of_artifact(artifact: object, name: str) -> list[Doc] | None:
+    """Return the documents that a tool gave beside its text; [] of an empty list, which is an empty search."""
+    return [] if isinstance(artifact, LISTS) and not artifact else documents_in(artifact, name)
 
 
 def _new_in(outputs: Mapping[object, object], inputs: Mapping[object, object]) -> list[Doc] | None:

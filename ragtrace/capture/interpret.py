@@ -48,7 +48,7 @@ from ragtrace.model import Found, Message, added_usage
 from ragtrace.text import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ragtrace.capture.events import Chosen, Event, Gave, Kind, Marked
     from ragtrace.capture.integration_run import IntegrationRun
@@ -428,7 +428,7 @@ class Interpreter:
                 tool.is_direct = tool.is_direct and not output.is_error
             if tool.is_direct:
                 self._direct[tool.call_id or ""] = shown(result)
-        if documents:
+        if documents is not None:
             self._has_retriever = True
             self._searched_ns = tool.started_ns
         self._report_tool(tool, result, failure, ended_ns)
@@ -595,7 +595,8 @@ class Interpreter:
             run.ends_as(outcome)
             self._find_question(root)
         self._note_question(root)
-        self.lineage.settle(root)
+        text = self._text_of(self._chain_answer if self._is_joined else answer, outcome)
+        self.lineage.settle(root, answer=text)
         if self._usage is not None:  # also of a run that gives no answer, or whose application gives it itself
             run.attributes.setdefault("usage", self._usage)
         if self._interrupts:
@@ -603,7 +604,6 @@ class Interpreter:
         if self._is_joined:
             self._conclude_block()
             return
-        text = self._text_of(answer, outcome)
         if not self._is_question(root, text, outcome):
             run.discard()
             return
@@ -753,14 +753,16 @@ class Interpreter:
             unplaced if place is None else place if how is None else replace(place, how=how) for place in places
         )
 
+    def _queries(self) -> set[str]:
+        return {step.query.strip() for step in self.run.retrievals() if step.query}
+
     def _is_only_said(self, text: str, outputs: object) -> bool:
         """Tell whether a text is the last model's, and no other text in an output is a model's, but for queries."""
-        asked = {step.query.strip() for step in self.run.retrievals()}
-        said = {one.strip() for one in texts_held(outputs) if one.strip() in self.speech.said} - asked
+        said = {one.strip() for one in texts_held(outputs) if one.strip() in self.speech.said} - self._queries()
         return said <= {text.strip()} and text.strip() == self.speech.last_text.strip()
 
     def _is_program_s(self, answer: str) -> bool:
-        """Tell whether models spoke, and the answer has hardly a word of theirs: a path, or a text from a template."""
+        """Tell whether models spoke, and the answer has hardly a word of theirs, as a path or a template's text."""
         speech, text = self.speech, answer.strip()
         if not text or not speech.said or text in speech.said or text in self._direct.values():
             return False
@@ -769,7 +771,7 @@ class Interpreter:
         return speech.first.share(text) < _COMPOSED_SHARE
 
     def _said_behind(self, outputs: object, new: object) -> str | None:
-        """Return the text of the last model in a field of its own, where the last message is one that was handed on.
+        """Return the last model's text in a field of its own, where the last message is one that was handed on.
 
         An agent hands its reply on as a person's message, and a later step reports.
         """
@@ -808,13 +810,12 @@ class Interpreter:
             return []
         if not named and answer_in(outputs) is not None:  # in its messages
             return []
-        queries = {step.query.strip() for step in self.run.retrievals() if step.query}
         prompts = [
             "\n".join(one.content for one in step.inputs) for step in self.run.steps if isinstance(step, Generation)
         ]
         told = named or last_spoken(fields, self._spoken_at) or outputs
         passages = [passage.text for passage in self.run.candidates() if passage.text]
-        return branch_answers(told, self.speech.said, prompts, queries, passages)
+        return branch_answers(told, self.speech.said, prompts, self._queries(), passages)
 
     def _side_by_side(self, messages: object) -> list[str]:
         """Return the replies of the nodes of one step, where the last of the new messages is one of them."""
@@ -841,7 +842,7 @@ class Interpreter:
             return False
         if is_documents_only(outputs) and (outputs or self._has_retriever):
             return True
-        if answer is None and _is_documents_state(scope, outputs):
+        if answer is None and _is_documents_state(scope, outputs, self.speech.said - self._queries()):
             return True
         if has_spoken:
             return False
@@ -931,12 +932,14 @@ def _held_direct(outputs: object, direct: Mapping[str, str]) -> str:
     return next((text for text in texts if text.strip() and text in direct.values()), "")
 
 
-def _is_documents_state(scope: Scope, outputs: object) -> bool:
+def _is_documents_state(scope: Scope, outputs: object, said: Collection[str]) -> bool:
     """Tell whether a state holds documents, and beside them no text that is new and longer than a grade."""
     fields = fields_of(outputs)
     if not fields or documents_in(outputs) is None:
         return False
     given = _began(scope)
+    if any(text.strip() in said for text in texts_held(outputs)):
+        return False
     others = (value for key, value in fields.items() if key not in QUESTION_KEYS and value != given.get(key))
     return all(_is_silent(value) for value in others)
 

@@ -115,6 +115,7 @@ class Lineage:
         self._told: dict[str, Hit] = {}  # documents as a choice reported them last
         self._known = KnownDocuments()
         self._tasks: dict[str, tuple[tuple[int, int, str], ...]] = {}  # that found the candidates first, by key
+        self._tools: dict[str, int] = {}  # starts of the tools that found the candidates first, by key
         self._is_pool_ordered = False  # a step joined or fused results, and `pool` has its order
         self._is_fused = False  # `pool` has the order of ranks that a step computed
         self._selection_source = "chain"
@@ -328,7 +329,9 @@ class Lineage:
             elif root.found:
                 self.run.selected(_passages(found), selection_source=self._selection_source)
         if answer is not None and root.kind != "search":
-            self._settle_shown(root, answer)
+            self._take_last_attempt(answer)
+            if self._are_ids_made:
+                self._settle_shown(root, answer)
         if self._is_pool_ordered:
             self.run.set_candidates(_passages(self.pool))
         if self._known.renamed:
@@ -343,6 +346,9 @@ class Lineage:
         if scope.given:
             self._follow_order(scope)
         if chosen is None:
+            return
+        if not chosen and scope.kind == "tool" and not scope.found:
+            self._report_search(scope, ReadPassages(), ended_ns)
             return
         is_beside = scope.has_model and not is_documents_only(outputs)
         if is_beside and self._is_answered(outputs):
@@ -366,6 +372,7 @@ class Lineage:
             is_last = scope.parent is None and is_documents_only(outputs)
             is_after = is_beside or self._is_answered(inputs)
             if self._is_rest_known(choice, base):
+                self._last = out
                 return
             if not is_after and self._is_joined_inside(choice):
                 self._keep_order(choice)
@@ -467,7 +474,9 @@ class Lineage:
         if self._are_ids_made:
             new = self._unknown_in(read, near)
         else:
-            new = [place for place, document in enumerate(read) if not self._known.is_known(document)]
+            new = [
+                place for place, one in enumerate(read) if not self._known.is_known(one) or self._holds(one, near)
+            ]
         if not new:
             return read, {}
         hits = near or self.pool
@@ -482,7 +491,8 @@ class Lineage:
             is_given = bool(near) and not read[place].is_chunk
             places = finder.of(text, facts, is_written=is_written, is_given=is_given) if hits else []
             if len(places) > 1 and finder.is_join(text, places):
-                self._joins[identity_of(text)] = [self._part_in(text, keys[at], hits[keys[at]]) for at in places]
+                in_turn = sorted(places, key=lambda at: place_of(hits[keys[at]][0].text, text))  # noqa: B023 - at once
+                self._joins[identity_of(text)] = [self._part_in(text, keys[at], hits[keys[at]]) for at in in_turn]
             elif places:
                 found[place] = [keys[at] for at in places]
                 self._known.take_as(text, hits[keys[places[0]]][0].id, keys[places[0]])
@@ -496,6 +506,11 @@ class Lineage:
             if place not in own:
                 kept += self._joins.get(identity_of(document.text), [document]) if self._joins else [document]
         return kept, origins
+
+    def _holds(self, document: Doc, near: Mapping[str, Hit]) -> bool:
+        """Tell whether the text of a known document has another passage in it too: its neighbours were joined to it."""
+        text = document.text
+        return sum(len(hit[0].text) >= _SHORTEST_CUT_CHARS and hit[0].text in text for hit in near.values()) > 1
 
     def _unknown_in(self, documents: list[Doc], near: dict[str, Hit]) -> list[int]:
         """Return the places of documents with new ids; one with a text of a passage that is `near` takes its id."""
@@ -618,6 +633,9 @@ class Lineage:
         if scope.task:
             for key in out:
                 self._tasks.setdefault(key, scope.task)
+        if (tool := scope.tool) is not None:
+            for key in out:
+                self._tools.setdefault(key, tool.started_ns)
         self.pool.update({key: hit for key, hit in out.items() if key not in self.pool} if self.pool else out)
 
     def _take_composite(self, scope: Scope, passages: ReadPassages, out: dict[str, Hit], ended_ns: int) -> None:
@@ -841,17 +859,32 @@ class Lineage:
 
     # -- what the prompt of the answer tells --
 
-    def _settle_shown(self, root: Scope, answer: str) -> None:
-        run = self.run
-        last = self._last_attempt(answer)
+    def _take_last_attempt(self, answer: str) -> None:
+        run, last = self.run, self._last_attempt(answer)
         if last is not None and run.selection is not None:
             run.selected(last, selection_source=self._selection_source)
-        elif last is not None and run.used_passages is None:
+        elif last is not None and run.used_passages is None and self._are_ids_made:
             run.used(ranked(prompt_set(run.prompts, run.steps, answer, PassageFinder(last))))
+
+    def _settle_shown(self, root: Scope, answer: str) -> None:
+        run = self.run
         self._use_pieces()
         self._use_parts(answer)
-        if run.selection is None and not root.is_block:
+        if run.selection is None and not root.is_block and not self._order_by_tools():
             self._order_as_answered(answer)
+
+    def _order_by_tools(self) -> bool:
+        """Put what tools found side by side into the order in which they were called; tell whether they did.
+
+        They are called in the order in which the model asked for them.
+        """
+        if len(self._tools) < 2 or self._tools.keys() < self.pool.keys():
+            return False
+        order = sorted(self.pool, key=lambda key: self._tools[key])
+        if order != list(self.pool):
+            self.pool = {key: self.pool[key] for key in order}
+            self._is_pool_ordered = True
+        return True
 
     def _delivered_passages(self) -> tuple[Passage, ...]:
         return self.run.selection if self.run.selection is not None else self.run.candidates()

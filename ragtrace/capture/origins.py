@@ -96,8 +96,8 @@ class Origins:
             return []
         alike = [place for place, given in enumerate(self._facts) if given and _has_all(told, given)]
         held = self._held(own.whole)
-        if len(held) > 1 and len(alike) == 1 and alike[0] in held:
-            return alike  # its neighbours stand beside it
+        if len(held) > 1 and len(alike) == 1 and alike[0] in held and not self.is_join(text, held):
+            return alike  # more than its neighbours stands beside it
         parts = [] if held else self._parts(own)
         if parts:
             return [next((place for place in parts if place in alike), parts[0])]

@@ -141,12 +141,17 @@ class Scope:
         return self.beginning is not None and is_resumption(self.inputs)
 
     @property
-    def is_in_tool(self) -> bool:
-        """True inside a tool call."""
+    def tool(self) -> Scope | None:
+        """The nearest tool above; None outside tools."""
         scope = self.parent
         while scope is not None and scope.kind != "tool":
             scope = scope.parent
-        return scope is not None
+        return scope
+
+    @property
+    def is_in_tool(self) -> bool:
+        """True inside a tool call."""
+        return self.tool is not None
 
     def is_in(self, above: Scope) -> bool:
         """Tell whether `above` is this scope or stands above it."""

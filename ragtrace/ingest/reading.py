@@ -199,7 +199,7 @@ def _run(nodes: RunNodes, finished: FinishedRun, limit_chars: int | None) -> Rea
         lossy |= summary.truncated
         changes["reading"] = _as_signed(finished.record.reading, summary.signs)
         changes["is_refused"] = summary.is_refused or finished.record.is_refused
-        if summary.k != len(finished.record.contexts):
+        if summary.k != len(finished.record.ranked_contexts):
             changes["k"] = summary.k
     if lost := _lost_contexts(finished.record, facts, limit_chars):
         lossy[CONTEXTS_TRUNCATED] = max(lost, lossy.get(CONTEXTS_TRUNCATED, 0))

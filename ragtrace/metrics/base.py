@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
     Compute = Callable[["EvalContext"], Coroutine[object, object, Sequence[MetricResult]]]
 
-Need = Literal["query", "answer", "contexts", "pool", "reference", "labels", "judge", "embedder", "pairs", "runs"]
+Need = Literal[
+    "query", "answer", "contexts", "ranking", "pool", "reference", "labels", "judge", "embedder", "pairs", "runs"
+]
+NO_RANKING = "no_ranking"
 Outcome = float | str  # a value, or the reason for which there is none
 
 
@@ -52,8 +55,9 @@ class MetricSpec:
         name: the name by which a person selects it.
         aliases: other names for selecting it.
         summary: one sentence.
-        needs: inputs that it reads, in the order in which their absence is reported. ``runs`` are several records
-            of one query (`ragtrace.metrics.consistency.runs`), so a metric with it has no value for one record.
+        needs: inputs that it reads, in the order in which their absence is reported. ``ranking`` are the contexts
+            that have a rank, so texts of tools are none of them. ``runs`` are several records of one query
+            (`ragtrace.metrics.consistency.runs`), so a metric with it has no value for one record.
         required: the needs without which it is ``na``; None means all of `needs`.
         task: the judge task it always asks; None when it asks none or only sometimes.
         more_tasks: tasks that it asks where a reply to `task` calls for them; its version always names them.

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from msgspec.structs import replace
+
 from ragtrace.errors import ConfigError, JudgeError, JudgeUnsupported
 from ragtrace.judges.base import Audit, JudgePanel, PromptJudge, Sufficiency
 from ragtrace.judges.cache.grade_cache import PassageGrader
@@ -47,7 +49,7 @@ class MetricOptions:
     """Settings of metrics.
 
     Attributes:
-        k_values: cut-offs of @K metrics; empty means the number of contexts delivered.
+        k_values: cut-offs of @K metrics; empty means the number of ranked contexts delivered.
         n_questions: questions generated for answer relevancy, 1 to 10.
         harm_max: highest grade that counts as harm.
         relevant_grade: lowest grade on the 1 to 5 scale that counts as relevant.
@@ -214,10 +216,11 @@ class EvalContext:
         return await self._once("facts", partial(self._judge_of("facts").facts, self.record))
 
     async def relevance(self) -> Relevance:
-        """Return each context's relevance given the reference, or the answer where there is none."""
+        """Return each ranked context's relevance given the reference, or the answer where there is none."""
         given = bool((self.record.reference or "").strip())
         judge = self._judge_of("relevance")
-        return await self._once("relevance", partial(judge.relevance, self.record, with_reference=given))
+        ranked = replace(self.record, unranked_contexts=())
+        return await self._once("relevance", partial(judge.relevance, ranked, with_reference=given))
 
     async def ask(self, task: CustomTask[VerdictT]) -> VerdictT:
         """Return the verdict of a task that the metric defines itself; raises JudgeError."""
@@ -263,12 +266,16 @@ class EvalContext:
 
     def contexts(self) -> list[tuple[int, Passage]]:
         """Return the delivered contexts that are not blank, each with its 0-based place in the record."""
-        return [(i, passage) for i, passage in enumerate(self.record.contexts) if passage.text.strip()]
+        return _with_text(self.record.contexts)
+
+    def ranked_contexts(self) -> list[tuple[int, Passage]]:
+        """Return those of `contexts` that have a rank, best first."""
+        return _with_text(self.record.ranked_contexts)
 
     def k_values(self) -> tuple[int, ...]:
         """Return each distinct cut-off.
 
-        They are those of the options, else the record's k, else the number of contexts delivered.
+        They are those of the options, else the record's k, else the number of ranked contexts delivered.
 
         Example:
             >>> from ragtrace.model import RagRecord
@@ -277,7 +284,7 @@ class EvalContext:
         """
         if self.options.k_values:
             return tuple(dict.fromkeys(self.options.k_values))
-        return (self.record.k if self.record.k is not None else len(self.record.contexts),)
+        return (self.record.k if self.record.k is not None else len(self.record.ranked_contexts),)
 
     def member_contexts(self) -> list[list[EvalContext]]:
         """Return the contexts of a panel's members and repeats; always the same ones."""
@@ -329,3 +336,7 @@ class EvalContext:
         if isinstance(kept, JudgeError):
             raise kept
         return cast("VerdictT", kept)
+
+
+def _with_text(passages: Sequence[Passage]) -> list[tuple[int, Passage]]:
+    return [(place, passage) for place, passage in enumerate(passages) if passage.text.strip()]

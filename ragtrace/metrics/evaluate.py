@@ -11,7 +11,7 @@ from ragtrace.capture.citations import with_cited_parts
 from ragtrace.judges.base import JudgePanel, PromptJudge
 from ragtrace.judges.limiter import JUDGED
 from ragtrace.judges.nli.checking import identity
-from ragtrace.metrics.base import answer_lacking, compute_safely
+from ragtrace.metrics.base import NO_RANKING, answer_lacking, compute_safely
 from ragtrace.metrics.eval_context import EvalContext
 from ragtrace.metrics.graded import candidates
 from ragtrace.metrics.panel import compute_by_panel
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ragtrace.metrics.eval_context import MetricOptions
 
 _NO_TEXT = "missing_input:passage_text"
+_OF_CONTEXTS = {"contexts", "ranking", "pool"}
 _CITING = "citations"  # the metric that reads answer parts
 
 
@@ -95,13 +96,18 @@ def is_due(spec: MetricSpec, ctx: EvalContext) -> bool:
 def _missing(spec: MetricSpec, ctx: EvalContext) -> str | None:
     """Return the reason for the first required input that is missing."""
     record = ctx.record
-    is_textless = _is_textless(record)
+    read = [passage for pool in record.pools for passage in pool.passages]
+    if "contexts" in spec.needs:
+        read += record.unranked_contexts
+    is_textless = bool(read) and not any(passage.text for passage in read)  # as other instrumentations send them
+    no_passages = NO_RANKING if record.has_no_ranking else "no_contexts"
     lacking: dict[Need, str | None] = {
         "answer": answer_lacking(record),
         "query": None if record.query.strip() else "missing_input:query",
         "reference": None if (record.reference or "").strip() else "missing_input:reference",
         "contexts": None if ctx.contexts() else _NO_TEXT if is_textless else "no_contexts",
-        "pool": None if any(pool.passages for pool in record.pools) else "no_contexts",
+        "ranking": None if ctx.ranked_contexts() else _NO_TEXT if is_textless else no_passages,
+        "pool": None if any(pool.passages for pool in record.pools) else no_passages,
         "labels": None if record.labels is not None else "no_labels",
         "runs": "insufficient_runs",  # a context holds one record
         "judge": None if ctx.judge is not None else "unsupported_by_judge",
@@ -113,11 +119,13 @@ def _missing(spec: MetricSpec, ctx: EvalContext) -> str | None:
     is_cut = spec.name != DIAGNOSIS and _is_cut(spec, record)
     required = spec.needs if spec.required is None else spec.required
     if is_cut:
-        required = tuple(need for need in required if need not in {"contexts", "pool"})
+        required = tuple(need for need in required if need not in _OF_CONTEXTS)
     found = next((reason for need in required if (reason := lacking[need]) is not None), None)
+    if found is None and record.has_no_ranking and "ranking" in spec.needs:
+        return NO_RANKING
     if found is None and is_cut:
         return CONTEXTS_TRUNCATED
-    if found is None and is_textless and {"contexts", "pool"} & {*spec.needs}:
+    if found is None and is_textless and _OF_CONTEXTS & {*spec.needs}:
         is_by_id = "labels" in spec.needs and record.labels is not None
         return None if is_by_id else _NO_TEXT
     return found
@@ -130,14 +138,10 @@ def _is_cut(spec: MetricSpec, record: RagRecord) -> bool:
         return False
     if "contexts" in needs and record.truncated_contexts:
         return True
+    if "ranking" in needs and record.truncated_ranked_contexts:
+        return True
     reads_pool = "pool" in needs or {"labels", "judge"} <= needs
     return reads_pool and any(passage.truncated for passage in candidates(record))
-
-
-def _is_textless(record: RagRecord) -> bool:
-    """Return whether the passages came without their texts, as other instrumentations send them."""
-    passages = [passage for pool in record.pools for passage in pool.passages]
-    return bool(passages) and not any(passage.text for passage in passages)
 
 
 def _signed(spec: MetricSpec, results: Sequence[MetricResult], ctx: EvalContext) -> list[MetricResult]:

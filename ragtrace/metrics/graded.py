@@ -41,7 +41,7 @@ class Graded:
         grades: grade by passage id, over all that was labelled.
         label_scope: the set that was labelled; ``pool`` for a judge's grades.
         judge: the grader and its scale; ``labels`` for grades that came with the record.
-        delivered: ids of the delivered contexts (the last stage seen), best first, copies included.
+        delivered: ids of the ranked contexts (the last stage seen), best first, copies included.
         pool: ids of the candidate pool (the first stage seen).
         stage: the stage that `delivered` is.
         version: version of the labels, where they have one.
@@ -140,7 +140,7 @@ def graded_spec(
     return MetricSpec(
         name=name,
         summary=summary,
-        needs=("contexts", "labels", "judge"),
+        needs=("ranking", "labels", "judge"),
         required=(),
         outputs=(output or Output(name=name),),
         calls=GRADING_CALLS,
@@ -202,7 +202,7 @@ class AtKMetric:
 
 
 def _no_places(record: RagRecord) -> NoGrades:
-    ids = [passage.id for passage in record.contexts]
+    ids = [passage.id for passage in record.ranked_contexts]
     return NoGrades(reason="k_not_positive", details={"dup_count": len(ids) - len(set(ids))})
 
 
@@ -215,7 +215,7 @@ def by_verdict(ctx: EvalContext, verdict: Grades) -> Graded:
         judge=JudgeInfo(model=name, prompt_hash=version, label_scale=verdict.scale),
         cached=verdict.cached,
         label_facts={"grade_cache_fault": verdict.cache_fault} if verdict.cache_fault else {},
-        delivered=_ids_with_text(ctx.record.contexts),
+        delivered=_ids_with_text(ctx.record.ranked_contexts),
         pool=_ids_with_text(candidates(ctx.record)),
         stage=_stage(ctx.record),
     )
@@ -235,7 +235,7 @@ def by_labels(record: RagRecord, labels: Labels) -> Graded:
         version=labels.version,
         strata=labels.strata,
         label_facts={} if is_own else {"hint": OTHER_QUERY},
-        delivered=tuple(label_id(passage, labels.grades) for passage in record.contexts),
+        delivered=tuple(label_id(passage, labels.grades) for passage in record.ranked_contexts),
         pool=tuple(label_id(passage, labels.grades) for passage in candidates(record)),
         stage=_stage(record),
     )

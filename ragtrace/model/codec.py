@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, cast, get_args
 
 import msgspec
@@ -20,7 +20,6 @@ from ragtrace.model.line import (
     LabelsLine,
     PartLine,
     PassageLine,
-    Passages,
     ReadingLine,
     RecordLine,
     SignLine,
@@ -124,6 +123,7 @@ def record_to_line(record: RagRecord) -> RecordLine:
         is_answer_expected=None if record.is_answer_expected else False,
         is_refused=record.is_refused or None,
         **pools,
+        unranked_contexts=list(map(_passage_line, record.unranked_contexts)) or None,
         history=list(map(_turn_line, record.history)) or None,
         answer_parts=[PartLine(text=p.text, citations=list(p.citations)) for p in record.answer_parts] or None,
         labels=None if record.labels is None else _labels_line(record.labels),
@@ -160,9 +160,9 @@ def record_from_json(value: object, *, fallback_id: str) -> RagRecord:
     """Build a record from one line: the full form, or plain ``{"query", "answer", "contexts": [...]}``.
 
     A context is a text, or an object with text and optionally id, score, source, metadata. ``pool`` is the
-    candidate pool, ``selection`` what a reranker chose, ``contexts`` what the model was given. Fields of ragas and
-    DeepEval are read under their names (`ALIASES`). Unknown keys are left alone. Missing fields are empty: the
-    metrics that need them are then ``na``.
+    candidate pool, ``selection`` what a reranker chose, ``contexts`` what the model was given, and
+    ``unranked_contexts`` texts of tools beside them. Fields of ragas and DeepEval are read under their names
+    (`ALIASES`). Unknown keys are left alone. Missing fields are empty: the metrics that need them are then ``na``.
 
     Args:
         value: the parsed JSON.
@@ -221,6 +221,7 @@ def record_from_line(line: RecordLine, *, fallback_id: str) -> RagRecord:
             for name, stage in _STAGES.items()
             if (passages := getattr(line, name)) is not None
         ),
+        unranked_contexts=_passages(line.unranked_contexts or ()),
         selection_source=line.selection_source,
         answer=line.answer or "",
         is_answer_given=line.answer is not None,
@@ -384,7 +385,7 @@ def _in_own_names(value: Mapping[str, Any]) -> dict[str, Any]:
             own[name] = value[given]
         if given == "context" and isinstance(value[given], str):  # in many data sets a single text
             own[name] = [value[given]]
-    for name in _STAGES:
+    for name in (*_STAGES, "unranked_contexts"):
         if isinstance(items := own.get(name), list):
             own[name] = [_passage_in_own_names(item) if isinstance(item, dict) else item for item in items]
     if _are_plain(labels := own.get("labels")):
@@ -480,7 +481,7 @@ def _identity(value: object, fallback: str) -> str:
     return str(value)
 
 
-def _passages(items: Passages) -> tuple[Passage, ...]:
+def _passages(items: Sequence[str | PassageLine]) -> tuple[Passage, ...]:
     return tuple([_passage(item, rank) for rank, item in enumerate(items, start=1)])
 
 

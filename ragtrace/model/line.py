@@ -172,6 +172,9 @@ class RecordLine(Struct, omit_defaults=True, kw_only=True):
     pool: Annotated[Passages | None, _said("The candidates that were retrieved, best first.")] = None
     selection: Annotated[Passages | None, _said("What a reranker chose of them, best first.")] = None
     contexts: Annotated[Passages | None, _said("What the model was given, in its order.")] = None
+    unranked_contexts: Annotated[
+        Passages | None, _said("Texts of tools that the model was given, which have no rank.")
+    ] = None
     history: Annotated[list[str | TurnLine] | None, _said("Turns before the question, oldest first.")] = None
     answer_parts: Annotated[
         list[str | PartLine] | None, _said("Sentences of the answer with the passage ids they cite.")
@@ -184,7 +187,7 @@ class RecordLine(Struct, omit_defaults=True, kw_only=True):
     feedback: Annotated[list[FeedbackLine] | None, _said("What people said of the answer.")] = None
     reference: Annotated[str | None, _said("A reference answer.")] = None
     interrupt: Annotated[str | None, _said("What an interrupted run waits for.")] = None
-    k: Annotated[int | None, _said("Cut-off of @K metrics; default the number of contexts.")] = None
+    k: Annotated[int | None, _said("Cut-off of @K metrics; default the number of ranked contexts.")] = None
     selection_source: Annotated[str | None, _said("explicit, framework, retriever, chain or prompt.")] = None
     started: Annotated[float | None, _said("Unix seconds.")] = None
     ended: Annotated[float | None, _said("Unix seconds.")] = None

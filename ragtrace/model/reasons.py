@@ -45,6 +45,10 @@ NA: Mapping[str, NaReason] = {
         "nothing was retrieved, or no passage reached the prompt",
         "look whether the search is captured, and what it finds",
     ),
+    "no_ranking": NaReason(
+        "the contexts are texts of tools, which have no rank",
+        'declare the place of the tool\'s list, as `evidence={"search": "output[*]"}`, or leave the metric out',
+    ),
     "no_claims": NaReason(
         "the answer states no fact, for example a greeting or a question back", "nothing needs mending"
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -145,6 +145,8 @@ class RagRecord(Struct, frozen=True, kw_only=True):
         trace_id: 32 lower-case hex digits, "" for a record that never was a trace (a file).
         span_id: 16 lower-case hex digits of the root span.
         pools: the stages that were seen, in the order retrieved, reranked, used.
+        unranked_contexts: texts of tools that the model was given. They stand in no pool: their rank is the place
+            of their appearance and means nothing, and their source is the tool's name.
         selection_source: how the selection was found: explicit, framework, retriever, chain, prompt.
         is_answer_given: False where a record file has no ``answer``; a blank one that is given is of an application
             that answered nothing.
@@ -154,7 +156,7 @@ class RagRecord(Struct, frozen=True, kw_only=True):
         answer_parts: sentences of the answer with citations, as the application gave them or as its markers say.
         prompt_name: name of the prompt template behind the answer.
         prompt_version: its version.
-        k: the cut-off of this record's @K metrics; None means the number of contexts delivered.
+        k: the cut-off of this record's @K metrics; None means the number of ranked contexts delivered.
         head_probability: probability with which the trace reached us; None = unknown (outside weighted series).
         interrupt: what an ``interrupted`` run waits for, as text; None otherwise.
         metadata: what the request said of itself, as far as the setting `span_metadata` names it.
@@ -184,6 +186,7 @@ class RagRecord(Struct, frozen=True, kw_only=True):
     query: str = ""
     history: tuple[Message, ...] = ()
     pools: tuple[Pool, ...] = ()
+    unranked_contexts: tuple[Passage, ...] = ()
     selection_source: str | None = None
     answer: str = ""
     is_answer_given: bool = True
@@ -235,8 +238,27 @@ class RagRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def contexts(self) -> tuple[Passage, ...]:
-        """The passages that were delivered to the model: those of the last stage seen."""
+        """What the model was shown: `ranked_contexts`, and `unranked_contexts` behind them.
+
+        Example:
+            >>> from ragtrace.model import Passage, Pool
+            >>> found, told = Passage(id="a", text="Oslo.", rank=1), Passage(id="b", text="Open.", rank=1)
+            >>> pool = Pool(stage="retrieved", passages=(found,))
+            >>> record = RagRecord(id="1", pools=(pool,), unranked_contexts=(told,))
+            >>> [passage.id for passage in record.contexts], [passage.id for passage in record.ranked_contexts]
+            (['a', 'b'], ['a'])
+        """
+        return self.ranked_contexts + self.unranked_contexts
+
+    @property
+    def ranked_contexts(self) -> tuple[Passage, ...]:
+        """The contexts that have a rank: the passages of the last stage seen."""
         return self.pools[-1].passages if self.pools else ()
+
+    @property
+    def has_no_ranking(self) -> bool:
+        """Whether there are contexts, and none of them has a rank, since no stage was seen."""
+        return bool(self.unranked_contexts) and not self.pools
 
     @property
     def truncated_contexts(self) -> int:
@@ -253,10 +275,20 @@ class RagRecord(Struct, frozen=True, kw_only=True):
             >>> RagRecord(id="1", pools=(found, cut)).truncated_contexts
             0
         """
-        counted = self.lossy.get(CONTEXTS_TRUNCATED, 0)
-        cut = [passage for passage in self.contexts if passage.truncated]
-        if counted or not cut:
-            return counted
+        return self.lossy.get(CONTEXTS_TRUNCATED, 0) or self._cut(self.contexts)
+
+    @property
+    def truncated_ranked_contexts(self) -> int:
+        """Those of `truncated_contexts` that have a rank."""
+        if counted := self.lossy.get(CONTEXTS_TRUNCATED, 0):
+            return max(counted - sum(passage.truncated > 0 for passage in self.unranked_contexts), 0)
+        return self._cut(self.ranked_contexts)
+
+    def _cut(self, contexts: Iterable[Passage]) -> int:
+        """Return how many contexts are cut where an earlier stage has them whole, or none has them."""
+        cut = [passage for passage in contexts if passage.truncated]
+        if not cut:
+            return 0
         known: dict[str, set[str]] = {}
         for passage in (passage for pool in self.pools[:-1] for passage in pool.passages):
             known.setdefault(passage.id, set()).add(passage.text)

@@ -51,7 +51,7 @@ def facts_of(record: RagRecord, kind: str | None = None) -> Row:
         "prompt": None if record.prompt is None else cut(record.prompt, MAX_LABEL_CHARS)[0],
         "tags": _listed(record.tags, _MOST_TAGS),
         "sources": _listed(tuple(sources), _MOST_SOURCES),
-        "k": record.k if record.k is not None else len(record.contexts) or None,
+        "k": record.k if record.k is not None else len(record.ranked_contexts) or None,
         "language": _LANGUAGES[is_english(record.query)],
         "query_chars": len(record.query),
         "answer_chars": len(record.answer),

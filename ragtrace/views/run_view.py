@@ -273,7 +273,7 @@ def _grades(record: RagRecord, scores: Mapping[str, ScoreJson]) -> dict[str, int
         grades = _details(score).get("grades")
         if isinstance(grades, list) and len(grades) > len(found):
             found = grades
-    ids = dict.fromkeys(passage.id for passage in record.contexts if passage.text.strip())
+    ids = dict.fromkeys(passage.id for passage in record.ranked_contexts if passage.text.strip())
     return {key: grade for key, grade in zip(ids, found, strict=False) if is_whole(grade) and 1 <= grade <= 5}
 
 

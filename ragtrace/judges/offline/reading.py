@@ -101,16 +101,18 @@ def in_one_form(record: RagRecord) -> RagRecord:
     texts.extend(turn.content for turn in record.history)
     if all(map(str.isascii, texts)):
         return record
-    pools = [
-        structs.replace(pool, passages=tuple(structs.replace(p, text=composed(p.text)) for p in pool.passages))
-        for pool in record.pools[-1:]
-    ]
+    pools = [structs.replace(pool, passages=_composed(pool.passages)) for pool in record.pools[-1:]]
     return structs.replace(
         record,
         query=composed(record.query),
         history=tuple(structs.replace(turn, content=composed(turn.content)) for turn in record.history),
         pools=(*record.pools[:-1], *pools),
+        unranked_contexts=_composed(record.unranked_contexts),
     )
+
+
+def _composed(passages: Sequence[Passage]) -> tuple[Passage, ...]:
+    return tuple(structs.replace(passage, text=composed(passage.text)) for passage in passages)
 
 
 def read_answer(record: RagRecord) -> ReadAnswer:

@@ -72,7 +72,8 @@ async def nuggets(ctx: EvalContext) -> list[MetricResult]:
 
     The value tells coverage of the retrieved text and not truth: poor contexts give easy nuggets. Contexts graded 3
     or better count (related or better on UMBRELA's scale), by the record's labels or, with ``nuggets_from_graded``,
-    by the judge; where no context has a grade, all do. ``details.grades`` says which. Contexts without anything on
+    by the judge; where no context has a grade, all do. The judge grades passages with a rank alone, so texts of
+    tools count then without a grade. ``details.grades`` says which. Contexts without anything on
     the query give the one nugget "not enough information", which an abstaining answer states.
 
     ``na``: missing_input:query, no_answer, partial_run, no_contexts (also where all grades are lower),
@@ -122,10 +123,13 @@ async def _chosen(ctx: EvalContext) -> _Chosen:
     details = {"grades": source if known else "none", "contexts": len(contexts)}
     if not known:
         return _Chosen(places=tuple(place for place, _ in contexts), details=details)
-    details["ungraded"] = len(contexts) - len(known)
+    n_ranked = len(ctx.record.ranked_contexts) if source == "judge" else len(ctx.record.contexts)
+    unasked = {place for place, _ in contexts if place >= n_ranked and place not in known}
+    details["ungraded"] = len(contexts) - len(known) - len(unasked)
     if not are_grades(known.values()):
         return _Chosen(scale=scale, fault="invalid_grade", details=details)
-    places = tuple(place for place, grade in known.items() if grade >= _LOWEST_GRADE.get(scale, 3))
+    counted = {place for place, grade in known.items() if grade >= _LOWEST_GRADE.get(scale, 3)} | unasked
+    places = tuple(place for place, _ in contexts if place in counted)
     details["used"] = [passage.id for place, passage in contexts if place in places]
     return _Chosen(places=places, scale=scale, fault=None if places else "no_contexts", details=details)
 

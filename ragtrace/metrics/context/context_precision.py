@@ -48,7 +48,7 @@ async def context_precision(ctx: EvalContext, *, needs_reference: bool = False) 
     if missing is not None:
         return METRIC.spec.every(missing, {"mode": mode})
     relevant = (await ctx.relevance()).relevant
-    indexes = [index for index, _ in ctx.contexts()]
+    indexes = [index for index, _ in ctx.ranked_contexts()]
     if set(relevant) != set(indexes):
         raise JudgeIncomplete("the judge's verdicts are not those of the contexts")
     found = [relevant[index] for index in indexes]
@@ -62,7 +62,7 @@ def _missing(ctx: EvalContext, *, has_reference: bool, needs_reference: bool) ->
     if needs_reference and not has_reference:
         return "missing_input:reference"
     lacking = None if has_reference else answer_lacking(ctx.record)
-    return lacking or (None if ctx.contexts() else "no_contexts")
+    return lacking or (None if ctx.ranked_contexts() else "no_contexts")
 
 
 METRIC = CoroutineMetric(
@@ -70,7 +70,7 @@ METRIC = CoroutineMetric(
         name="context_precision",
         aliases=("context_utilization",),
         summary="How early the contexts that helped stand among those delivered.",
-        needs=("query", "answer", "contexts", "reference", "judge"),
+        needs=("query", "answer", "ranking", "reference", "judge"),
         required=(),
         task="relevance",
         outputs=(Output(name="context_precision"),),

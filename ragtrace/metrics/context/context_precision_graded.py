@@ -34,7 +34,7 @@ async def context_precision_graded(ctx: EvalContext) -> list[MetricResult]:
         >>> asyncio.run(METRIC.compute(EvalContext(record)))[0].value
         0.5
     """
-    if not ctx.record.contexts:
+    if not ctx.record.ranked_contexts:
         return [result(NAME, "no_contexts")]
     source = await graded(ctx)
     return [source.result(NAME, _outcome(source, ctx.options.relevant_grade), {"grades": source.top(None)})]

@@ -103,7 +103,7 @@ def _lacking(record: RagRecord) -> str | None:
         return "missing_input:query"
     if record.truncated_contexts:
         return CONTEXTS_TRUNCATED
-    return None if record.pools else "no_contexts"
+    return None if record.pools or record.unranked_contexts else "no_contexts"
 
 
 def _result(row: DecisionRow, details: Mapping[str, object]) -> MetricResult:

@@ -119,7 +119,7 @@ def followed(record: RagRecord, relevance: PassageGrades | None) -> Needed:
     """Return the way of each needed passage; nothing without labels and grades.
 
     The pool is the first stage seen. Without a ``reranked`` stage nothing was selected, and a passage of the pool
-    that the prompt lacks was cut from it.
+    that the prompt lacks was cut from it. A text of a tool was delivered, whatever the stages hold.
 
     Example:
         >>> from ragtrace.model import Passage, Pool, RagRecord
@@ -149,6 +149,7 @@ class _StageRanks:
         self.pool = _ranks(relevance.ids(candidates(record)))
         self.selection = _ranks(seen["reranked"]) if "reranked" in seen else None
         self.prompt = _ranks(seen["used"]) if "used" in seen else None
+        self.unranked = frozenset(relevance.ids(record.unranked_contexts))
 
     def trace(self, passage: str) -> Trace:
         """Return where a needed passage went."""
@@ -161,6 +162,8 @@ class _StageRanks:
         )
 
     def _place(self, passage: str) -> Place:
+        if passage in self.unranked:
+            return "delivered"
         if passage not in self.pool:
             delivered = self.prompt if self.prompt is not None else self.selection
             return "delivered" if delivered is not None and passage in delivered else "retrieval"

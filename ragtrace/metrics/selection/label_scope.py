@@ -78,7 +78,7 @@ def _over(ctx: EvalContext, verdict: Grades, labels: LabelSet) -> Graded:
         judged,
         grades=labels.grades,
         label_scope="cache",
-        delivered=tuple(text_key(passage.text) for _, passage in ctx.contexts()),
+        delivered=tuple(text_key(passage.text) for _, passage in ctx.ranked_contexts()),
         pool=tuple(text_key(passage.text) for passage in candidates(ctx.record) if passage.text.strip()),
         version=str(labels.version),
         label_facts={**judged.label_facts, **growth},

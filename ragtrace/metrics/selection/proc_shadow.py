@@ -112,7 +112,7 @@ METRIC = AtKMetric(
     MetricSpec(
         name="proc_shadow",
         summary="The pool's best contexts against a deeper retrieval of the same query; upper bounds.",
-        needs=("contexts", "pool", "labels", "judge"),
+        needs=("ranking", "pool", "labels", "judge"),
         required=(),
         outputs=(
             Output(name="proc_shadow_at_k", threshold=None),

@@ -89,7 +89,7 @@ def ra_nwg(params: SetParams = PUBLISHED, *, has_bounds: bool = False) -> AtKMet
     spec = MetricSpec(
         name="ra_nwg_monotone" if params.monotone else "ra_nwg",
         summary="Rarity-weighted gain of the contexts against the best labelled passages, and its parts.",
-        needs=("contexts", "pool", "labels"),
+        needs=("ranking", "pool", "labels"),
         required=(),
         outputs=tuple(Output(name=name) for name in quantities),
         calls="none with labels; over a file of grades 1 judge call per 10 passages not graded before",

@@ -249,6 +249,6 @@ def _umbrela(record: RagRecord, scores: Mapping[str, Mapping[str, object]]) -> d
         if isinstance(grades, list) and len(grades) > len(found):
             found, source = grades, score
     is_judged = source.get("judge") != _LABELS
-    ids = dict.fromkeys(p.id for p in record.contexts if p.text.strip() or not is_judged)
+    ids = dict.fromkeys(p.id for p in record.ranked_contexts if p.text.strip() or not is_judged)
     graded = {key: grade for key, grade in zip(ids, found, strict=False) if is_whole(grade) and 1 <= grade <= 5}
     return gains(graded, scale=_text(source.get("label_scale"))) or None

@@ -363,7 +363,7 @@ _ROOT = (
     Fact(lambda run: Json(dict(run.record.lossy)) if run.record.lossy else None, semconv.RUN_LOSSY),
     Fact(lambda run: tuple(sorted({sign.name for sign in run.record.signs})) or None, semconv.RUN_SIGNS),
     Fact(_of_record("selection_source"), semconv.SELECTION_SOURCE),
-    Fact(lambda run: run.record.k or len(run.record.contexts) or None, semconv.K),
+    Fact(lambda run: run.record.k or len(run.record.ranked_contexts) or None, semconv.K),
     Fact(_of_record("corpus"), semconv.CORPUS_NAME),
     Fact(_of_record("corpus_version"), semconv.CORPUS_VERSION),
     Fact(
@@ -435,7 +435,9 @@ def _retrieved(record: RagRecord) -> Sequence[Passage] | None:
 
 
 def _selected(record: RagRecord) -> Sequence[Passage]:
-    return next((pool.passages for pool in reversed(record.pools) if pool.stage == "reranked"), record.contexts)
+    return next(
+        (pool.passages for pool in reversed(record.pools) if pool.stage == "reranked"), record.ranked_contexts
+    )
 
 
 def _lists(lists: dict[str, Sequence[object] | None]) -> Lists:

@@ -205,7 +205,8 @@ class EvaluationWriter:
             semconv.EVALUATION_REQUEST_MODEL: record.model,
             semconv.GEN_AI_PROMPT_NAME: record.prompt_name,
             semconv.GEN_AI_PROMPT_VERSION: record.prompt_version,
-            semconv.GEN_AI_DATA_SOURCE_ID: source or next((p.source for p in record.contexts if p.source), None),
+            semconv.GEN_AI_DATA_SOURCE_ID: source
+            or next((p.source for p in record.ranked_contexts if p.source), None),
             semconv.GEN_AI_CONVERSATION_ID: record.session,
             semconv.EVALUATION_EVALUATOR: "ragtrace",
             semconv.EVALUATION_VERSION: __version__,

@@ -164,6 +164,7 @@ SELECTED_IDS: Final = "ragtrace.selected.ids"
 SELECTED_SCORES: Final = "ragtrace.selected.scores"
 SELECTED_RANKS: Final = "ragtrace.selected.ranks"
 PROMPT_IDS: Final = "ragtrace.prompt.ids"
+CONTEXTS_UNRANKED_IDS: Final = "ragtrace.contexts.unranked.ids"  # texts of tools, in the order of their appearance
 SELECTION_SOURCE: Final = "ragtrace.selection.source"
 K: Final = "ragtrace.k"
 CORPUS_NAME: Final = "ragtrace.corpus.name"

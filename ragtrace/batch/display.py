@@ -123,7 +123,8 @@ class RunDisplay:
         texts = (
             _tag("p", _answer(run), "t"),
             _table(("claim", "verdict", "support", "evidence"), map(_claim_cells, run.claims)),
-            _table(_RUN_HEADS, map(_passage_cells, run.passages)),
+            _table(_RUN_HEADS, (_passage_cells(it) for it in run.passages if it.has_rank)),
+            _table(_UNRANKED_HEADS, (_unranked_cells(it) for it in run.passages if not it.has_rank)),
         )
         return _page(
             _tag("b", run.query or run.id, "t"),
@@ -186,6 +187,7 @@ def _rows(source: Any) -> Iterator[dict[str, Any]]:
 
 _METRIC_HEADS = ("metric", "mean", "95 % interval", "n", "judge", "better", "without a score")
 _RUN_HEADS = ("passage", "rank", "selected", "in prompt", "score", "text")
+_UNRANKED_HEADS = ("text of a tool, without rank", "tool", "text")
 
 
 def _metric_cells(it: MetricView) -> Cells:
@@ -204,6 +206,10 @@ def _line_cells(it: RunLine) -> Cells:
 
 def _passage_cells(it: PassageRow) -> Cells:
     return it.id, it.rank or "", it.selected or "", it.used or "", _number(it.score), _cut(it.text)
+
+
+def _unranked_cells(it: PassageRow) -> Cells:
+    return it.id, it.source or "", _cut(it.text)
 
 
 def _score_cells(it: ScoreRow) -> Cells:

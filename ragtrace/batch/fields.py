@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["text", "nested", "whole number", "number", "truth"]
 SCORES, ERROR = "scores", "score_error"  # columns of an earlier run
-_POOLS = ("pool", "selection", "contexts", *ALIASES["contexts"])
+_POOLS = ("pool", "selection", "contexts", "unranked_contexts", *ALIASES["contexts"])
 _CONVERSATIONS = ("user_input", "question")  # of ragas
 _TRUTHS = "ground_truths"  # of earlier ragas
 MAY_BE_TEXT = (*_CONVERSATIONS, _TRUTHS, "context")

@@ -94,6 +94,9 @@ def _lines(number: int, run: RecordedRun, found: FinishedRun | None) -> Iterator
         source = f", by {record.selection_source}" if pool.stage == "reranked" else ""
         yield f"  {_STAGES[pool.stage]}: {len(pool.passages)}{source}"
         yield from map(_row, pool.passages)
+    if record.unranked_contexts:
+        yield f"  of tools: {len(record.unranked_contexts)}, without rank"
+        yield from map(_text_row, record.unranked_contexts)
     if found.prompt_ids is not None and not found.prompt_ids:
         yield "  in the prompt: none of them"
     if record.history:
@@ -110,6 +113,11 @@ def _lines(number: int, run: RecordedRun, found: FinishedRun | None) -> Iterator
 def _row(passage: Passage) -> str:
     score = "" if passage.score is None else f"  score {passage.score:.4g}"
     return f"    {passage.rank:>3}  {passage.id}{score}  {len(passage.text)} characters"
+
+
+def _text_row(passage: Passage) -> str:
+    source = f"  of {passage.source}" if passage.source else ""
+    return f"         {passage.id}{source}  {len(passage.text)} characters"
 
 
 def _shown(text: str) -> str:

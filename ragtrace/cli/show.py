@@ -19,9 +19,10 @@ from ragtrace.views.run_view import quotes
 from ragtrace.views.scored_answer import ScoredAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from ragtrace.model import BadClaim, RagRecord, Stage
+    from ragtrace.model import BadClaim, Passage, RagRecord, Stage
+    from ragtrace.views.pool import PooledPassage
 
 _READABLE = 120
 _MOST_ID_CHARS = 24
@@ -149,18 +150,45 @@ _STAGES: dict[Stage, tuple[str, str]] = {
 def _pool(record: RagRecord, width: int, *, is_full: bool) -> Iterator[str]:
     """Yield a line for each passage, with its ranks, score, id and text."""
     stages = {stage: record.pool(stage) for stage in _STAGES if record.pool(stage)}
-    if not stages:
-        return
+    most = _MOST_ID_CHARS if width >= _WIDE else _MOST_ID_CHARS // 2
     passages = pooled(record)
+    if stages:
+        yield from _ranked([it for it in passages if it.places], stages, width, most, is_full=is_full)
+    yield from _unranked([it for it in passages if not it.places], width, most, is_full=is_full)
+
+
+def _ranked(
+    passages: Sequence[PooledPassage],
+    stages: Mapping[Stage, Sequence[Passage]],
+    width: int,
+    most: int,
+    *,
+    is_full: bool,
+) -> Iterator[str]:
     yield ""
     yield f"Passages: {', '.join(f'{len(found)} {_STAGES[stage][1]}' for stage, found in stages.items())}"
-    most = _MOST_ID_CHARS if width >= _WIDE else _MOST_ID_CHARS // 2
     size = min(max(map(len, ["id", *(it.key for it in passages)])), most)
     yield "  ".join(["", *(f"{_STAGES[stage][0]:>8}" for stage in stages), "  score", f"{'id':<{size}}", "text"])
     for it in passages:
         cells = [f"{it.places.get(stage, '-'):>8}" for stage in stages]
         score = "" if it.passage.score is None else f"{it.passage.score:.3g}"
         row = "  ".join(["", *cells, f"{score:>7}", f"{_cut(it.key, size):<{size}}", ""])
+        yield from _texts(row, it.passage.text, width, is_full=is_full)
+
+
+def _unranked(passages: Sequence[PooledPassage], width: int, most: int, *, is_full: bool) -> Iterator[str]:
+    """Yield a line for each text of a tool, with the tool's name and its id."""
+    if not passages:
+        return
+    tools = [_cut(it.passage.source or "", most) for it in passages]
+    names, ids = (
+        min(max(map(len, column)), most) for column in (["tool", *tools], ["id", *(p.key for p in passages)])
+    )
+    yield ""
+    yield f"Texts of tools, without rank: {len(passages)}"
+    yield f"  {'tool':<{names}}  {'id':<{ids}}  text"
+    for tool, it in zip(tools, passages, strict=True):
+        row = f"  {tool:<{names}}  {_cut(it.key, ids):<{ids}}  "
         yield from _texts(row, it.passage.text, width, is_full=is_full)
 
 

@@ -227,10 +227,10 @@ def _lost_contexts(record: RagRecord, facts: Sequence[SpanFacts], limit_chars: i
     blank = {document.id for one in searches for document in one.documents or () if document.text == ""}
     textless = [passage for passage in record.contexts if not passage.text and passage.id not in blank]
     is_wanted = len(textless) < len(record.contexts) or any(one.cut for one in searches)
+    pooled = (passage for pool in record.pools for passage in pool.passages)
     cut = {
         passage.id
-        for pool in record.pools
-        for passage in pool.passages
+        for passage in (*pooled, *record.unranked_contexts)
         if len(passage.text) == limit_chars or length_before_cut(passage.text)
     }
     lost = (len(textless) if is_wanted else 0) + sum(one.malformed for one in searches)
@@ -258,7 +258,7 @@ def _lacks(record: RagRecord, facts: Sequence[SpanFacts], dialects: Sequence[str
         "document_text": bool(record.contexts) and not any(passage.text for passage in record.contexts),
         "document_id": bool(documents) and all(document.id is None for document in documents),
         "document_score": bool(documents) and all(document.score is None for document in documents),
-        "retrieval": not searches and not record.pools,
+        "retrieval": not searches and not record.pools and not record.unranked_contexts,
         "model_call": not calls and not record.answer,
         "prompt": bool(calls) and not any(one.messages for one in calls),
     }

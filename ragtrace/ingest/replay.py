@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ragtrace.ingest.dialects.base import RunSummary, SpanDocument
     from ragtrace.ingest.spans import ReceivedSpan
     from ragtrace.ingest.tree import Node, RunNodes
+    from ragtrace.model import Passage
     from ragtrace.model.passage import IdKey
 
 
@@ -83,7 +84,7 @@ def replayed(
 ) -> FinishedRun | None:
     """Return the run that some spans tell of; None where they are no question."""
     visited = list(walk(nodes.tops))
-    texts = _texts(visited)
+    texts = _texts(visited, id_key)
     steps = _steps(visited)
     told = [node.facts for node, _ in visited if node.facts is not None]
     tops = [node.facts for node in nodes.tops if node.facts is not None and node.role == "root"]
@@ -103,7 +104,7 @@ def replayed(
     summary = tops[0].summary if tops else None
     with run.reading():
         _describe(run, tops + told, asked)
-        kept = _report_steps(run, steps, texts)
+        kept = _report_steps(run, steps, texts, has_summary=summary is not None)
         handed = _handed(visited, steps) if kept is None else None
         if summary is not None:
             _report_summary(run, summary, texts)
@@ -113,7 +114,11 @@ def replayed(
             run.selected(_passages(run, handed, texts), selection_source="chain")
         _conclude(run, tops, steps, nodes.root, summary)
     run.finish(summary.outcome if summary is not None else None, ended_ns=nodes.root.ended_ns or 1)
-    return finished_run(run)
+    finished = finished_run(run)
+    if finished is None or summary is None:
+        return finished
+    unranked = _without_rank(run, summary, told, texts, id_key)
+    return structs.replace(finished, record=structs.replace(finished.record, unranked_contexts=unranked))
 
 
 def _steps(visited: Sequence[tuple[Node, tuple[Node, ...]]]) -> list[_Step]:
@@ -238,15 +243,24 @@ def _describe(run: IntegrationRun, told: Sequence[SpanFacts], asked: str | None)
 
 
 def _report_steps(
-    run: IntegrationRun, steps: Sequence[_Step], texts: dict[str, str]
+    run: IntegrationRun, steps: Sequence[_Step], texts: dict[str, str], *, has_summary: bool
 ) -> tuple[SpanDocument, ...] | None:
-    """Report the steps as they ended; return what a retriever around others kept of theirs."""
+    """Report the steps as they ended; return what a retriever around others kept of theirs.
+
+    Args:
+        run: that is replayed.
+        steps: of it.
+        texts: of documents and tools, by id.
+        has_summary: its root says which texts of tools were contexts.
+    """
     selection = _fuse(steps)
     for step in sorted(steps, key=lambda step: step.span.started_ns):
         if step.facts.role == "generation" and step.within is None and step.facts.messages:
             run.add_prompt(prompt_text(step.facts.messages))
     # Of two steps that ended at once the inner one ended first.
     for _, _, step in sorted((step.span.ended_ns, -place, step) for place, step in enumerate(steps)):
+        if step.facts.role == "tool" and step.facts.tool_output and not (has_summary or step.has_search):
+            run.add_text(step.facts.tool_output, source=step.facts.tool_name)  # of a search its documents are known
         _REPORTS[step.facts.role](run, step, texts)
     return selection
 
@@ -314,8 +328,6 @@ def _report_generation(run: IntegrationRun, step: _Step, texts: dict[str, str]) 
 def _report_tool(run: IntegrationRun, step: _Step, texts: dict[str, str]) -> None:
     facts = step.facts
     del texts
-    if facts.tool_output and not step.has_search:  # else its documents are known
-        run.add_text(facts.tool_output, source=facts.tool_name)
     run.tool_called(
         facts.tool_name or step.span.name,
         result=facts.tool_output,
@@ -346,6 +358,26 @@ def _report_summary(run: IntegrationRun, summary: RunSummary, texts: dict[str, s
         sources = {name: passage.source for name, passage in known.items()}
         known |= {p.id: structs.replace(p, source=p.source or sources.get(p.id)) for p in run.selection or ()}
         run.used(ranked([known.get(p.id, p) for p in _passages(run, summary.used, texts)]))
+
+
+def _without_rank(
+    run: IntegrationRun,
+    summary: RunSummary,
+    told: Sequence[SpanFacts],
+    texts: dict[str, str],
+    id_key: IdKey | None,
+) -> tuple[Passage, ...]:
+    """Return the texts of tools that our own root names, as far as a tool's span has them."""
+    tools = {
+        name: facts.tool_name for facts in told if facts.tool_output for name in _ids(facts.tool_output, id_key)
+    }
+    found = _passages(run, summary.unranked, texts)
+    return tuple(structs.replace(one, source=run.reader.source(tools.get(one.id))) for one in found)
+
+
+def _ids(text: str, key: IdKey | None) -> set[str]:
+    """Return the ids that a text may have that came without one."""
+    return {content_id(text), content_id(text, key)}
 
 
 def _conclude(
@@ -379,13 +411,18 @@ def _conclude(
         run.failed(failure)
 
 
-def _texts(visited: Sequence[tuple[Node, tuple[Node, ...]]]) -> dict[str, str]:
+def _texts(visited: Sequence[tuple[Node, tuple[Node, ...]]], id_key: IdKey | None) -> dict[str, str]:
     """Fill the documents of all spans from each other; return the text of each that has one, by id.
 
     A span may tell a document by its id alone, and another one by its text alone.
     """
     told = [(node, node.facts) for node, _ in visited if node.facts is not None]
-    texts = {content_id(facts.tool_output): facts.tool_output for _, facts in told if facts.tool_output}
+    texts = {
+        name: facts.tool_output
+        for _, facts in told
+        if facts.tool_output
+        for name in _ids(facts.tool_output, id_key)
+    }
     names: dict[str, str] = {}
     for _, facts in told:
         for one in (*(facts.documents or ()), *(facts.candidates or ())):

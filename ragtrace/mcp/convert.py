@@ -130,6 +130,7 @@ class Converter:
     def _passage(self, it: types.PassageRow) -> results.Passage:
         return results.Passage(
             id=it.id,
+            has_rank=it.has_rank,
             retrieved=it.rank,
             selected=it.selected,
             in_prompt=it.used,

@@ -105,9 +105,13 @@ class WorstRuns(BaseModel):
 
 
 class Passage(BaseModel):
-    """One passage of the pool: places from 1, None where it did not get so far; `grade` 1 to 5."""
+    """One passage of the pool: places from 1, None where it did not get so far; `grade` 1 to 5.
+
+    A text of a tool has no rank, and so no place.
+    """
 
     id: str
+    has_rank: bool
     retrieved: int | None
     selected: int | None
     in_prompt: int | None

@@ -281,7 +281,8 @@ class RagRecord(Struct, frozen=True, kw_only=True):
     def truncated_ranked_contexts(self) -> int:
         """Those of `truncated_contexts` that have a rank."""
         if counted := self.lossy.get(CONTEXTS_TRUNCATED, 0):
-            return max(counted - sum(passage.truncated > 0 for passage in self.unranked_contexts), 0)
+            cut = sum(passage.truncated > 0 or not passage.text for passage in self.unranked_contexts)
+            return max(counted - cut, 0)
         return self._cut(self.ranked_contexts)
 
     def _cut(self, contexts: Iterable[Passage]) -> int:

@@ -55,7 +55,7 @@ class Unit:
     def size_bytes(self) -> int:
         """Approximate size, at one byte a character in every language."""
         record = self.record
-        passages = [p for pool in record.pools for p in pool.passages]
+        passages = [*record.unranked_contexts, *(p for pool in record.pools for p in pool.passages)]
         said = (record.query, record.answer, record.reference, record.interrupt)
         return (
             1_024

@@ -22,7 +22,7 @@ def facts_of(record: RagRecord, ignoring: Collection[str] = ()) -> dict[str, obj
     Args:
         record: any record.
         ignoring: names left out: of a record's field (``workflow``), of a passage's (``passage.source``), or of one
-            stage's passages' field (``reranked.source``).
+            stage's passages' field (``reranked.source``, and ``unranked.source`` of contexts without rank).
 
     Example:
         >>> from ragtrace.model import Pool
@@ -34,18 +34,19 @@ def facts_of(record: RagRecord, ignoring: Collection[str] = ()) -> dict[str, obj
     facts: dict[str, object] = {
         name: getattr(record, name)
         for name in record.__struct_fields__
-        if name not in IDENTITY and name != "pools" and name not in ignoring
+        if name not in IDENTITY and name not in {"pools", "unranked_contexts", *ignoring}
     }
     facts["stages"] = tuple(pool.stage for pool in record.pools)
-    for pool in record.pools:
-        facts[f"{pool.stage}.length"] = len(pool.passages)
+    lists = {pool.stage: pool.passages for pool in record.pools} | {"unranked": record.unranked_contexts}
+    for title, passages in lists.items():
+        facts[f"{title}.length"] = len(passages)
         wanted = [
             name
             for name in Passage.__struct_fields__
-            if f"passage.{name}" not in ignoring and f"{pool.stage}.{name}" not in ignoring
+            if f"passage.{name}" not in ignoring and f"{title}.{name}" not in ignoring
         ]
-        for place, passage in enumerate(pool.passages, start=1):
-            facts.update({f"{pool.stage}[{place}].{name}": getattr(passage, name) for name in wanted})
+        for place, passage in enumerate(passages, start=1):
+            facts.update({f"{title}[{place}].{name}": getattr(passage, name) for name in wanted})
     return facts
 
 

@@ -236,7 +236,7 @@ def _facts(given: Mapping[str, Any], number: int, offset: int) -> RunFacts:
     session, user = named["session"], named["user"]
     named["language"] = _LANGUAGES[is_english(query)]
     named["tags"] = _listed(given.get("tags"))
-    named["sources"] = _listed(dict.fromkeys(_sources(contexts)))
+    named["sources"] = _listed(dict.fromkeys((*_sources(contexts), *_sources(given.get("unranked_contexts")))))
     question = bare(query) if query else ""
     kind, unit = _unit(session, user, (workflow, str(given.get("history") or ""), question) if question else None)
     cutoff = given.get("k")

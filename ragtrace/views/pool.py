@@ -15,7 +15,7 @@ STAGES: tuple[Stage, ...] = ("retrieved", "reranked", "used")
 
 @dataclass(slots=True)
 class PooledPassage:
-    """One passage with its place, from 1, in each stage that holds it."""
+    """One passage with its place, from 1, in each stage that holds it; a text without rank has none."""
 
     key: str
     passage: Passage
@@ -24,7 +24,7 @@ class PooledPassage:
 
 
 def pooled(record: RagRecord) -> list[PooledPassage]:
-    """Return the passages of all stages, in the order of the first stage that holds each.
+    """Return the passages of all stages, in the order of the first stage that holds each; then texts without rank.
 
     Example:
         >>> from ragtrace.model import Passage, Pool, RagRecord
@@ -43,6 +43,10 @@ def pooled(record: RagRecord) -> list[PooledPassage]:
             it.places.setdefault(stage, place)
             if passage.score is not None:
                 it.scores.setdefault(stage, passage.score)
+    for passage in record.unranked_contexts:
+        key = _same(passage, found, by_text)
+        found.setdefault(key, PooledPassage(key, passage))
+        by_text.setdefault(passage.text, key)
     return list(found.values())
 
 

@@ -241,7 +241,7 @@ class RunPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassageRow:
-    """One passage of the pool.
+    """One passage of the pool, or one text of a tool, which has no rank.
 
     Attributes:
         rank: place in the retrieved pool, from 1; None where it was not retrieved.
@@ -264,6 +264,11 @@ class PassageRow:
     source: str | None = None
     claims: tuple[int, ...] = ()
     cited: bool = False
+
+    @property
+    def has_rank(self) -> bool:
+        """Whether some stage held it; a text of a tool stands in none."""
+        return any(place is not None for place in (self.rank, self.selected, self.used))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,7 +345,8 @@ class RunView:
         id: as in `RunLine`.
         has_texts: False where the store kept no content; question, answer and passages are empty then.
         pieces: the answer with its claims marked.
-        passages: retrieved ones by rank, then others; the pool's stages that were seen are `stages`.
+        passages: retrieved ones by rank, others, and behind them texts of tools, which have no rank. The pool's
+            stages that were seen are `stages`.
         verdict: of ``diagnosis``, with `stage`, `meaning` and `verdict_facts` (what decided).
         word: good, bad or unclear, as `ragtrace.model.standing.Standing` has it; None where no score says so.
         claim: the worst claim against the answer, as in `RunLine`.

@@ -32,7 +32,8 @@ class LabelIds:
 
     def add(self, record: RagRecord) -> None:
         """Take one run; ignored without passages or without labels of its query."""
-        labels, passages = record.labels, [passage for pool in record.pools for passage in pool.passages]
+        labels, pooled = record.labels, (passage for pool in record.pools for passage in pool.passages)
+        passages = [*pooled, *record.unranked_contexts]
         if passages and labels is not None and labels.grades and are_of(record, labels):
             self._runs += 1
             ids = (label_id(passage, labels.grades) for passage in passages)

@@ -158,7 +158,7 @@ class ContextsOfLangfuse:
     def add(self, part: Part, record: RagRecord) -> None:
         """Take a record of a part."""
         if part.format == "langfuse":
-            self._has[part.path] = self._has.get(part.path, False) or bool(record.pools)
+            self._has[part.path] = self._has.get(part.path, False) or bool(record.pools or record.unranked_contexts)
 
     def warnings(self) -> Iterator[str]:
         """Yield a line on the files without any."""

@@ -32,6 +32,7 @@ class RunSummary:
         pool: the candidates, None where nothing was searched and nothing handed over.
         selected: the selection, None where the run had none beside its pool.
         used: the passages in the prompt, None where no prompt was seen.
+        unranked: the texts of tools that the model was shown, which stand in none of these.
         selection_source: how the selection became known.
         k: cut-off of the @K metrics as the span has it, also where it is the number of contexts.
         truncated: sizes before capture or the span cut them, by kind.
@@ -43,6 +44,7 @@ class RunSummary:
     pool: tuple[SpanDocument, ...] | None = None
     selected: tuple[SpanDocument, ...] | None = None
     used: tuple[SpanDocument, ...] | None = None
+    unranked: tuple[SpanDocument, ...] = ()
     selection_source: str | None = None
     k: int | None = None
     corpus: str | None = None

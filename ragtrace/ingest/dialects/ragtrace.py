@@ -70,12 +70,16 @@ class Ragtrace:
 def _summary(given: Mapping[str, object]) -> RunSummary:
     source = text_in(given.get(semconv.SELECTION_SOURCE))
     outcome = given.get(semconv.RUN_OUTCOME)
+    pool = _scored(given, semconv.POOL_IDS, semconv.POOL_SCORES)
+    selected = _scored(given, semconv.SELECTED_IDS, semconv.SELECTED_SCORES)
+    unranked = _listed(given.get(semconv.CONTEXTS_UNRANKED_IDS)) or ()
+    without_rank = {one.id for one in unranked} - {one.id for one in (*(pool or ()), *(selected or ()))}
+    used = tuple(one for one in _listed(given.get(semconv.PROMPT_IDS)) or () if one.id not in without_rank)
     return RunSummary(
-        pool=_scored(given, semconv.POOL_IDS, semconv.POOL_SCORES),
-        selected=(
-            None if source in _FROM_THE_FRAMEWORK else _scored(given, semconv.SELECTED_IDS, semconv.SELECTED_SCORES)
-        ),
-        used=_listed(given.get(semconv.PROMPT_IDS)) or None,
+        pool=pool,
+        selected=None if source in _FROM_THE_FRAMEWORK else selected,
+        used=used or None,
+        unranked=unranked,
         selection_source=source,
         k=count_in(given.get(semconv.K)),
         corpus=text_in(given.get(semconv.CORPUS_NAME)),

@@ -370,6 +370,7 @@ _ROOT = (
         lambda run: None if run.prompt_ids is None else Lists({semconv.PROMPT_IDS: run.prompt_ids}),
         semconv.PROMPT_IDS,
     ),
+    Fact(lambda run: _unranked(run.record), semconv.CONTEXTS_UNRANKED_IDS),
     Fact(lambda run: _pool(run.record), semconv.POOL_IDS),
     Fact(lambda run: _selection(run.record), semconv.SELECTED_IDS),
     Fact(lambda run: run.record.tags or None, semconv.RUN_TAGS, openinference=semconv.TAGS),
@@ -428,6 +429,12 @@ def _selection(record: RagRecord) -> Lists | None:
             semconv.SELECTED_RANKS: ranks,
         }
     )
+
+
+def _unranked(record: RagRecord) -> Lists | None:
+    """Return the ids of contexts without rank; None without any. Their texts stand on the tools' spans."""
+    found = [passage.id for passage in record.unranked_contexts]
+    return _lists({semconv.CONTEXTS_UNRANKED_IDS: found}) if found else None
 
 
 def _retrieved(record: RagRecord) -> Sequence[Passage] | None:

@@ -220,6 +220,28 @@ def test_one_answer_of_a_file_whole(scored, shown):
     assert shown("show", scored, "q1") == text == shown("show", scored, "--id", "q1")
 
 
+def test_texts_of_tools_are_listed_below_the_passages(tmp_path, shown):
+    told = [{"id": "t1", "text": "The fee is\n9 euros.", "source": "fees"}, {"id": "t2", "text": "Open."}]
+    pool = [{"id": "p1", "text": "In Settings.", "score": 0.9}]
+    lines = [
+        {"query": "?", "answer": "!", "unranked_contexts": told, "scores": {}, **own}
+        for own in ({"pool": pool}, {})
+    ]
+    path = tmp_path / "told.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    block = [
+        "Texts of tools, without rank: 2",
+        "  tool  id  text",
+        "  fees  t1  The fee is 9 euros.",
+        "        t2  Open.",
+    ]
+    first, second = (shown("show", path, number).split("\n\n") for number in ("1", "2"))
+    assert first[2].splitlines()[0] == "Passages: 1 retrieved"
+    assert "t1" not in first[2]
+    assert first[3].splitlines() == second[2].splitlines() == block
+    assert "        The fee is" in shown("show", path, "1", "--full")
+
+
 def test_one_trace_of_a_store_by_its_first_digits(store, shown):
     text = shown("show", store, "a1a1a1")
     assert text.startswith(f"trace {TRACES[0]}  workflow rag\n")

@@ -46,26 +46,29 @@ NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @st.composite
+def passages(draw: st.DrawFn) -> tuple[Passage, ...]:
+    return tuple(
+        Passage(
+            id=name,
+            text=draw(WORDS),
+            rank=rank,
+            score=draw(st.none() | NUMBERS),
+            source=draw(st.none() | WORDS),
+            metadata=draw(st.dictionaries(NAMES, COUNTS, max_size=2)),
+            truncated=draw(COUNTS),
+        )
+        for rank, name in enumerate(draw(st.lists(NAMES, max_size=3)), start=1)
+    )
+
+
+@st.composite
 def pools(draw: st.DrawFn) -> tuple[Pool, ...]:
     stages = draw(st.lists(st.sampled_from(("retrieved", "reranked", "used")), unique=True))
-    made = []
-    for stage in ("retrieved", "reranked", "used"):
-        if stage in stages:
-            ids = draw(st.lists(NAMES, max_size=3))
-            passages = [
-                Passage(
-                    id=name,
-                    text=draw(WORDS),
-                    rank=rank,
-                    score=draw(st.none() | NUMBERS),
-                    source=draw(st.none() | WORDS),
-                    metadata=draw(st.dictionaries(NAMES, COUNTS, max_size=2)),
-                    truncated=draw(COUNTS),
-                )
-                for rank, name in enumerate(ids, start=1)
-            ]
-            made.append(Pool(stage=stage, passages=tuple(passages)))
-    return tuple(made)
+    return tuple(
+        Pool(stage=stage, passages=draw(passages()))
+        for stage in ("retrieved", "reranked", "used")
+        if stage in stages
+    )
 
 
 STRATA = st.dictionaries(st.integers(1, 5), st.integers(0, 9), max_size=5).map(
@@ -111,6 +114,7 @@ RECORDS = st.builds(
     query=WORDS,
     history=st.lists(st.builds(Message, role=NAMES, content=WORDS), max_size=2).map(tuple),
     pools=pools(),
+    unranked_contexts=passages(),
     selection_source=st.none() | WORDS,
     answer=WORDS,
     answer_parts=st.lists(
@@ -197,6 +201,18 @@ def test_a_pool_is_what_was_retrieved_and_contexts_what_the_model_saw() -> None:
     record = record_from_json({"pool": ["a", "b"], "contexts": ["b"]}, fallback_id="1")
     assert [(pool.stage, len(pool.passages)) for pool in record.pools] == [("retrieved", 2), ("used", 1)]
     assert record.contexts[0].text == "b"
+
+
+def test_texts_of_tools_stand_beside_the_contexts() -> None:
+    told = [{"content": "Open.", "source": "hours"}, "Closed on Sundays."]
+    record = record_from_json({"contexts": ["Oslo."], "unranked_contexts": told}, fallback_id="1")
+    assert [(one.text, one.source, one.rank) for one in record.unranked_contexts] == [
+        ("Open.", "hours", 1), ("Closed on Sundays.", None, 2),
+    ]  # fmt: skip
+    assert [one.text for one in record.contexts] == ["Oslo.", "Open.", "Closed on Sundays."]
+    assert record_from_json({"unranked_contexts": ["Open."]}, fallback_id="1").pools == ()
+    with pytest.raises(InputError, match=r"unranked_contexts\[0\]"):
+        record_from_json({"unranked_contexts": [7]}, fallback_id="1")
 
 
 def test_ids_are_kept_as_text_and_missing_ones_take_the_line_number() -> None:

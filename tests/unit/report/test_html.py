@@ -40,6 +40,24 @@ def test_it_has_the_overview_the_comparison_and_each_run_whole(written: str) -> 
     assert text.count("Passage one.") == 60
 
 
+def test_texts_of_tools_have_a_block_of_their_own_that_claims_lead_to(tmp_path: Path) -> None:
+    claims = [{"text": "Claim 1.", "verdict": "supported", "support": 1.0, "sources": [1]}]
+    told = [{"id": "t", "text": "Told by a tool.", "source": "fees"}]
+    line = scored_line(1, unranked_contexts=told)
+    line["scores"]["faithfulness"]["details"]["claims"] = claims
+    page = read_page(report_html(Views.of_file(write_lines(tmp_path / "one.jsonl", [line]))))
+    ranked, _, unranked = page.text.partition("Texts of tools, without rank")
+    assert "2 passages" in ranked
+    assert "Told by a tool." not in ranked
+    assert "Told by a tool." in unranked
+    assert "fees" in unranked
+    prefix = next(name for name in page.values("id") if name.endswith("unranked-title")).removesuffix(
+        "unranked-title"
+    )
+    assert f"{prefix}passage-3" in page.values("id")
+    assert {f"#{prefix}passage-3", f"#{prefix}claim-1"} <= {*page.values("href")}
+
+
 def test_a_single_bad_run_is_one_run_and_lists_no_good_verdict(tmp_path: Path) -> None:
     (line,) = [one for one in incident(60) if one["scores"].get("diagnosis", {}).get("value") == 0.0][:1]
     text = " ".join(read_page(report_html(Views.of_file(write_lines(tmp_path / "one.jsonl", [line])))).text.split())

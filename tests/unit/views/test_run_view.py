@@ -57,3 +57,26 @@ def test_details_of_another_form_are_left_out(tmp_path):
     views = Views.of_file(write(tmp_path / "a.jsonl", [line(0, scores={"faithfulness": odd})]))
     (claim,) = views.run("1").claims
     assert (claim.text, claim.support, claim.evidence, claim.verdict) == ("3", None, (), "unknown")
+
+
+def test_texts_of_tools_stand_behind_the_passages_with_their_claims(tmp_path):
+    claims = [{"text": "Order 0 is free.", "verdict": "supported", "support": 1.0, "sources": [1]}]
+    told = [{"id": "t", "text": "Order 0 costs nothing.", "source": "orders"}, {"id": "b", "text": "Shipping."}]
+    given = line(0, unranked_contexts=told, scores={"faithfulness": score(1.0, claims=claims)})
+    found = Views.of_file(write(tmp_path / "a.jsonl", [given])).run("1")
+    assert [(it.id, it.has_rank, it.source, it.claims) for it in found.passages] == [
+        ("a", True, None, ()),
+        ("b", True, None, ()),  # found too, so that it has a rank
+        ("t", False, "orders", (1,)),
+    ]
+    assert found.claims[0].evidence == ("t",)
+    assert found.stages == ("retrieved", "used")
+
+
+def test_labels_grade_texts_of_tools_and_lists_of_grades_do_not(tmp_path):
+    told = [{"id": "t", "text": "Order 0 costs nothing."}]
+    by_list = line(0, unranked_contexts=told, scores={"p_at_k": score(1.0, judge="labels", grades=[4])})
+    labelled = {**by_list, "labels": {"a": 2, "t": 5}}
+    views = Views.of_file(write(tmp_path / "a.jsonl", [by_list, labelled]))
+    grades = [{it.id: it.grade for it in views.run(number).passages} for number in "12"]
+    assert grades == [{"a": 4, "b": None, "t": None}, {"a": 2, "b": None, "t": 5}]

@@ -28,6 +28,9 @@ _TOKEN = re.compile(  # of texts cut to `MOST_CHARS`
     rf"[{_UNSPACED}]|[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{_MARKS}])*+"
 )
 _BLANKS = str.maketrans({sign: " " for sign in map(chr, range(128)) if not sign.isalnum()})
+_BLANK_BYTES = bytes(code if code > 127 or chr(code).isalnum() else 32 for code in range(256))
+_IS_SPECIAL = re.compile(f"[{_UNSPACED}{_MARKS}]")  # of texts cut to `MOST_CHARS`
+_WIDE_BETWEEN = re.compile(r"[^\w\x00-\x7f]+")  # of texts cut to `MOST_CHARS`
 _UNIT_END = re.compile(r"[\n\r]+|(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\u0964])")  # of texts cut to `MOST_CHARS`
 _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrtbf\"'/\\])")  # of texts cut to `MOST_CHARS`
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")  # of one token
@@ -49,7 +52,16 @@ def tokens(text: str) -> list[str]:
     some = text[:MOST_CHARS]
     if some.isascii():  # in a ninth of the time
         return some.lower().translate(_BLANKS).split()
-    return _TOKEN.findall(normalize("NFKC", some).casefold())
+    plain = normalize("NFKC", some).casefold()
+    if _IS_SPECIAL.search(plain):
+        return _TOKEN.findall(plain)
+    return (
+        _WIDE_BETWEEN.sub(" ", plain)
+        .encode("utf-8", "surrogatepass")
+        .translate(_BLANK_BYTES)
+        .decode("utf-8", "surrogatepass")
+        .split()
+    )
 
 
 def weight(words: Sequence[str]) -> float:

@@ -84,6 +84,28 @@ def shingles(words: Sequence[str], size: int = SHINGLE) -> Iterator[tuple[str, .
     return zip(*(words[at:] for at in range(size)), strict=False)
 
 
+def hashes(words: Sequence[str]) -> list[int]:
+    """Return the hash of each four tokens in a row, as this process makes it; nothing of fewer tokens.
+
+    Example:
+        >>> len(hashes(["a", "b", "c", "d", "e"])), hashes(["a"])
+        (2, [])
+    """
+    return [*map(hash, shingles(words))]
+
+
+def excerpt(text: str, start: int, end: int) -> str:
+    """Return what a text says from one of its tokens to before another, on one line.
+
+    Example:
+        >>> excerpt("Well: the Great\\nHall, of 1736.", 1, 4)
+        'the Great Hall'
+    """
+    plain = normalize("NFKC", text[:MOST_CHARS])
+    spans = [found.span() for found in _TOKEN.finditer(plain)][start:end]
+    return " ".join(plain[spans[0][0] : spans[-1][1]].split()) if spans else ""
+
+
 def unescaped(text: str) -> str:
     r"""Return a text with blanks in place of escaped line breaks, and letters in place of their escapes.
 

@@ -1,0 +1,319 @@
+"""Text of prompts that nothing explains: what a function of the application wrote there and no event tells of.
+
+A prompt is made of what a run knows (its question, passages, results, replies), of its template, and of the rest. The
+rest is evidence that nobody read. A template is known by comparison: it stands in the last prompts of the same step as
+well. Text that a step gave out, or that the root was given, needs no comparison, and is named by its place.
+
+Texts are compared by hashes of four words in a row. Python's own `hash` of the words is taken: it needs 0.1 us where
+blake2b needs 0.8, its key is the process's own, and the hashes never leave it. Of an earlier prompt nothing else is
+kept, so that no text can be read out of the memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict, deque
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from ragtrace.capture.values import LISTS, Doc, Prompt, Steer, Turn
+from ragtrace.capture.words import SHINGLE, excerpt, hashes, tokens, unescaped, weight
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+MOST_PROMPTS = 32  # of a run that are looked at
+_MOST_STEPS = 64
+_MOST_BEFORE = 5  # prompts of a step that are remembered
+_MOST_HASHES = 8_192  # of a prompt that are remembered
+_MOST_IN_ALL = 131_072  # of all prompts, at about 100 bytes each
+_MOST_HELD_CHARS = 200_000  # of a run's values
+_MOST_PLACES = 4
+_FEWEST_WORDS = 8  # of a stretch
+_FEWEST_TOGETHER = 12
+_FIRST_WORDS = 12
+_FIRST_CHARS = 90
+_FEWEST_HELD_CHARS = 20
+_DEPTH = 6
+# Shingles in a row that are missing: at least five where all of a text is, and more in its middle.
+_MISSING = re.compile(rb"\x01{5,}")  # of one byte a word, of texts cut to `MOST_CHARS`
+_COVERED = re.compile(rb"\x00{8,}")  # the same
+_REPLIES = attrgetter("replies")
+
+
+class Prompted(NamedTuple):
+    """A prompt that the answer goes back to.
+
+    Attributes:
+        step: workflow and names of scopes, outermost first; prompts of one step share a template.
+        texts: of its messages but those of the roles tool and assistant.
+        replies: how many replies of the run's were known before it, see `Explained.add_reply`.
+    """
+
+    step: str
+    texts: Sequence[str]
+    replies: int = 0
+
+
+class Unread(NamedTuple):
+    """Text of a prompt that nothing explains.
+
+    Attributes:
+        place: of the value that holds it, as `state.rows`; "" of text that a function wrote.
+        words: how many words it has together; three signs of an unspaced script are one.
+        text: its first words.
+    """
+
+    place: str
+    words: int
+    text: str
+
+
+class Explained:
+    """What the events of one run explain; made once for a run.
+
+    Example:
+        >>> known = Explained(["Where is Oslo?", "Oslo lies at the head of a fjord."])
+        >>> known.add_reply("At a fjord.")
+
+    Args:
+        texts: the question, the history, texts of passages with their ids and metadata, arguments and results of
+            tools, messages of user and assistant in the root's input. Blank ones are passed over.
+    """
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self.hashes: set[int] = set()
+        self.short: set[tuple[str, ...]] = set()
+        self._replies: list[str] = []
+        self._read = 0
+        for text in set(texts):
+            self._add(text)
+
+    def add_reply(self, *texts: str) -> None:
+        """Add what a model replied, with the arguments of its calls; in the order in which replies ended."""
+        self._replies.append("\n".join(texts))
+
+    def go_to(self, replies: int) -> None:
+        """Explain the first `replies` replies too; it never goes back."""
+        for reply in self._replies[self._read : replies]:
+            self._add(reply)
+        self._read = max(self._read, min(replies, len(self._replies)))
+
+    def _add(self, text: str) -> None:
+        words = tokens(unescaped(text))
+        if len(words) >= SHINGLE:
+            self.hashes.update(hashes(words))
+        elif words:
+            self.short.add((*words,))
+
+
+class Memory:
+    """Hashes of what the last prompts of each step held beside what was explained; of one process.
+
+    It keeps at most 64 steps, the one used last longest, at most 5 prompts of each, and at most 131,072 hashes. Only
+    one thread may use it: the pipeline's.
+    """
+
+    def __init__(self) -> None:
+        self._steps: OrderedDict[str, deque[frozenset[int]]] = OrderedDict()
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def before(self, step: str) -> Sequence[frozenset[int]]:
+        """Return the hashes of the last prompts of a step, the latest first; nothing for one that is new."""
+        return self._steps.get(step, ())
+
+    def add(self, step: str, left: set[int]) -> None:
+        """Remember a prompt; one with more than 8,192 hashes is not."""
+        if len(left) > _MOST_HASHES:
+            return
+        prompts = self._steps.setdefault(step, deque())
+        self._steps.move_to_end(step)
+        prompts.appendleft(frozenset(left))
+        self._size += len(left)
+        if len(prompts) > _MOST_BEFORE:
+            self._size -= len(prompts.pop())
+        while len(self._steps) > _MOST_STEPS or self._size > _MOST_IN_ALL:
+            _, dropped = self._steps.popitem(last=False)
+            self._size -= sum(map(len, dropped))
+
+
+def unread(
+    prompts: Sequence[Prompted], explained: Explained, held: Iterable[tuple[str, str]], memory: Memory
+) -> list[Unread]:
+    """Return text of a run's prompts that nothing explains, that of a place first; remember the prompts.
+
+    A stretch is at least 8 words in a row. It counts where it stands in a value that is held, or where the last
+    prompts of its step do not have it; the first prompt of a step is not compared. Less than 12 words together are
+    nothing. Text that stands in several values has the place of the first.
+
+    Args:
+        prompts: those that the answer goes back to, at most the last 32; without one there is nothing to tell.
+        explained: what is known; it takes up the replies on its way.
+        held: what steps gave out and what the root was given, by places, see `held_in`; at most 200,000 characters.
+        memory: of the process; changed.
+    """
+    values = _values(held)
+    found: dict[str, tuple[float, str]] = {}
+    for prompt in sorted(prompts[-MOST_PROMPTS:], key=_REPLIES):
+        explained.go_to(prompt.replies)
+        for place, words, text in _unread_in(prompt, explained, values, memory):
+            if words > found.get(place, (0,))[0]:
+                found[place] = words, text
+    placed = sorted(
+        (Unread(place, round(words), text) for place, (words, text) in found.items() if place), key=_words
+    )
+    written = [Unread("", round(words), text) for place, (words, text) in found.items() if not place]
+    return [*placed[:_MOST_PLACES], *written]
+
+
+def held_in(value: object, place: str, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield the texts in a value with their places; rows as one text, without their names and with them.
+
+    Messages, documents and rendered prompts are left out: they are read elsewhere. So is a text of less than 20
+    characters, and what is nested deeper than 6.
+
+    Example:
+        >>> [*held_in({"rows": [{"town": "Oslo", "hotel": "Zur alten Post"}, {"town": "Rome"}]}, "state")][0]
+        ('state.rows', 'Oslo Zur alten Post Rome')
+    """
+    if isinstance(value, str):
+        if len(value) >= _FEWEST_HELD_CHARS:
+            yield place, value
+    elif isinstance(value, Steer):
+        yield from held_in(value.update, place, depth)
+    elif depth >= _DEPTH or isinstance(value, Turn | Prompt | Doc):
+        return
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            yield from held_in(part, f"{place}.{name}", depth + 1)
+    elif isinstance(value, LISTS):
+        cells = [*_cells(value, depth)]
+        if len(cells) > 1:
+            yield from held_in(" ".join(cells), place, depth)
+            yield from held_in(str(value), place, depth)
+        for part in value:
+            yield from held_in(part, f"{place}[*]", depth + 1)
+
+
+def _cells(value: object, depth: int) -> Iterator[str]:
+    if isinstance(value, dict | list | tuple):
+        for part in value.values() if isinstance(value, dict) else value:
+            if depth < _DEPTH:
+                yield from _cells(part, depth + 1)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield str(value)
+
+
+def _words(found: Unread) -> int:
+    return -found.words
+
+
+class _Value(NamedTuple):
+    place: str
+    words: list[str]
+    hashes: frozenset[int]
+
+
+def _values(held: Iterable[tuple[str, str]]) -> list[_Value]:
+    places: dict[str, str] = {}
+    room = _MOST_HELD_CHARS
+    for place, text in held:
+        if text not in places and len(text) <= room:
+            room -= len(text)
+            places[text] = place
+    read = ((place, tokens(unescaped(text))) for text, place in places.items())
+    return [
+        _Value(place, words, frozenset(hashes(words))) for place, words in read if len(words) >= _FEWEST_WORDS // 3
+    ]
+
+
+def _unread_in(
+    prompt: Prompted, explained: Explained, values: Sequence[_Value], memory: Memory
+) -> Iterator[tuple[str, float, str]]:
+    """Yield places, words and first words of what one prompt has unread; remember it."""
+    before = memory.before(prompt.step)
+    kept: set[int] = set()
+    totals: dict[str, tuple[float, str]] = {}
+    for text in prompt.texts:
+        plain = unescaped(text)
+        words = tokens(plain)
+        if len(words) < SHINGLE:
+            continue
+        row = hashes(words)
+        left = set(row) - explained.hashes
+        kept |= left
+        if not left:
+            continue
+        placed = [one for one in values if not left.isdisjoint(one.hashes) and one.words != words]
+        fresh = left.difference(*before) if before else set()
+        if not placed and not fresh:
+            continue
+        covered: bytearray | None = None
+        for one in placed:
+            covered = covered or _covered(words, row, left, explained.short)
+            _add(totals, one.place, plain, words, _shared(covered, row, one.hashes))
+        if fresh and len(kept) <= _MOST_HASHES:
+            rest = _covered(words, row, fresh, explained.short)
+            if covered is not None:
+                _cover_too(rest, covered)
+            _add(totals, "", plain, words, rest)
+    memory.add(prompt.step, kept)
+    for place, (total, first) in totals.items():
+        if total >= _FEWEST_TOGETHER:
+            yield place, total, first
+
+
+def _covered(words: Sequence[str], row: Sequence[int], missing: set[int], short: set[tuple[str, ...]]) -> bytearray:
+    """Return a byte for each word: 0 where each shingle that it is in is missing, and no short value holds it."""
+    covered = bytearray(b"\1") * len(words)
+    flags = bytes(map(missing.__contains__, row))
+    for run in _MISSING.finditer(flags):
+        start = run.start() + SHINGLE - 1 if run.start() else 0
+        end = run.end() if run.end() < len(flags) else len(words)
+        if end - start >= _FEWEST_WORDS:
+            covered[start:end] = bytes(end - start)
+            if short:
+                _cover_short(covered, words, start, end, short)
+    return covered
+
+
+def _cover_short(
+    covered: bytearray, words: Sequence[str], start: int, end: int, short: set[tuple[str, ...]]
+) -> None:
+    for size in range(1, SHINGLE):
+        for at in range(max(start - size + 1, 0), end):
+            if (*words[at : at + size],) in short:
+                covered[at : at + size] = b"\1" * len(words[at : at + size])
+
+
+def _shared(covered: bytearray, row: Sequence[int], value: frozenset[int]) -> bytearray:
+    """Return 0 for each word that was not covered and that a value has; these are covered from then on."""
+    shared = bytearray(b"\1") * len(covered)
+    for at, one in enumerate(map(value.__contains__, row)):
+        if one:
+            shared[at : at + SHINGLE] = covered[at : at + SHINGLE]
+    for run in _COVERED.finditer(bytes(shared)):
+        covered[run.start() : run.end()] = b"\2" * (run.end() - run.start())
+    return shared
+
+
+def _cover_too(rest: bytearray, covered: bytearray) -> None:
+    """Cover the words that stand in a value, which `_shared` gave the byte 2."""
+    for at, one in enumerate(covered):
+        if one > 1:
+            rest[at] = 1
+
+
+def _add(
+    totals: dict[str, tuple[float, str]], place: str, text: str, words: Sequence[str], covered: bytearray
+) -> None:
+    """Add the stretches that are not covered to what a place has."""
+    for run in _COVERED.finditer(bytes(covered)):
+        size = weight(words[run.start() : run.end()])
+        if size >= _FEWEST_WORDS:
+            total, first = totals.get(place, (0.0, ""))
+            first = first or excerpt(text, run.start(), min(run.end(), run.start() + _FIRST_WORDS))[:_FIRST_CHARS]
+            totals[place] = total + size, first

@@ -1,8 +1,8 @@
 """Text of prompts that nothing explains: what a function of the application wrote there and no event tells of.
 
-A prompt is made of what a run knows (its question, passages, results, replies), of its template, and of the rest. The
-rest is evidence that nobody read. A template is known by comparison: it stands in the last prompts of the same step as
-well. Text that a step gave out, or that the root was given, needs no comparison, and is named by its place.
+A prompt is made of what a run knows (its question, passages, results, replies), of its template, and of the rest.
+The rest is evidence that nobody read. A template is known by comparison: it stands in the last prompts of the same
+step as well. Text that a step gave out, or that the root was given, needs no comparison, and is named by its place.
 
 Texts are compared by hashes of four words in a row. Python's own `hash` of the words is taken: it needs 0.1 us where
 blake2b needs 0.8, its key is the process's own, and the hashes never leave it. Of an earlier prompt nothing else is
@@ -12,10 +12,11 @@ kept, so that no text can be read out of the memory.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from ragtrace.capture.attribution import place_of
 from ragtrace.capture.values import LISTS, Doc, Prompt, Steer, Turn
 from ragtrace.capture.words import SHINGLE, excerpt, hashes, tokens, unescaped, weight
 
@@ -31,9 +32,14 @@ _MOST_HELD_CHARS = 200_000  # of a run's values
 _MOST_PLACES = 4
 _FEWEST_WORDS = 8  # of a stretch
 _FEWEST_TOGETHER = 12
+_FEWEST_USED = 2  # words of the reply, where that is asked for
 _FIRST_WORDS = 12
 _FIRST_CHARS = 90
 _FEWEST_HELD_CHARS = 20
+_FEWEST_CUT_CHARS = 40
+_FEWEST_MISSING = 5
+_CUT_WORD = "0explained0"
+_CUT = f" {_CUT_WORD} "
 _DEPTH = 6
 # Shingles in a row that are missing: at least five where all of a text is, and more in its middle.
 _MISSING = re.compile(rb"\x01{5,}")  # of one byte a word, of texts cut to `MOST_CHARS`
@@ -48,11 +54,15 @@ class Prompted(NamedTuple):
         step: workflow and names of scopes, outermost first; prompts of one step share a template.
         texts: of its messages but those of the roles tool and assistant.
         replies: how many replies of the run's were known before it, see `Explained.add_reply`.
+        reply: what the model said to it, where the run has other evidence. Text without a place then counts only if
+            the reply has two words from it that stand nowhere else in the prompt: of examples that are chosen for
+            each question a reply has none. "" where nothing else was found: all such text counts.
     """
 
     step: str
     texts: Sequence[str]
     replies: int = 0
+    reply: str = ""
 
 
 class Unread(NamedTuple):
@@ -72,25 +82,31 @@ class Unread(NamedTuple):
 class Explained:
     """What the events of one run explain; made once for a run.
 
+    A long text is mostly shown as it is. It is then cut out of the prompt, and its words are read only where the rest
+    of a prompt needs them.
+
     Example:
-        >>> known = Explained(["Where is Oslo?", "Oslo lies at the head of a fjord."])
+        >>> known = Explained(["Where is Oslo?", "Oslo lies at the head of a fjord, below wooded hills."])
         >>> known.add_reply("At a fjord.")
+        >>> known.without("Note: Oslo lies at the head of a fjord, below wooded hills.").split()
+        ['Note:', '0explained0']
 
     Args:
         texts: the question, the history, texts of passages with their ids and metadata, arguments and results of
-            tools, messages of user and assistant in the root's input. Blank ones are passed over.
+            tools, messages of user and assistant in the root's input. Without one nothing is explained.
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self.hashes: set[int] = set()
         self.short: set[tuple[str, ...]] = set()
+        self._long: list[str] = []
         self._replies: list[str] = []
         self._read = 0
-        for text in set(texts):
+        for text in dict.fromkeys(texts):
             self._add(text)
 
     def add_reply(self, *texts: str) -> None:
-        """Add what a model replied, with the arguments of its calls; in the order in which replies ended."""
+        """Add what a model replied, with the arguments of its calls; replies stand in the order of their ends."""
         self._replies.append("\n".join(texts))
 
     def go_to(self, replies: int) -> None:
@@ -99,8 +115,38 @@ class Explained:
             self._add(reply)
         self._read = max(self._read, min(replies, len(self._replies)))
 
+    def without(self, text: str) -> str:
+        """Return a text with one word in place of each long text that stands in it as it is, where it is found first.
+
+        Texts stand mostly in their order, so that each is looked for behind the last.
+        """
+        spans = []
+        near = 0
+        for one in self._long:
+            at = place_of(one, text, near)
+            if at >= 0:
+                near = at + len(one)
+                spans.append((at, near))
+        pieces = []
+        end = 0
+        for start, stop in sorted(spans):
+            if start >= end:
+                pieces.append(text[end:start])
+            end = max(end, stop)
+        return _CUT.join([*pieces, text[end:]])
+
+    def read_all(self) -> None:
+        """Read the words of the long texts too, so that they are known in another form."""
+        for text in self._long:
+            self.hashes.update(hashes(tokens(text)))
+        self._long.clear()
+
     def _add(self, text: str) -> None:
-        words = tokens(unescaped(text))
+        plain = unescaped(text).strip()
+        if len(plain) >= _FEWEST_CUT_CHARS:
+            self._long.append(plain)
+            return
+        words = tokens(plain)
         if len(words) >= SHINGLE:
             self.hashes.update(hashes(words))
         elif words:
@@ -123,7 +169,7 @@ class Memory:
 
     def before(self, step: str) -> Sequence[frozenset[int]]:
         """Return the hashes of the last prompts of a step, the latest first; nothing for one that is new."""
-        return self._steps.get(step, ())
+        return (*self._steps.get(step, ()),)
 
     def add(self, step: str, left: set[int]) -> None:
         """Remember a prompt; one with more than 8,192 hashes is not."""
@@ -155,7 +201,7 @@ def unread(
         held: what steps gave out and what the root was given, by places, see `held_in`; at most 200,000 characters.
         memory: of the process; changed.
     """
-    values = _values(held)
+    values = _values(held, explained)
     found: dict[str, tuple[float, str]] = {}
     for prompt in sorted(prompts[-MOST_PROMPTS:], key=_REPLIES):
         explained.go_to(prompt.replies)
@@ -212,22 +258,55 @@ def _words(found: Unread) -> int:
 
 
 class _Value(NamedTuple):
+    """A value that is held: its text, and what is not explained of it."""
+
     place: str
-    words: list[str]
-    hashes: frozenset[int]
+    text: str
+    hashes: set[int]
 
 
-def _values(held: Iterable[tuple[str, str]]) -> list[_Value]:
+def _values(held: Iterable[tuple[str, str]], explained: Explained) -> list[_Value]:
     places: dict[str, str] = {}
     room = _MOST_HELD_CHARS
     for place, text in held:
-        if text not in places and len(text) <= room:
-            room -= len(text)
-            places[text] = place
-    read = ((place, tokens(unescaped(text))) for text, place in places.items())
-    return [
-        _Value(place, words, frozenset(hashes(words))) for place, words in read if len(words) >= _FEWEST_WORDS // 3
-    ]
+        plain = unescaped(text).strip()
+        if _FEWEST_HELD_CHARS <= len(plain) <= room and plain not in places:
+            room -= len(plain)
+            places[plain] = place
+    read = (_Value(place, text, {*hashes(tokens(explained.without(text)))}) for text, place in places.items())
+    return [one for one in read if one.hashes]
+
+
+class _Text:
+    """A text of a prompt: its words, with one in place of each explained text, and their hashes."""
+
+    def __init__(self, text: str, explained: Explained) -> None:
+        self.whole = unescaped(text)
+        self.text = explained.without(self.whole)
+        self.words = tokens(self.text)
+        self.row = hashes(self.words)
+        self.left = set(self.row) - explained.hashes
+
+    def covered(self, missing: set[int], short: set[tuple[str, ...]]) -> bytearray:
+        """Return a byte for each word: 0 where each shingle with it is missing, and no short value has it."""
+        words = self.words
+        covered = bytearray(b"\1") * len(words)
+        flags = self._flags(missing)
+        for run in _MISSING.finditer(flags):
+            start = run.start() + SHINGLE - 1 if run.start() else 0
+            end = run.end() if run.end() < len(flags) else len(words)
+            if end - start >= _FEWEST_WORDS:
+                covered[start:end] = bytes(map(_CUT_WORD.__eq__, words[start:end]))
+                if short:
+                    _cover_short(covered, words, start, end, short)
+        return covered
+
+    def has_stretch(self, missing: set[int]) -> bool:
+        """Tell whether so many shingles in a row are missing that there may be a stretch."""
+        return len(missing) >= _FEWEST_MISSING and _MISSING.search(self._flags(missing)) is not None
+
+    def _flags(self, missing: set[int]) -> bytes:
+        return bytes(map(missing.__contains__, self.row))
 
 
 def _unread_in(
@@ -235,49 +314,69 @@ def _unread_in(
 ) -> Iterator[tuple[str, float, str]]:
     """Yield places, words and first words of what one prompt has unread; remember it."""
     before = memory.before(prompt.step)
-    kept: set[int] = set()
-    totals: dict[str, tuple[float, str]] = {}
-    for text in prompt.texts:
-        plain = unescaped(text)
-        words = tokens(plain)
-        if len(words) < SHINGLE:
-            continue
-        row = hashes(words)
-        left = set(row) - explained.hashes
-        kept |= left
-        if not left:
-            continue
-        placed = [one for one in values if not left.isdisjoint(one.hashes) and one.words != words]
-        fresh = left.difference(*before) if before else set()
-        if not placed and not fresh:
-            continue
+    texts = [_Text(text, explained) for text in prompt.texts]
+    is_open = any(
+        (before and one.has_stretch(one.left.difference(*before)))
+        or any(not one.left.isdisjoint(value.hashes) for value in values)
+        for one in texts
+    )
+    if is_open:
+        explained.read_all()
+        for one in texts:
+            one.left -= explained.hashes
+    left = set().union(*[one.left for one in texts])
+    memory.add(prompt.step, left)
+    if not is_open:
+        return
+    totals = _Totals()
+    for one in texts:
+        fresh = one.left.difference(*before) if before else set()
         covered: bytearray | None = None
-        for one in placed:
-            covered = covered or _covered(words, row, left, explained.short)
-            _add(totals, one.place, plain, words, _shared(covered, row, one.hashes))
-        if fresh and len(kept) <= _MOST_HASHES:
-            rest = _covered(words, row, fresh, explained.short)
+        for value in values:
+            if one.left.isdisjoint(value.hashes):
+                continue
+            if value.text != one.whole.strip():
+                covered = covered or one.covered(one.left, explained.short)
+                totals.add(value.place, one, _shared(covered, one.row, value.hashes))
+            elif len(texts) > 1:  # alone it is the rendered prompt
+                totals.add(value.place, one, one.covered(fresh if before else one.left, explained.short))
+                fresh = set()
+        if fresh and len(left) <= _MOST_HASHES:
+            rest = one.covered(fresh, explained.short)
             if covered is not None:
                 _cover_too(rest, covered)
-            _add(totals, "", plain, words, rest)
-    memory.add(prompt.step, kept)
-    for place, (total, first) in totals.items():
-        if total >= _FEWEST_TOGETHER:
-            yield place, total, first
+            totals.add("", one, rest)
+    yield from totals.told(prompt.reply, texts)
 
 
-def _covered(words: Sequence[str], row: Sequence[int], missing: set[int], short: set[tuple[str, ...]]) -> bytearray:
-    """Return a byte for each word: 0 where each shingle that it is in is missing, and no short value holds it."""
-    covered = bytearray(b"\1") * len(words)
-    flags = bytes(map(missing.__contains__, row))
-    for run in _MISSING.finditer(flags):
-        start = run.start() + SHINGLE - 1 if run.start() else 0
-        end = run.end() if run.end() < len(flags) else len(words)
-        if end - start >= _FEWEST_WORDS:
-            covered[start:end] = bytes(end - start)
-            if short:
-                _cover_short(covered, words, start, end, short)
-    return covered
+class _Totals:
+    """The stretches of one prompt, by place."""
+
+    def __init__(self) -> None:
+        self._stretches: dict[str, list[tuple[float, str, Sequence[str]]]] = {}
+
+    def add(self, place: str, text: _Text, covered: bytearray) -> None:
+        """Add the stretches that are not covered."""
+        for run in _COVERED.finditer(bytes(covered)):
+            some = text.words[run.start() : run.end()]
+            size = weight(some)
+            if size >= _FEWEST_WORDS:
+                first = excerpt(text.text, run.start(), min(run.end(), run.start() + _FIRST_WORDS))[:_FIRST_CHARS]
+                self._stretches.setdefault(place, []).append((size, first, some))
+
+    def told(self, reply: str, texts: Sequence[_Text]) -> Iterator[tuple[str, float, str]]:
+        """Yield places that have enough words, with their words and the first of them."""
+        for place, stretches in self._stretches.items():
+            total = sum(size for size, _, _ in stretches)
+            if total < _FEWEST_TOGETHER:
+                continue
+            if reply and not place:
+                alone = Counter(word for _, _, some in stretches for word in some)
+                shown = Counter(word for text in texts for word in tokens(text.whole))
+                used = [word for word in {*tokens(reply)} if 0 < alone[word] == shown[word]]
+                if weight(used) < _FEWEST_USED:
+                    continue
+            yield place, total, stretches[0][1]
 
 
 def _cover_short(
@@ -305,15 +404,3 @@ def _cover_too(rest: bytearray, covered: bytearray) -> None:
     for at, one in enumerate(covered):
         if one > 1:
             rest[at] = 1
-
-
-def _add(
-    totals: dict[str, tuple[float, str]], place: str, text: str, words: Sequence[str], covered: bytearray
-) -> None:
-    """Add the stretches that are not covered to what a place has."""
-    for run in _COVERED.finditer(bytes(covered)):
-        size = weight(words[run.start() : run.end()])
-        if size >= _FEWEST_WORDS:
-            total, first = totals.get(place, (0.0, ""))
-            first = first or excerpt(text, run.start(), min(run.end(), run.start() + _FIRST_WORDS))[:_FIRST_CHARS]
-            totals[place] = total + size, first

@@ -95,7 +95,7 @@ def hashes(words: Sequence[str]) -> list[int]:
 
 
 def excerpt(text: str, start: int, end: int) -> str:
-    """Return what a text says from one of its tokens to before another, on one line.
+    r"""Return what a text says from one of its tokens to before another, on one line.
 
     Example:
         >>> excerpt("Well: the Great\\nHall, of 1736.", 1, 4)

@@ -10,16 +10,19 @@ from tests.unit.capture.flows.silent import SILENT
 from tests.unit.capture.flows.unread import UNREAD
 
 
-def told(run: Run, memory: Memory) -> list[Unread]:
+def told(run: Run, memory: Memory, *, with_reply: bool = False) -> list[Unread]:
     explained = Explained(run.explained)
     for prompt in run.prompts:
         explained.add_reply(prompt.reply)
-    prompts = [Prompted(one.step, one.texts, replies) for replies, one in enumerate(run.prompts)]
+    prompts = [
+        Prompted(one.step, one.texts, replies, one.reply if with_reply else "")
+        for replies, one in enumerate(run.prompts)
+    ]
     return unread(prompts, explained, run.held, memory)
 
 
-def reports(flow: Flow) -> dict[int, list[Unread]]:
+def reports(flow: Flow, *, with_reply: bool = False) -> dict[int, list[Unread]]:
     """Return what is reported of a flow's runs, by number from 1."""
     memory = Memory()
-    found = {number: told(run, memory) for number, run in enumerate(flow.runs, 1)}
+    found = {number: told(run, memory, with_reply=with_reply) for number, run in enumerate(flow.runs, 1)}
     return {number: some for number, some in found.items() if some}

@@ -2,11 +2,11 @@
 
 A prompt is made of what a run knows (its question, passages, results, replies), of its template, and of the rest.
 The rest is evidence that nobody read. A template is known by comparison: it stands in the last prompts of the same
-step as well. Text that a step gave out, or that the root was given, needs no comparison, and is named by its place.
+step as well. Text that a step gave out, or that the root was given, needs no comparison; it is named by its place.
 
-Texts are compared by hashes of four words in a row. Python's own `hash` of the words is taken: it needs 0.1 us where
-blake2b needs 0.8, its key is the process's own, and the hashes never leave it. Of an earlier prompt nothing else is
-kept, so that no text can be read out of the memory.
+Texts are compared by hashes of four words in a row. Python's own `hash` of the words is taken: it needs 0.1 us
+where blake2b needs 0.8, its key is the process's own, and the hashes never leave it. Of an earlier prompt nothing
+else is kept, so that no text can be read out of the memory.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ class Unread(NamedTuple):
 class Explained:
     """What the events of one run explain; made once for a run.
 
-    A long text is mostly shown as it is. It is then cut out of the prompt, and its words are read only where the rest
-    of a prompt needs them.
+    A long text is mostly shown as it is. It is then cut out of the prompt, and its words are read only where the
+    rest of a prompt needs them.
 
     Example:
         >>> known = Explained(["Where is Oslo?", "Oslo lies at the head of a fjord, below wooded hills."])
@@ -116,7 +116,7 @@ class Explained:
         self._read = max(self._read, min(replies, len(self._replies)))
 
     def without(self, text: str) -> str:
-        """Return a text with one word in place of each long text that stands in it as it is, where it is found first.
+        """Return a text with one word in place of each long text that stands in it as it is, once for each.
 
         Texts stand mostly in their order, so that each is looked for behind the last.
         """
@@ -156,8 +156,8 @@ class Explained:
 class Memory:
     """Hashes of what the last prompts of each step held beside what was explained; of one process.
 
-    It keeps at most 64 steps, the one used last longest, at most 5 prompts of each, and at most 131,072 hashes. Only
-    one thread may use it: the pipeline's.
+    It keeps at most 64 steps, the one used last longest, at most 5 prompts of each, and at most 131,072 hashes.
+    Only one thread may use it: the pipeline's.
     """
 
     def __init__(self) -> None:

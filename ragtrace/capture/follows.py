@@ -1,0 +1,211 @@
+"""Runs that belong to another run: a check of its answer behind it, graders of its documents before it.
+
+An application may open a root of its own for a check or a grade. Such a root searches nothing and is given what the
+other run has: its answer, or the documents that it was given itself. It is known by that, and by no word of a
+verdict.
+
+Of earlier runs only hashes are kept, as `hash` makes them in this process, with trace ids: no text can be read out.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from ragtrace.capture.words import SHINGLE, shingles, tokens, weight
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+MOST_ANSWERS = 256  # of earlier runs
+_MOST_ALONE = 16  # roots in a row that may be graders
+_FEWEST_ALONE = 2
+_MOST_HASHES = 1_024  # of an answer, and of what a root was given
+_ANSWER_SHINGLE = 8
+_FEWEST_TOKENS = 3  # of an answer that is known again
+_FEWEST_WORDS = 2  # of the same: three signs of an unspaced script are one
+_SHARE = 0.5
+_GRADED_SHARE = 0.6
+
+
+class Root(NamedTuple):
+    """A root that ended, as `followed` and `graders` need it.
+
+    Attributes:
+        trace_id: of its run.
+        question: that the run was asked; "" where none was read.
+        answer: "" where it has none: nothing follows it.
+        given: texts of its input, or of its prompt where it is a bare model. Without messages of the role assistant
+            and without what was said before the last message of a user: that is history, and not given.
+        is_alone: it searched nothing and called no tool.
+        asked: texts of its prompts but those of the roles tool and assistant.
+        found: texts of the passages and results that it found.
+    """
+
+    trace_id: str
+    question: str = ""
+    answer: str = ""
+    given: Sequence[str] = ()
+    is_alone: bool = False
+    asked: Sequence[str] = ()
+    found: Sequence[str] = ()
+
+
+class _Answer(NamedTuple):
+    """An answer: hashes of eight tokens in a row each, or of all tokens where it has fewer."""
+
+    trace_id: str
+    question: int
+    size: int
+    hashes: array[int]
+
+
+class _Alone(NamedTuple):
+    """A root that may be a grader: hashes of what it was given and asked, and its answer."""
+
+    trace_id: str
+    hashes: frozenset[int]
+    answer: _Answer | None
+
+
+class Before:
+    """The last runs of this process by hashes: 256 answers, and the last 16 roots in a row that searched nothing.
+
+    At most 1,024 hashes of an answer and of a root are kept, its first ones. Only one thread may use it: the
+    pipeline's.
+    """
+
+    def __init__(self) -> None:
+        self._answers: dict[int, _Answer] = {}  # by their numbers, in their order
+        self._numbers: dict[int, int] = {}  # of the latest answer with a hash
+        self._sizes: dict[int, int] = {}  # how many answers have so many tokens in a row
+        self._next = 0
+        self._alone: deque[_Alone] = deque(maxlen=_MOST_ALONE)
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    @property
+    def alone(self) -> Sequence[_Alone]:
+        """The roots before that searched nothing, the earliest first."""
+        return self._alone
+
+    def add(self, root: Root, follows: str | None = None) -> None:
+        """Remember a root that ended, behind `followed` and `graders`.
+
+        Args:
+            root: one without an answer is no run that others follow.
+            follows: the run that it follows: who is given its answer follows that run too.
+        """
+        answer = _answer_of(root, follows or root.trace_id)
+        if answer is not None:
+            self._remember(answer)
+        if not root.is_alone:
+            self._alone.clear()
+        elif follows is None:
+            texts = (*root.given, root.question, *root.asked)
+            hashes = frozenset(_hashes(map(tokens, texts), SHINGLE, _MOST_HASHES))
+            self._alone.append(_Alone(root.trace_id, hashes, answer))
+
+    def take_alone(self) -> None:
+        """Forget the roots that searched nothing: they belong to a run now."""
+        self._alone.clear()
+
+    def held_in(self, texts: Sequence[str]) -> Iterable[_Answer]:
+        """Yield the answers that stand in some texts, the latest first."""
+        read = [*map(tokens, texts)]
+        hashes = {size: _hashes(read, size) for size in self._sizes}
+        numbers = {self._numbers[one] for some in hashes.values() for one in some if one in self._numbers}
+        for number in sorted(numbers, reverse=True):
+            answer = self._answers[number]
+            if _is_held(answer, hashes[answer.size]):
+                yield answer
+
+    def _remember(self, answer: _Answer) -> None:
+        self._answers[self._next] = answer
+        self._numbers.update(dict.fromkeys(answer.hashes, self._next))
+        self._sizes[answer.size] = self._sizes.get(answer.size, 0) + 1
+        self._next += 1
+        if len(self._answers) > MOST_ANSWERS:
+            number = next(iter(self._answers))
+            oldest = self._answers.pop(number)
+            for one in oldest.hashes:
+                if self._numbers.get(one) == number:
+                    del self._numbers[one]
+            self._sizes[oldest.size] -= 1
+            if not self._sizes[oldest.size]:
+                del self._sizes[oldest.size]
+
+
+def followed(root: Root, before: Before) -> str | None:
+    """Return the trace id of the run whose answer a root was given and that it asks nothing new of; else None.
+
+    It searched nothing, called no tool, and was given half of the answer's eight words in a row, or a shorter
+    answer of at least three words as it is. Its question is blank, or that run's, or holds that answer. Of several
+    runs it is the latest. A root that was given nothing follows none. What it was given is read to 100,000
+    characters a text.
+
+    Example:
+        >>> before = Before()
+        >>> before.add(Root("a", "Who built the mole?", "Convicts built it, from 1861 to 1868."))
+        >>> followed(Root("b", given=["Is it true? Convicts built it, from 1861 to 1868."], is_alone=True), before)
+        'a'
+    """
+    if not root.is_alone or not root.given:
+        return None
+    asked = tokens(root.question)
+    question = hash((*asked,))
+    for answer in before.held_in(root.given):
+        if not asked or question == answer.question or _is_held(answer, _hashes((asked,), answer.size)):
+            return answer.trace_id
+    return None
+
+
+def graders(root: Root, before: Before) -> list[str]:
+    """Return the trace ids of roots that graded what a root was given or found; they are told once.
+
+    They are the last roots in a row that searched nothing, 2 to 16. Each was given a text of its own beside what
+    all of them share. 60 % of it stands in what this root was given or found, for all of them, or for half where
+    they share a text: a document that was refused is not shown. Where this root was given the answer of one of
+    them, they are turns of a talk, and no graders.
+    """
+    alone = before.alone
+    if len(alone) < _FEWEST_ALONE:
+        return []
+    read = [*map(tokens, (*root.given, *root.found))]
+    mine = _hashes(read, SHINGLE)
+    shared = frozenset.intersection(*[one.hashes for one in alone])
+    graded = 0
+    for one in alone:
+        own = one.hashes - shared
+        graded += bool(own) and len(own & mine) >= _GRADED_SHARE * len(own)
+    if not graded or (graded < len(alone) and (not shared or graded < _SHARE * len(alone))):
+        return []
+    if any(one.answer is not None and _is_held(one.answer, _hashes(read, one.answer.size)) for one in alone):
+        return []
+    found = [one.trace_id for one in alone]
+    before.take_alone()
+    return found
+
+
+def _answer_of(root: Root, trace_id: str) -> _Answer | None:
+    words = tokens(root.answer)
+    size = min(len(words), _ANSWER_SHINGLE)
+    if size < _FEWEST_TOKENS or weight(words) < _FEWEST_WORDS:
+        return None
+    hashes = [*map(hash, shingles(words[: _MOST_HASHES + size - 1], size))]
+    return _Answer(trace_id, hash((*tokens(root.question),)), size, array("q", hashes))
+
+
+def _hashes(texts: Iterable[list[str]], size: int, most: int | None = None) -> set[int]:
+    """Return the hashes of so many tokens in a row, of the tokens of each text by itself."""
+    found: set[int] = set()
+    for words in texts:
+        some = words if most is None else words[: max(most - len(found), 0) + size - 1]
+        found.update(map(hash, shingles(some, size)))
+    return found
+
+
+def _is_held(answer: _Answer, hashes: set[int]) -> bool:
+    return sum(map(hashes.__contains__, answer.hashes)) >= _SHARE * len(answer.hashes)

@@ -7,6 +7,7 @@ The names below are the whole public interface; each is imported when it is firs
 `configure`        settings, once, at start-up; without it the environment decides at first use
 `query`            capture one RAG run by hand: ``with ragtrace.query("...") as run:``
 `feedback`         keep what a person said of a trace
+`evidence`         say of a tool or a function that what it gives is evidence
 `recorder`         the recorder that integrations write to
 `flush`            wait until everything offered so far is scored and exported
 `shutdown`         the same, and then stop, within a deadline
@@ -34,6 +35,7 @@ from ragtrace.lazy_names import lazy_names
 if TYPE_CHECKING:
     from ragtrace import batch
     from ragtrace.batch.display import display
+    from ragtrace.capture.decorated import evidence
     from ragtrace.metrics.base import MetricSpec, Output
     from ragtrace.metrics.eval_context import EvalContext
     from ragtrace.metrics.registry import metric
@@ -53,6 +55,7 @@ __all__ = [
     "batch",
     "configure",
     "display",
+    "evidence",
     "feedback",
     "flush",
     "metric",
@@ -65,6 +68,7 @@ _given = lazy_names(
     __name__,
     {
         "batch.display": "display",
+        "capture.decorated": "evidence",
         "metrics.base": "MetricSpec Output",
         "metrics.eval_context": "EvalContext",
         "metrics.registry": "metric",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypedDict, 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from ragtrace.address import address_fault, shown_address
+from ragtrace.capture.declared import Declared, Evidence, Place, evidence_items, evidence_of
 from ragtrace.errors import ConfigError, nearest
 from ragtrace.modes import AttachMode, Consensus, ContentMode, Dialect, Grading, ScorerMode, StoreTexts
 
@@ -94,9 +95,22 @@ def _store_file(value: str | None) -> str | None:
     return value
 
 
+def _evidence(value: object) -> object:
+    return evidence_items(value)
+
+
+def _place(value: object) -> object:
+    return None if value is None else str(Place.of(value))
+
+
+def _root_names(value: object) -> object:
+    return tuple(sorted(Declared.of(roots=names(value) if isinstance(value, str) else value).roots or ()))
+
+
 _WEB_ADDRESS, _QUEUE_ADDRESS = AfterValidator(_web_address), AfterValidator(_queue_address)
 Names = Annotated[tuple[str, ...], BeforeValidator(_several)]
 Items = Annotated[tuple[object, ...], BeforeValidator(_several)]
+PlaceText = Annotated[str | None, BeforeValidator(_place)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Seconds = Annotated[float, Field(gt=0.0)]
 Positive = Annotated[int, Field(gt=0)]
@@ -249,6 +263,36 @@ class RecordEvents(Named):
     """Words in that file are masked; false writes every text as it is."""
 
 
+class Reading(Options):
+    """Declarations: where things stand in what an application hands on, and what counts as evidence."""
+
+    question: PlaceText = None
+    """Where the question stands: input.ticket.body, state.messages[-1]; none = capture looks for it."""
+    answer: PlaceText = None
+    """Where the answer stands: output.report."""
+    selected: PlaceText = None
+    """Where the chosen passages stand: state.relevant_docs."""
+    evidence: Annotated[tuple[str, ...], BeforeValidator(_evidence)] = ()
+    """Tools, retrievers, functions and places that are evidence: web_search,state.rows; with - those that are not:
+    -think_tool; with = where in its output it stands: fetch_page=output.pages[*].text. In code a dict as well."""
+    roots: Annotated[tuple[str, ...], BeforeValidator(_root_names)] = ()
+    """Names of the calls that are runs; others are none; empty = capture decides."""
+    follows: bool | None = None
+    """False: no run repeats the answer of the one before it; none = capture decides."""
+
+    @property
+    def declared(self) -> Declared:
+        """What the group says, as capture takes it."""
+        return Declared.of(
+            question=self.question,
+            answer=self.answer,
+            selected=self.selected,
+            evidence=dict(evidence_of(self.evidence)) or None,
+            roots=self.roots or None,
+            follows=self.follows,
+        )
+
+
 class Canary(Options):
     """Injection canaries."""
 
@@ -343,6 +387,7 @@ class Settings(Options):
     """Deployment name written on every record."""
     corpus: str | None = None
     """Name of the index, where runs give none."""
+    reading: Reading = Reading()
     record_events: RecordEvents = RecordEvents()
     store: Store = Store()
     spool: Spool = Spool()
@@ -810,6 +855,13 @@ class Arguments(TypedDict, total=False):
     workflow: str | None
     environment: str | None
     corpus: str | None
+    reading: Mapping[str, object] | None
+    reading_question: str | None
+    reading_answer: str | None
+    reading_selected: str | None
+    reading_evidence: Evidence | None
+    reading_roots: Iterable[str] | str | None
+    reading_follows: bool | None
     record_events: str | os.PathLike[str] | Mapping[str, object] | None
     record_events_masked: bool | None
     store: str | os.PathLike[str] | Mapping[str, object] | None

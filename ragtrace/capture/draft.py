@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from ragtrace.capture.assembly import candidate_pool
+from ragtrace.capture.declared import Declarations
 from ragtrace.capture.passages import ReadPassages, ranked, renamed
 from ragtrace.capture.types import Agent, Findings, Generation, Rerank, Retrieval, ToolCall
 from ragtrace.capture.values import Doc
@@ -21,9 +22,11 @@ from ragtrace.model.record import ANSWER_LOST, SEVERAL_ANSWERS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from ragtrace.capture.declared import Declared
     from ragtrace.capture.recent_ids import RecentIds
     from ragtrace.capture.types import Failure, Step
     from ragtrace.model import AnswerPart, Message, Outcome, Passage, Usage
+    from ragtrace.model.reading import How
 
 MAX_STEPS = 256  # of an agent that loops; of more the oldest calls go, and are counted in `truncated`
 MAX_TAGS = 64
@@ -52,6 +55,7 @@ class Draft:
         default_outcome: of a `finish` that was given none.
         template: name and version of the prompt, as a framework told them.
         findings: where what was reported was read.
+        declarations: what the application says of where things stand.
 
     Args:
         answering: names of the workflows that have had an answer.
@@ -80,6 +84,7 @@ class Draft:
         self.default_outcome: Outcome | None = None
         self.template: tuple[object, object] | None = None
         self.findings = Findings()
+        self.declarations = Declarations()
 
     def take(self, report: str, given: Mapping[str, Any]) -> None:
         """Take a report by its name, one of `REPORTS`."""
@@ -131,6 +136,12 @@ class Draft:
         if told[0] is None or told == self.template:
             self.set_attributes(**facts)
             self.template = (self.attributes.get("prompt_name"), self.attributes.get("prompt_version"))
+
+    def declare(self, how: How, declared: Declared | None = None, question: str | None = None) -> None:
+        if declared is not None:
+            self.declarations.add(declared, how)
+        if question is not None:
+            self.declarations.ask(question)
 
     def add_tags(self, tags: Iterable[str]) -> None:
         every = dict.fromkeys((*self.attributes.get("tags", ()), *filter(None, tags)))

@@ -249,11 +249,16 @@ class Ended(Struct, frozen=True, gc=False, repr_omit_defaults=True):
 
 
 class Marked(Struct, frozen=True, gc=False, repr_omit_defaults=True):
-    """Documents that the application names itself: as found, or as chosen."""
+    """Documents that the application names itself: as found, or as chosen.
+
+    Attributes:
+        is_ranked: they are in an order, best first; False of texts that stand in place of passages.
+    """
 
     documents: list[Doc]
     is_choice: bool
     source: str | None = None
+    is_ranked: bool = True
 
 
 class Redactor:

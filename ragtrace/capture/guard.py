@@ -12,6 +12,7 @@ from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from ragtrace.capture.values import Redacted
+from ragtrace.errors import ConfigError
 from ragtrace.text import MAX_GROWTH, MAX_MARK_CHARS
 
 if TYPE_CHECKING:
@@ -163,7 +164,8 @@ def guarded_call(call: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 def guarded_constructor(function: Callable[P, R]) -> Callable[P, R]:
     """Do what `guarded` does, but let Python say of an argument that there is none of that name.
 
-    Such a mistake is a person's, made once while writing; a handler that swallowed it would capture nothing.
+    Such a mistake is a person's, made once while writing; a handler that swallowed it would capture nothing. So is
+    a wrong declaration, a `ConfigError`.
 
     Example:
         >>> @guarded_constructor
@@ -186,6 +188,8 @@ def guarded_constructor(function: Callable[P, R]) -> Callable[P, R]:
         except TypeError as error:
             signature.bind(*args, **kwargs)
             record_internal_error(site, error)
+        except ConfigError:
+            raise
         except Exception as error:
             record_internal_error(site, error)
         return None

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from msgspec.structs import replace
 
 from ragtrace.capture.attribution import found_in
+from ragtrace.capture.declared import NOTHING
+from ragtrace.capture.decorated import noted
 from ragtrace.capture.draft import Draft
 from ragtrace.capture.events import Event, Redactor, shed
 from ragtrace.capture.guard import guarded, record_wrong_call
@@ -24,11 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 
     from ragtrace.capture.attribution import TextKind
+    from ragtrace.capture.declared import Declarations, Declared
     from ragtrace.capture.interpret import Interpreter
     from ragtrace.capture.passages import PassageReader, ReadPassages
     from ragtrace.capture.recent_ids import RecentIds
     from ragtrace.capture.types import Findings, Limits, RunConfig, RunProcessor, Step
     from ragtrace.model import Outcome, Passage, Usage
+    from ragtrace.model.reading import How
 
 MAX_CHARS = 4_194_304  # of the texts of the events that are kept unread, each counted once
 MAX_RECORDED = 10_000  # events of one run, for a bug report
@@ -97,6 +101,13 @@ class IntegrationRun(Run):
         self._reading: int | None = None  # the thread that reads an event
         self._draft = Draft(self._answering, is_redacted=config.redact is not None)
         self.said: dict[str, Any] = {}
+        self._declared: set[tuple[Declared, How]] = set()
+        self._noted = NOTHING  # of the process's decorators, as this run was told of them
+
+    @property
+    def declarations(self) -> Declarations:
+        """What the application says of where things stand in this run, nearest first."""
+        return self._draft.declarations
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -364,9 +375,31 @@ class IntegrationRun(Run):
         """
         if cut:
             self._draft.lose("values", cut)
+        if noted() is not self._noted and not self._config.is_replayed:
+            self._noted = noted()
+            self.declare(self._noted, "decorator")
         if self._config.redact is not None:
             event = self._redacted(event, self._config.redact)
         self._append(event, chars)
+
+    @guarded
+    def declare(self, declared: Declared, how: How) -> None:
+        """Take what a layer of the application says of where things stand; the same again changes nothing.
+
+        Args:
+            declared: what it says.
+            how: who says it: call, decorator, handler or settings.
+        """
+        if declared is NOTHING or (declared, how) in self._declared:
+            return
+        self._declared.add((declared, how))
+        self._tell("declare", how=how, declared=declared)
+
+    @guarded
+    def declare_question(self, question: str) -> None:
+        """Take the question that a request gives as a text."""
+        text = self._text(question)
+        self._tell("declare", how="metadata", question=text, chars=len(text))
 
     def _tell(self, report: str, /, *, chars: int = 0, **given: object) -> None:
         if self._reading == threading.get_ident():  # what an event says of the run
@@ -463,6 +496,7 @@ class IntegrationRun(Run):
         self._record(event)
         if teller not in known or event.kind == "end":
             self._interpreters = {**known, teller: None if event.kind == "end" else interpreter}
+        self.declarations.take(event)
         interpreter.take(event)
 
     def _interpreter_of(self, first: Event) -> Interpreter:
@@ -535,6 +569,7 @@ class IntegrationRun(Run):
         """
         with self._reporting():
             self._read_rest()
+        self._conclude_declarations()
         if self._is_discarded:
             return None
         truncated = self._draft.truncated.copy()
@@ -569,6 +604,10 @@ class IntegrationRun(Run):
             findings=self._draft.findings,
             id_key=self._config.id_key,
         )
+
+    @guarded
+    def _conclude_declarations(self) -> None:
+        self.declarations.conclude(is_kept=not self._is_discarded)
 
     def _outcome(self) -> Outcome:
         """Return how the run ended; one that waits for a person is interrupted, whoever ends it."""
@@ -643,6 +682,7 @@ class IntegrationRun(Run):
             self._processor = self._config.processor
             self._on_part = getattr(self._processor, "on_part", None)  # others take a run as a whole
             self._root_span = self._processor.on_start(name, self._started_ns)
+            self.declare(self._config.declared, "settings")
 
 
 def current_run() -> IntegrationRun | None:

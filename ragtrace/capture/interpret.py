@@ -557,11 +557,22 @@ class Interpreter:
         scope = self._scopes.get(event.parent) or self._root
         if scope is None:
             return
-        if marked.is_choice:
+        if not marked.is_ranked:
+            self._take_marked_texts(scope, marked)
+        elif marked.is_choice:
             self.lineage.mark_selected(scope, marked.documents)
         elif self.lineage.mark_retrieved(scope, marked.documents, marked.source, event.started_ns):
             self._has_retriever = True
             self.run.findings.hows[marked.source or scope.name] = "call"
+
+    def _take_marked_texts(self, scope: Scope, marked: Marked) -> None:
+        """Take texts that a function gave as evidence; what is around it tells them no second time."""
+        if scope.kind == "search" or scope.within is not None:
+            return
+        for above in (scope, *scope.enclosing()):
+            above.is_marked = True
+        for document in marked.documents:
+            self.run.add_text(document.text, source=marked.source or scope.name)
 
     @guarded
     def _chose(self, event: Event, chosen: Chosen) -> None:

@@ -21,6 +21,7 @@ from msgspec import Struct, convert
 from msgspec.structs import FieldInfo, fields, replace
 
 from ragtrace.capture.assembly import finished_run
+from ragtrace.capture.declared import Declared
 from ragtrace.capture.draft import REPORTS, Draft
 from ragtrace.capture.events import Asked, Asking, Began, Chosen, Ended, Event, Gave, Marked, Node, Said, Sought
 from ragtrace.capture.integration_run import IntegrationRun
@@ -97,7 +98,7 @@ _NAMES = frozenset(
 _ROLES = frozenset({("Turn", "role"), ("Message", "role")})
 _NAMING_KEYS = frozenset({"type", "name", "role"})  # of blocks and calls
 # What a report is given: words of ours, names, and ids under names. All stand in a file as JSON has them.
-_GIVEN_OURS = frozenset({"operation", "label_scope", "scale", "selection_source", "outcome"})
+_GIVEN_OURS = frozenset({"operation", "label_scope", "scale", "selection_source", "outcome", "how"})
 _GIVEN_NAMES = frozenset({"name", "finish_reasons"})
 _GIVEN_PLAINLY = _GIVEN_OURS | _GIVEN_NAMES | {"grades", "labels"}
 # What the events of a kind hold.
@@ -253,6 +254,8 @@ class _Writer:
             return {self.text(label): self.text(one) for label, one in value.items()}
         if name == "request":
             return self._request(value)
+        if isinstance(value, Declared):
+            return value.renamed(self.name).said()
         return self.value(value)
 
     def _request(self, parameters: Mapping[str, Any]) -> object:
@@ -456,7 +459,7 @@ class _Reader:
     def _field(self, kind: str, name: str, part: Any, of: str | None) -> Any:
         place = (kind, name)
         if of == "report" and name == "data":
-            return {key: _plainly(one) if key in _GIVEN_PLAINLY else self.value(one) for key, one in part.items()}
+            return {key: self._given(key, one) for key, one in part.items()}
         is_outcome = of == "end" and name == "data" and isinstance(part, str)
         if place in _OURS or place in _ROLES or is_outcome:
             return part
@@ -465,6 +468,12 @@ class _Reader:
         if place == ("Asked", "request"):
             return {name: self.value(one) for name, one in part["dict"]}
         return self.value(part)
+
+    def _given(self, name: str, told: Any) -> Any:
+        """Return what a report was given under a name."""
+        if name == "declared":
+            return Declared.of(**told)
+        return _plainly(told) if name in _GIVEN_PLAINLY else self.value(told)
 
 
 # -- what capture makes of a run --
@@ -489,7 +498,7 @@ def replayed(run: RecordedRun, answering: RecentIds | None = None) -> FinishedRu
         run: the run.
         answering: names of the workflows that have had an answer; the runs of a file share it.
     """
-    config = RunConfig(processor=cast("RunProcessor", _Keeper()))
+    config = RunConfig(processor=cast("RunProcessor", _Keeper()), is_replayed=True)
     again = IntegrationRun(config, Limits(), run.started_ns, {}, answering)
     again.begin(run.workflow, is_kept=True)
     for event in run.events:

@@ -7,6 +7,7 @@ from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
+from ragtrace.capture.declared import NOTHING, Declared
 from ragtrace.capture.guard import guarded, kind_of, record_wrong_call
 from ragtrace.capture.values import told
 from ragtrace.text import plain
@@ -40,6 +41,7 @@ class Defaults:
     corpus_version: str | None = None
     k: int | None = None
     tags: Iterable[str] = ()
+    declared: Declared = NOTHING
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tags", tags_of(self.tags))
@@ -90,8 +92,12 @@ def describe(run: IntegrationRun, defaults: Defaults, said: Mapping[str, Any]) -
     Args:
         run: an open run.
         defaults: what holds where the request says nothing.
-        said: session, user, corpus, corpus_version, prompt, k, tags, metadata, reference and labels, as they came.
+        said: question, session, user, corpus, corpus_version, prompt, k, tags, metadata, reference and labels, as
+            they came.
     """
+    run.declare(defaults.declared, "handler")
+    if question := told(said.get("question")):
+        run.declare_question(question)
     facts = {name: fact for name in _FACTS if (fact := told(said.get(name)) or getattr(defaults, name))}
     if facts:
         run.set_attributes(**facts)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import Struct, field
 
+from ragtrace.capture.declared import NOTHING, Declared
 from ragtrace.capture.recent_ids import RecentIds
 from ragtrace.model import Feedback, Found, How, Message, Outcome, Passage, RagRecord, Usage
 from ragtrace.model.passage import IdKey
@@ -258,6 +259,8 @@ class RunConfig(Struct, frozen=True, kw_only=True):
         corpus: name of the index, of runs that give none.
         span_metadata: names of request metadata that `Run.add_metadata` keeps.
         events: takes what happened in each run; None keeps none of it.
+        declared: what the settings say of where things stand.
+        is_replayed: the events come from a file, which holds the declarations too.
     """
 
     processor: RunProcessor | None = None
@@ -268,3 +271,5 @@ class RunConfig(Struct, frozen=True, kw_only=True):
     corpus: str | None = None
     span_metadata: tuple[str, ...] = ()
     events: EventSink | None = None
+    declared: Declared = NOTHING
+    is_replayed: bool = False

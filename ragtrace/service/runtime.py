@@ -346,6 +346,7 @@ def _install(
         corpus=settings.corpus,
         span_metadata=settings.span_metadata,
         events=events,
+        declared=settings.reading.declared,
     )
     _state.is_configured = True  # last, as others then take the recorder as it is
     if old is not None:

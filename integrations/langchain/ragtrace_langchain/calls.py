@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PREFIX = "ragtrace."
 _OWN = {
     name: PREFIX + name
-    for name in ("session", "user", "corpus", "corpus_version", "prompt", "k", "reference", "labels")
+    for name in ("question", "session", "user", "corpus", "corpus_version", "prompt", "k", "reference", "labels")
 }
 # Names that applications and LangGraph use already, for what is not given under our own.
 _COMMON = {
@@ -110,7 +110,7 @@ def describe_request(
     said = said_in(defaults, metadata)
     if is_joined:
         said = unsaid(run, {**{name: getattr(defaults, name) for name in _DESCRIBED}, **said})
-        defaults = Defaults(tags=defaults.tags)
+        defaults = Defaults(tags=defaults.tags, declared=defaults.declared)
     describe(run, defaults, {**said, "tags": own, "metadata": metadata})
 
 

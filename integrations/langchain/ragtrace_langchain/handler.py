@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 import ragtrace
 from ragtrace.capture import Defaults, current_run, entered_run, guarded, guarded_constructor, outcome_of
+from ragtrace.capture.declared import Declared
 from ragtrace.capture.events import Began, Event, Gave, Said, Sought
 from ragtrace.capture.values import told
 from ragtrace_langchain.calls import (
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from langchain_core.outputs import LLMResult
 
     from ragtrace.capture import Recorder
+    from ragtrace.capture.declared import Evidence
     from ragtrace.capture.events import Kind
     from ragtrace.capture.types import Operation
     from ragtrace.model import Outcome
@@ -99,6 +101,17 @@ class RagtraceHandler(BaseCallbackHandler):
         corpus_version: its version.
         k: cut-off of @K metrics; default the number of contexts delivered.
         tags: tags of every run; a text is one.
+        question: where the question stands, such as ``input.ticket.body`` or ``state.messages[-1]``; see
+            docs/how-to/declare.md for this and what follows.
+        answer: where the answer stands, such as ``output.report``.
+        selected: where the chosen passages stand.
+        evidence: names of tools, retrievers, functions and places: True of evidence, False of none, or where in its
+            output the evidence stands. A list of names is True of each.
+        roots: names of the calls that are runs; others are none.
+        follows: False where no run repeats the answer of the one before it.
+
+    Raises:
+        ConfigError: a declaration is wrong; nothing else raises.
 
     Example:
         >>> from langchain_core.runnables import RunnableLambda
@@ -123,6 +136,12 @@ class RagtraceHandler(BaseCallbackHandler):
         corpus_version: str | None = None,
         k: int | None = None,
         tags: Iterable[str] = (),
+        question: str | None = None,
+        answer: str | None = None,
+        selected: str | None = None,
+        evidence: Evidence | None = None,
+        roots: Iterable[str] | None = None,
+        follows: bool | None = None,
     ) -> None:
         self._runs = runs_of(recorder)
         self._defaults = Defaults(
@@ -134,12 +153,22 @@ class RagtraceHandler(BaseCallbackHandler):
             corpus_version=corpus_version,
             k=k,
             tags=tags,
+            declared=Declared.of(
+                question=question,
+                answer=answer,
+                selected=selected,
+                evidence=evidence,
+                roots=roots,
+                follows=follows,
+            ),
         )
 
     def __reduce__(self) -> tuple[object, ...]:
         """Copy and pickle the handler as another one of the same recorder; in another process, of that one's."""
         said = self._defaults
-        defaults = {one.name: getattr(said, one.name) for one in fields(said) if one.name != "recorder"}
+        defaults = {
+            one.name: getattr(said, one.name) for one in fields(said) if one.name not in {"recorder", "declared"}
+        } | said.declared.said()
         own = {name: value for name, value in vars(self).items() if name not in {"_runs", "_defaults"}}
         return _again, (type(self), name_of(said.recorder), defaults), own or None
 

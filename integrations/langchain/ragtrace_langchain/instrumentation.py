@@ -60,15 +60,17 @@ def instrument(recorder: Recorder | None = None, **defaults: Any) -> None:
 
     A second call replaces the arguments of the first; nothing is captured twice. A call that is given a
     `RagtraceHandler` of its own is captured by that one alone. What a request says of itself comes first: its tags,
-    and its metadata ``ragtrace.workflow``, ``session``, ``user``, ``corpus``, ``corpus_version``, ``reference``,
-    ``labels`` and ``k``, each behind ``ragtrace.``. Thread-safe.
+    and its metadata ``ragtrace.workflow``, ``question``, ``session``, ``user``, ``corpus``, ``corpus_version``,
+    ``reference``, ``labels`` and ``k``, each behind ``ragtrace.``. Thread-safe.
 
     Args:
         recorder: where runs go; default the process's own, as ``ragtrace.configure`` set it up.
-        **defaults: what `RagtraceHandler` takes: workflow, session, user, corpus, corpus_version, k, tags.
+        **defaults: what `RagtraceHandler` takes: workflow, session, user, corpus, corpus_version, k, tags, and the
+            declarations question, answer, selected, evidence, roots and follows.
 
     Raises:
         TypeError: an argument that `RagtraceHandler` does not take.
+        ConfigError: a declaration is wrong.
 
     Example:
         >>> instrument(workflow="support")

@@ -18,6 +18,7 @@ from ragtrace.capture import (
     ranked,
     score_in,
 )
+from ragtrace.capture.decorated import find_places_with
 from ragtrace.capture.documents import as_documents
 from ragtrace.capture.events import Chosen, Event, Marked
 from ragtrace.capture.known import KnownDocuments, read_documents
@@ -111,6 +112,23 @@ def _open_steps() -> list[OpenStep]:
 def _mark(step: OpenStep, marked: Marked) -> None:
     now_ns = time.time_ns()
     step.of.add(Event("mark", parent=step.id, started_ns=now_ns, ended_ns=now_ns, data=marked))
+
+
+class _Place:
+    """A step in which a function of the application's reports what it returned, see `ragtrace.evidence`."""
+
+    def __init__(self, step: OpenStep) -> None:
+        self._step = step
+        self.run = step.of.run
+
+    def take(self, items: list[object], source: str, *, is_ranked: bool) -> None:
+        """Report what the function returned; items that are no passages are left out."""
+        found = as_documents(self._step.of.values.items(items))
+        if found or not items:
+            _mark(self._step, Marked(found, is_choice=False, source=source, is_ranked=is_ranked))
+
+
+find_places_with("langchain", lambda: map(_Place, _open_steps()))
 
 
 def _mark_in_block(items: list[object], source: str | None, *, is_choice: bool) -> None:

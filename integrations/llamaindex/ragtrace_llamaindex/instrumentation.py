@@ -21,6 +21,7 @@ from llama_index_instrumentation import get_dispatcher
 
 import ragtrace
 from ragtrace.capture import Defaults, Instrumentor, guarded, guarded_constructor, record_internal_error
+from ragtrace.capture.declared import Declared
 from ragtrace.capture.fork import after_fork_in_child
 from ragtrace_llamaindex.request import holder, inside
 from ragtrace_llamaindex.tracer import Tracer
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from llama_index.core.instrumentation.events import BaseEvent
 
     from ragtrace.capture import Recorder
+    from ragtrace.capture.declared import Evidence
 
 
 MAX_EVENT_KINDS = 4_096  # classes of events, of which an application may make its own at run time
@@ -198,6 +200,12 @@ def instrument(
     corpus_version: str | None = None,
     k: int | None = None,
     tags: Iterable[str] = (),
+    question: str | None = None,
+    answer: str | None = None,
+    selected: str | None = None,
+    evidence: Evidence | None = None,
+    roots: Iterable[str] | None = None,
+    follows: bool | None = None,
 ) -> None:
     """Capture every LlamaIndex run of this process from now on.
 
@@ -214,9 +222,18 @@ def instrument(
         corpus_version: its version.
         k: cut-off of @K metrics; default the number of contexts delivered.
         tags: tags of every run; a text is one.
+        question: where the question stands, such as ``input.ticket.body`` or ``state.messages[-1]``; see
+            docs/how-to/declare.md for this and what follows.
+        answer: where the answer stands, such as ``output.report``.
+        selected: where the chosen passages stand.
+        evidence: names of tools, retrievers, functions and places: True of evidence, False of none, or where in its
+            output the evidence stands. A list of names is True of each.
+        roots: names of the calls that are runs; others are none.
+        follows: False where no run repeats the answer of the one before it.
 
     Raises:
         TypeError: an argument that there is not.
+        ConfigError: a declaration is wrong.
 
     Example:
         >>> instrument()
@@ -233,6 +250,14 @@ def instrument(
         corpus_version=corpus_version,
         k=k,
         tags=tags,
+        declared=Declared.of(
+            question=question,
+            answer=answer,
+            selected=selected,
+            evidence=evidence,
+            roots=roots,
+            follows=follows,
+        ),
     )
     with _lock:
         holder.base = defaults
@@ -294,6 +319,12 @@ class instrumented:  # noqa: N801 - used like a function: ``with instrumented(..
         corpus_version: str | None = None,
         k: int | None = None,
         tags: Iterable[str] = (),
+        question: str | None = None,
+        answer: str | None = None,
+        selected: str | None = None,
+        evidence: Evidence | None = None,
+        roots: Iterable[str] | None = None,
+        follows: bool | None = None,
     ) -> None:
         self._token: Token[Defaults | None] | None = None
         self._defaults = Defaults(
@@ -305,6 +336,14 @@ class instrumented:  # noqa: N801 - used like a function: ``with instrumented(..
             corpus_version=corpus_version,
             k=k,
             tags=tags,
+            declared=Declared.of(
+                question=question,
+                answer=answer,
+                selected=selected,
+                evidence=evidence,
+                roots=roots,
+                follows=follows,
+            ),
         )
 
     def __enter__(self) -> instrumented:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from llama_index.core.instrumentation.span import active_span_id
 
 from ragtrace.capture import guarded_call
+from ragtrace.capture.decorated import find_places_with
 from ragtrace.capture.events import Event, Marked
 from ragtrace.capture.passages import MOST_PASSAGES
 from ragtrace.capture.values import read_once
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from llama_index.core.schema import NodeWithScore
 
+    from ragtrace.capture import IntegrationRun
     from ragtrace_llamaindex.open_runs import OpenSpan
 
 Documents = TypeVar("Documents", bound="Sequence[object]")
@@ -79,9 +81,34 @@ def _mark(items: object, source: str | None, *, is_choice: bool) -> None:
     span = _current_span()
     if span is None or span.state.run is None:
         return
-    now_ns, state = time.time_ns(), span.state
-    marked = Marked(state.values.marked(items), is_choice=is_choice, source=source)
-    state.add(Event("mark", parent=span.id, started_ns=now_ns, ended_ns=now_ns, data=marked))
+    _add(span, Marked(span.state.values.marked(items), is_choice=is_choice, source=source))
+
+
+def _add(span: OpenSpan, marked: Marked) -> None:
+    now_ns = time.time_ns()
+    span.state.add(Event("mark", parent=span.id, started_ns=now_ns, ended_ns=now_ns, data=marked))
+
+
+class _Place:
+    """A span in which a function of the application's reports what it returned, see `ragtrace.evidence`."""
+
+    def __init__(self, span: OpenSpan, run: IntegrationRun) -> None:
+        self._span = span
+        self.run = run
+
+    def take(self, items: list[object], source: str, *, is_ranked: bool) -> None:
+        """Report what the function returned; items that are no passages are left out."""
+        found = self._span.state.values.marked(items)
+        if found or not items:
+            _add(self._span, Marked(found, is_choice=False, source=source, is_ranked=is_ranked))
+
+
+def _places() -> list[_Place]:
+    span = _current_span()
+    return [] if span is None or span.state.run is None else [_Place(span, span.state.run)]
+
+
+find_places_with("llamaindex", _places)
 
 
 def _current_span() -> OpenSpan | None:

@@ -23,6 +23,7 @@ _asked: ContextVar[dict[str, Any] | None] = ContextVar("ragtrace_llamaindex_requ
 @contextmanager
 def request(
     *,
+    question: str | None = None,
     workflow: str | None = None,
     session: str | None = None,
     user: str | None = None,
@@ -41,6 +42,7 @@ def request(
     nothing.
 
     Args:
+        question: the question itself, where no name of the input tells it.
         workflow: name of the application.
         session: conversation id.
         user: end user's id.
@@ -61,6 +63,7 @@ def request(
     token = _asked.set(
         _merged(
             {
+                "question": question,
                 "workflow": workflow,
                 "session": session,
                 "user": user,

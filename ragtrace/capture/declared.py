@@ -418,7 +418,8 @@ class Declarations:
     def __init__(self) -> None:
         self._layers: list[_Layer] = []
         self._evidence: dict[str, tuple[bool | Place, How]] = {}
-        self._met: set[str] = set()
+        self._met: set[str] = set()  # names of steps
+        self._fields: set[str] = set()
         self._places: dict[str, bool] = {}  # that were looked at, and whether they held something
 
     def __bool__(self) -> bool:
@@ -496,17 +497,18 @@ class Declarations:
         self._places[name] = self._places.get(name, False) or any(one not in ("", [], {}, ()) for one in found)
         return found
 
-    def met(self, names: Iterable[object]) -> None:
-        """Note names of tools, retrievers, functions and roots, and of fields."""
-        if self._layers and len(self._met) < MOST_MET:
-            self._met.update(islice((name for name in names if isinstance(name, str)), MOST_MET))
+    def met(self, names: Iterable[object], fields: Iterable[object] = ()) -> None:
+        """Note names of tools, retrievers, functions and roots, and of the fields of what these hand on."""
+        for new, known in ((names, self._met), (fields, self._fields)) if self._layers else ():
+            if len(known) < MOST_MET:
+                known.update(islice((name for name in new if isinstance(name, str)), MOST_MET))
 
     def take(self, event: Event) -> None:
         """Note the names in an event: of its step, and of the fields of what that was given or gave."""
-        if not self._layers or event.kind not in _NAMED:
-            return
-        self.met((event.name,))
-        self.met(fields_of(getattr(event.data, "value", None)) or ())
+        if self._layers and event.kind in _NAMED:
+            self.met((event.name,), fields_of(getattr(event.data, "value", None)) or ())
+        elif event.kind == "mark":
+            self.met((event.data.source,))
 
     def conclude(self, *, is_kept: bool) -> None:
         """Count a run that was read: names that no run meets are told once, see `MetNames`.
@@ -521,7 +523,7 @@ class Declarations:
         for layer in own[1:]:
             said = said.over(layer.declared)
         is_counted = is_kept or said.roots is not None
-        met_of(said).count(_looked_for(said), self._met, self._places, is_counted=is_counted)
+        met_of(said).count(_looked_for(said), self._met, self._fields, self._places, is_counted=is_counted)
 
 
 MOST_MET = 256

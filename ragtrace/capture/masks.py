@@ -28,14 +28,14 @@ _RULES = (
     "assembly", "attribution", "chunks", "citations", "content_blocks", "documents", "evidence", "evidence_texts",
     "interpret", "known", "lineage", "messages", "model_calls", "passages", "pictures", "turns", "verdicts",
 )  # fmt: skip
-# Names that rules write out where they read them.
+# Names that rules write out where they read them, and fields of messages and documents that a place may name.
 _WRITTEN_OUT = frozenset(
     {
-        "_additional", "answer", "args", "artifact", "base64", "bytes", "certainty", "context", "content", "data",
-        "document", "file", "file_data", "file_id", "filename", "format", "goto", "grades", "id", "image", "json",
-        "kwargs", "media_type", "messages", "metadata", "mime_type", "name", "output", "page_content", "parsed",
-        "picture", "raw", "refusal", "results", "role", "score", "source", "text", "title", "tool_call_id", "type",
-        "value",
+        "_additional", "answer", "args", "artifact", "base64", "bytes", "call_id", "calls", "certainty", "context",
+        "content", "data", "document", "file", "file_data", "file_id", "filename", "format", "goto", "grades", "id",
+        "image", "json", "kwargs", "media_type", "messages", "metadata", "mime_type", "name", "output",
+        "page_content", "parsed", "picture", "raw", "refusal", "results", "role", "score", "source", "text",
+        "title", "tool_call_id", "tool_calls", "turns", "type", "update", "value",
     }
 )  # fmt: skip
 _ENDS = re.compile(r"_id$|_call$|_tool_result$")

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Mapping
+    from collections.abc import Collection, Hashable, Iterable, Mapping
 
 _log = logging.getLogger("ragtrace")
 RUNS = 20  # after which what none of them met is told
@@ -24,7 +24,8 @@ class MetNames:
 
     def __init__(self) -> None:
         self._runs = 0
-        self._names: dict[str, None] = {}
+        self._names: set[str] = set()  # of steps
+        self._fields: set[str] = set()
         self._looked: dict[str, int] = {}  # runs in which a place was looked at
         self._held: set[str] = set()  # places that held something
 
@@ -32,6 +33,7 @@ class MetNames:
         self,
         wanted: Collection[tuple[str, str, bool]],
         met: Collection[str],
+        fields: Collection[str],
         places: Mapping[str, bool],
         *,
         is_counted: bool = True,
@@ -40,16 +42,17 @@ class MetNames:
 
         Args:
             wanted: what is declared: the argument, its name or place, and whether that is a place.
-            met: names of steps and fields in the run.
+            met: names of steps in the run.
+            fields: names of fields in what these handed on.
             places: those that were looked at, and whether they held something.
             is_counted: it is one of the 20.
         """
         if self._runs >= RUNS:
             return
         own = {name for _, name, is_place in wanted if not is_place}
-        room = MOST_NAMES - len(self._names)
-        self._names.update(dict.fromkeys(own.intersection(met)))  # also where there is no room for others
-        self._names.update(dict.fromkeys(islice(sorted(set(met) - self._names.keys()), max(room, 0))))
+        for new, known in ((met, self._names), (fields, self._fields)):
+            known.update(own.intersection(new))  # also where there is no room for others
+            known.update(islice(sorted(set(new) - known), max(MOST_NAMES - len(known), 0)))
         self._held.update(place for place, is_held in places.items() if is_held)
         if not is_counted:
             return
@@ -64,20 +67,23 @@ class MetNames:
         found = []
         for argument, name, is_place in dict.fromkeys(wanted):
             if is_place and self._looked.get(name, 0) >= RUNS and name not in self._held:
-                found.append(f"{argument}: `{name}` held nothing in {RUNS} of {RUNS} runs{self._near(name)}")
+                found.append(
+                    f"{argument}: `{name}` held nothing in {RUNS} of {RUNS} runs{_near(name, self._fields)}"
+                )
             elif not is_place and name not in self._names:
-                found.append(f"{argument}: `{name}` was in none of {RUNS} runs{self._near(name)}")
+                found.append(f"{argument}: `{name}` was in none of {RUNS} runs{_near(name, self._names)}")
         return found
 
-    def _near(self, name: str) -> str:
-        """Return the names that were met, the nearest first."""
-        from difflib import SequenceMatcher  # noqa: PLC0415 - for wrong names alone
 
-        def nearness(other: str) -> float:
-            return SequenceMatcher(None, name.rpartition(".")[2].lower(), other.lower()).ratio()
+def _near(name: str, met: Iterable[str]) -> str:
+    """Return the names that were met, the nearest first."""
+    from difflib import SequenceMatcher  # noqa: PLC0415 - for wrong names alone
 
-        names = sorted(filter(None, self._names), key=lambda other: (-nearness(other), other))
-        return f"; met: {', '.join(names[:_MOST_TOLD])}" if names else ""
+    def nearness(other: str) -> float:
+        return SequenceMatcher(None, name.rpartition(".")[2].lower(), other.lower()).ratio()
+
+    names = sorted(filter(None, met), key=lambda other: (-nearness(other), other))
+    return f"; met: {', '.join(names[:_MOST_TOLD])}" if names else ""
 
 
 _by_declared: dict[Hashable, MetNames] = {}

@@ -498,10 +498,15 @@ def replayed(run: RecordedRun, answering: RecentIds | None = None) -> FinishedRu
         run: the run.
         answering: names of the workflows that have had an answer; the runs of a file share it.
     """
+    return finished_run(run_again(run, answering))
+
+
+def run_again(run: RecordedRun, answering: RecentIds | None = None) -> IntegrationRun:
+    """Return a run that has ended with a run's events, which nobody has read yet; see `replayed`."""
     config = RunConfig(processor=cast("RunProcessor", _Keeper()), is_replayed=True)
     again = IntegrationRun(config, Limits(), run.started_ns, {}, answering)
     again.begin(run.workflow, is_kept=True)
     for event in run.events:
         again.add(event)
     again.finish(run.outcome, ended_ns=run.ended_ns)
-    return finished_run(again)
+    return again

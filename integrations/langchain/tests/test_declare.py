@@ -1,0 +1,192 @@
+"""Declarations reach the run: of the handler, the settings, a request, and of decorated tools and functions."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import TYPE_CHECKING
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
+from msgspec.structs import replace
+
+import ragtrace
+from integrations.langchain.tests.parts import PROMPT, Scripted, calls, chat, lcel
+from ragtrace.capture import IntegrationRun, Recorder, Retrieval
+from ragtrace.capture.declared import Declared, Place
+from ragtrace.errors import ConfigError
+from ragtrace_langchain import RagtraceHandler, instrument, uninstrument
+from tests.kept import Keeper, ids
+
+if TYPE_CHECKING:
+    from tests.kept import Ref
+
+
+class Declaring(Keeper):
+    """Keeps what each run was told too."""
+
+    def on_end(self, root: Ref, run: IntegrationRun) -> None:
+        super().on_end(root, run)
+        self.told = [*getattr(self, "told", []), run.declarations]
+
+
+@pytest.fixture
+def keeper():
+    return Declaring()
+
+
+DECLARED = {
+    "question": "input.ticket.body",
+    "answer": "output.quote",
+    "selected": "state.keys.generation",
+    "evidence": {"web_search": True, "think_tool": False, "fetch_page": "output.pages[*].text", "state.rows": True},
+    "roots": {"answer_chain"},
+    "follows": False,
+}
+
+
+def test_a_run_is_told_what_handler_and_settings_declare(recorder, keeper):
+    recorder.config = replace(recorder.config, declared=Declared.of(question="input.x", evidence=["kb"]))
+    lcel().invoke("Where?", {"callbacks": [RagtraceHandler(recorder, **DECLARED)]})
+    (told,) = keeper.told
+    assert told.question() == (Place.parse("input.ticket.body"), "handler")
+    assert told.answer() == (Place.parse("output.quote"), "handler")
+    assert told.selected() == (Place.parse("state.keys.generation"), "handler")
+    assert told.evidence("fetch_page") == (Place.parse("output.pages[*].text"), "handler")
+    assert told.evidence("kb") == (True, "settings")
+    assert told.evidence_places() == [(Place.parse("state.rows"), True, "handler")]
+    assert told.roots() == (frozenset({"answer_chain"}), "handler")
+    assert told.follows() == (False, "handler")
+
+
+def test_a_request_says_its_question(handler, keeper):
+    lcel().invoke("Where?", {"callbacks": [handler], "metadata": {"ragtrace.question": "Where is the lab?"}})
+    assert keeper.told[0].question() == ("Where is the lab?", "metadata")
+
+
+def test_calls_in_a_block_declare_once(recorder, keeper):
+    handler = RagtraceHandler(recorder, question="input.a")
+    with recorder.start(query="Where?"):
+        lcel().invoke("Where?", {"callbacks": [handler]})
+        lcel().invoke("Where?", {"callbacks": [handler]})
+    assert keeper.told[0].question() == (Place.parse("input.a"), "handler")
+    assert repr(keeper.told[0]).count("input.a") == 1
+
+
+def test_instrument_takes_the_same(recorder, keeper):
+    instrument(recorder, follows=True)
+    try:
+        lcel().invoke("Where?")
+    finally:
+        uninstrument()
+    assert keeper.told[0].follows() == (True, "handler")
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_copy_declares_the_same(again, recorder, keeper):
+    handler = RagtraceHandler(recorder, **DECLARED)
+    assert again(handler)._defaults == handler._defaults
+
+
+@pytest.mark.parametrize("make", [RagtraceHandler, instrument])
+def test_a_wrong_declaration_is_refused_at_once(make):
+    with pytest.raises(ConfigError, match=r"evidence: 'fetch' = 'pages': begins with none of .* 'output.pages'"):
+        make(evidence={"fetch": "pages"})
+    with pytest.raises(ConfigError, match="question=str is a function"):
+        make(question=str)
+
+
+# -- decorated tools and functions --
+
+PAGES = [Document(id="p1", page_content="The laboratory is in Oslo."), Document(id="p2", page_content="It opens at 8.")]
+
+
+def test_documents_of_a_function_are_a_search(config, keeper):
+    @ragtrace.evidence
+    def find(question):
+        return PAGES
+
+    def context(question):
+        return {"context": "\n".join(one.page_content for one in find(question)), "question": question}
+
+    (RunnableLambda(context) | PROMPT | chat()).invoke("Where?", config)
+    run = keeper.only
+    assert ids(run, "retrieved") == ["p1", "p2"]
+    assert [one.source for one in run.steps if isinstance(one, Retrieval)] == ["find"]
+    assert run.prompt_ids == ("p1", "p2")
+
+
+async def test_a_text_of_a_function_is_a_context_without_rank(config, keeper):
+    @ragtrace.evidence
+    async def fetch(question):
+        return "The laboratory is in Oslo."
+
+    async def context(question):
+        return {"context": await fetch(question), "question": question}
+
+    await (RunnableLambda(context) | PROMPT | chat()).ainvoke("Where?", config)
+    assert [one.text for one in keeper.only.record.contexts] == ["The laboratory is in Oslo."]
+    assert not [one for one in keeper.only.steps if isinstance(one, Retrieval)]
+
+
+@ragtrace.evidence
+def rows(town: str) -> str:
+    """Return the rows of a town."""
+    return f"| {town} | 28 rooms |"
+
+
+@pytest.mark.parametrize("form", ["decorated inside", "decorated outside", "called inside"])
+def test_a_text_inside_a_tool_counts_once(form, config, keeper):
+    @tool
+    def lookup(town: str) -> str:
+        """Look a town up."""
+        return f"Found: {rows(town)}"
+
+    used = {
+        "decorated inside": tool(rows),
+        "decorated outside": ragtrace.evidence(tool(rows.__wrapped__)),
+        "called inside": lookup,
+    }[form]
+    said = [calls(used.name, town="Oslo"), "There are 28 rooms."]
+    create_agent(Scripted(replies=said), [used]).invoke({"messages": [("user", "How many rooms in Oslo?")]}, config)
+    assert [one.text for one in keeper.only.record.contexts] == ["| Oslo | 28 rooms |"]
+    assert keeper.told[0].evidence("rows") == (True, "decorator")
+
+
+def test_documents_inside_a_tool_count_once(config, keeper):
+    @tool
+    @ragtrace.evidence
+    def find(question: str) -> list:
+        """Find pages."""
+        return [{"id": "p1", "text": "The laboratory is in Oslo."}]
+
+    said = [calls("find", question="lab"), "In Oslo."]
+    create_agent(Scripted(replies=said), [find]).invoke({"messages": [("user", "Where is the lab?")]}, config)
+    assert ids(keeper.only, "retrieved") == ["p1"]
+    assert len([one for one in keeper.only.steps if isinstance(one, Retrieval)]) == 1
+
+
+def test_a_tool_that_is_decorated_while_a_run_is_open_is_told_to_it(recorder, keeper):
+    def build(question):
+        ragtrace.evidence(False)(tool(rows.__wrapped__, description="Think."))
+        return "In Oslo."
+
+    before = RagtraceHandler(recorder)
+    (RunnableLambda(build) | RunnableLambda(str)).invoke("Where?", {"callbacks": [before]})
+    assert keeper.told[0].evidence("rows") == (False, "decorator")
+    ragtrace.evidence(tool(rows.__wrapped__))  # as the other tests found it
+
+
+def test_two_recorders_take_the_same(recorder, keeper):
+    other = Declaring()
+    handlers = [RagtraceHandler(recorder), RagtraceHandler(Recorder(other))]
+
+    def context(question):
+        return {"context": rows("Oslo"), "question": question}
+
+    (RunnableLambda(context) | PROMPT | chat()).invoke("Where?", {"callbacks": handlers})
+    for kept in (keeper, other):
+        assert [one.text for one in kept.only.record.contexts] == ["| Oslo | 28 rooms |"]

@@ -509,6 +509,8 @@ class Declarations:
             self.met((event.name,), fields_of(getattr(event.data, "value", None)) or ())
         elif event.kind == "mark":
             self.met((event.data.source,))
+        elif event.kind == "offer":
+            self.met((), event.data)
 
     def conclude(self, *, is_kept: bool) -> None:
         """Count a run that was read: names that no run meets are told once, see `MetNames`.

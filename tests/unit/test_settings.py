@@ -382,3 +382,63 @@ def test_the_command_shows_no_secret(capsys: pytest.CaptureFixture[str], monkeyp
     said = capsys.readouterr().out
     assert "s3cret" not in said
     assert "***" in said
+
+
+READING = {
+    "question": "input.ticket.body",
+    "evidence": {"web_search": True, "state.rows": True, "think_tool": False, "fetch_page": "output.pages[*].text"},
+    "roots": ["answer_chain", "batch"],
+    "follows": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "env"),
+    [
+        ({"reading": READING}, {}),
+        ({f"reading_{name}": one for name, one in READING.items()}, {}),
+        (
+            {},
+            {
+                "RAGTRACE_READING_QUESTION": " input.ticket.body",
+                "RAGTRACE_READING_EVIDENCE": "web_search,state.rows, -think_tool,fetch_page=output.pages[*].text",
+                "RAGTRACE_READING_ROOTS": "batch,answer_chain",
+                "RAGTRACE_READING_FOLLOWS": "no",
+            },
+        ),
+    ],
+    ids=["group", "flat", "variables"],
+)
+def test_declarations_are_settings(given: dict, env: dict) -> None:
+    settings = Settings.resolve(given, env)
+    assert settings.reading.declared.said() == READING
+    assert settings.with_changes(workflow="support").reading == settings.reading
+
+
+@pytest.mark.parametrize(
+    ("given", "env", "said"),
+    [
+        ({"reading": {"question": "messages[-1]"}}, {}, "reading_question='messages[-1]' begins with none of"),
+        (
+            {"reading": {"question": shop}},
+            {},
+            "is a function: a recorded run is read again from a file; name a place",
+        ),
+        (
+            {"reading": {"evidence": {"fetch_page": "output.pages[*"}}},
+            {},
+            "evidence: 'fetch_page' = 'output.pages[*': cannot be read from '[*' on; go on with",
+        ),
+        (
+            {},
+            {"RAGTRACE_READING_EVIDENCE": "web_search,fetch_page=pages"},
+            "='web_search,fetch_page=pages' evidence: 'fetch_page' = 'pages': begins with none of input, output, state; ",
+        ),
+        ({"reading_roots": 3}, {}, "roots=3 is no list of names"),
+    ],
+)
+def test_a_wrong_declaration_names_its_place(given: dict, env: dict, said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        Settings.resolve(given, env)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)

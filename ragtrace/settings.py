@@ -282,7 +282,7 @@ class Reading(Options):
 
     @property
     def declared(self) -> Declared:
-        """What the group says, as capture takes it."""
+        """Declarations in this group, as capture takes them."""
         return Declared.of(
             question=self.question,
             answer=self.answer,

@@ -210,7 +210,7 @@ Evidence = Mapping[str, "bool | str"] | Iterable[str]
 
 
 class Declared(Struct, frozen=True, omit_defaults=True):
-    """What one layer declares.
+    """Declarations of one layer.
 
     Attributes:
         question: where the question stands; None where nothing is said of it, and so with the others.
@@ -405,7 +405,7 @@ class _Layer(Struct):
 
 
 class Declarations:
-    """What all layers say of one run, nearest first; whoever reads the run asks it.
+    """Declarations of one run from all layers, nearest first; whoever reads the run asks them.
 
     Example:
         >>> said = Declarations()

@@ -106,7 +106,7 @@ class IntegrationRun(Run):
 
     @property
     def declarations(self) -> Declarations:
-        """What the application says of where things stand in this run, nearest first."""
+        """Declarations of where things stand in this run, nearest first."""
         return self._draft.declarations
 
     @property

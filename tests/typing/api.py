@@ -65,6 +65,28 @@ async def asked_async(question: str) -> None:
         run.finish("partial")
 
 
+@ragtrace.evidence
+def page_of(address: str) -> str:
+    """Return the text of a page."""
+    return address
+
+
+@ragtrace.evidence(False)
+async def think(thought: str) -> str:
+    """Return a thought."""
+    return thought
+
+
+async def declared() -> None:
+    """Declarations: a decorated function has the type that it had, and the settings are known by name."""
+    assert_type(page_of("lab"), str)
+    assert_type(await think("Hm."), str)
+    assert_type(ragtrace.evidence("tool"), str)
+    page_of(7)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    ragtrace.configure(reading={"question": "input.ticket.body"}, reading_evidence={"web": True, "think": False})
+    ragtrace.configure(reading_evidence=["web"], reading_roots="a,b", reading_follows=False)
+
+
 def integrated() -> None:
     """An integration's view of a run."""
     assert_type(ragtrace.recorder(), Recorder)

@@ -70,7 +70,9 @@ def test_a_block_is_told_too(recorder, keeper):
 
 @pytest.mark.parametrize("make", [instrument, instrumented])
 def test_a_wrong_declaration_is_refused_at_once(make):
-    with pytest.raises(ConfigError, match=r"question='messages\[-1\]' begins with none of .* 'state.messages\[-1\]'"):
+    with pytest.raises(
+        ConfigError, match=r"question='messages\[-1\]' begins with none of .* 'state.messages\[-1\]'"
+    ):
         make(question="messages[-1]")
 
 

@@ -89,8 +89,10 @@ def pick(state: object) -> object:
         ({"question": "what it is"}, "question='what it is' begins with none of input, output, state"),
         (
             {"evidence": {"fetch_page": "output.pages[*"}},
-            ("evidence: 'fetch_page' = 'output.pages[*': cannot be read from '[*' on; go on with .name, [0], "
-            '[-1], [*] or ["my key"]'),
+            (
+                "evidence: 'fetch_page' = 'output.pages[*': cannot be read from '[*' on; go on with .name, [0], "
+                '[-1], [*] or ["my key"]'
+            ),
         ),
         (
             {"question": pick},

@@ -101,7 +101,7 @@ def test_functions_keep_their_kind() -> None:
 
 
 @pytest.mark.parametrize("given", ["The laboratory is in Oslo.", ["The laboratory is in Oslo.", " ", "At 8."]])
-def test_a_text_has_no_rank(given: object, recorder: Recorder, keeper: Keeper) -> None:
+def test_a_text_has_no_rank(given: str | list[str], recorder: Recorder, keeper: Keeper) -> None:
     texts = [text for text in ([given] if isinstance(given, str) else given) if text.strip()]
     fetch = ragtrace.evidence(lambda: given)
     with recorder.start(query="Where?") as run:
@@ -136,7 +136,7 @@ def test_an_iterator_is_left_as_it_is(recorder: Recorder) -> None:
 
 def test_an_empty_list_is_a_search_that_found_nothing(recorder: Recorder, keeper: Keeper) -> None:
     with recorder.start(query="Where?"):
-        ragtrace.evidence(lambda: [])()
+        ragtrace.evidence(lambda: [*()])()
     (step,) = keeper.only.steps
     assert step.passages == ()
 
@@ -182,7 +182,7 @@ def test_a_generator_is_as_lazy_as_it_was_and_reports_what_was_read(recorder: Re
             made.append("closed")
 
     with recorder.start(query="Where?"):
-        found = each()
+        found: Any = each()
         assert made == []
         next(found)
         assert made == ["p1"]
@@ -192,7 +192,7 @@ def test_a_generator_is_as_lazy_as_it_was_and_reports_what_was_read(recorder: Re
 
 
 def test_a_generator_takes_what_is_sent_and_thrown() -> None:
-    found = search_each("Where?")
+    found: Any = search_each("Where?")
     assert next(found) is PAGES[0]
     assert found.send("Sent.")["text"] == "Sent."
     with pytest.raises(StopIteration) as end:
@@ -227,9 +227,9 @@ async def test_an_async_generator_takes_what_is_sent_and_thrown_and_is_closed() 
     assert met == ["sent", "caught", "closed"]
     with contextlib.suppress(StopAsyncIteration):
         await anext(found)
+    one: Any = search_each_later("Where?")
+    await anext(one)
     with pytest.raises(ValueError, match="thrown"):
-        one: Any = search_each_later("Where?")
-        await anext(one)
         await one.athrow(ValueError("thrown"))
 
 

@@ -33,6 +33,7 @@ from ragtrace.capture.values import Doc, Fields, Opaque, Prompt, Redacted, Steer
 from ragtrace.errors import InputError
 from ragtrace.model import AnswerPart, Call, Message, Outcome, Passage, Usage
 from ragtrace.model.printable import printable
+from ragtrace.model.reading import How
 from ragtrace.text import cut, plain, shown
 
 if TYPE_CHECKING:
@@ -473,6 +474,8 @@ class _Reader:
         """Return what a report was given under a name."""
         if name == "declared":
             return Declared.of(**told)
+        if name == "how":
+            return convert(told, How)
         return _plainly(told) if name in _GIVEN_PLAINLY else self.value(told)
 
 

@@ -15,7 +15,7 @@ from ragtrace.capture.events import Began, Event, Gave, Sought
 from ragtrace.capture.masks import Masker
 from ragtrace.capture.recorded import RecordedRun, head, lines_of, read_runs, run_again
 from ragtrace.capture.values import Doc, Fields, Opaque, Prompt, Steer, Turn
-from ragtrace.errors import ConfigError
+from ragtrace.errors import ConfigError, InputError
 from tests.kept import Keeper
 
 STEPS = st.none() | st.integers(-99, 99) | st.text(max_size=8)
@@ -217,6 +217,14 @@ def declarations_of(read: RecordedRun) -> Declarations:
     again = run_again(read)
     assert finished_run(again) is not None
     return again.declarations
+
+
+@pytest.mark.parametrize("told", ['"how":"loudly"', '"declared":{"question":"here"}', '"declared":{"rank":1}'])
+def test_a_broken_declaration_in_a_file_is_named(told: str) -> None:
+    first, *_, last = lines_of(RecordedRun("rag", 1, [], ended_ns=2), 1)
+    line = f'{{"run":1,"event":{{"kind":"report","name":"declare","data":{{"how":"handler",{told}}}}}}}\n'
+    with pytest.raises(InputError, match="3: is no line of recorded events"):
+        list(read_runs([head(is_masked=False), first, line.encode(), last]))
 
 
 FIELDS = (

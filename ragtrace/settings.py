@@ -406,7 +406,7 @@ class Settings(Options):
     """Address the endpoint binds to."""
     health: Health = Health()
     console: bool = False
-    """True prints each scored run to standard error, with its worst claim."""
+    """True prints each scored run and its worst claim to standard error, and what was read of a first run."""
     sinks: Annotated[tuple[object, ...], BeforeValidator(_sinks)] = ()
     """Further sinks where scores are made: objects, or NAME or NAME:TEXT (see ragtrace.sinks.base)."""
     canary: Canary = Canary()

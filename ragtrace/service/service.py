@@ -31,7 +31,7 @@ from ragtrace.telemetry.spans.evaluation import EvaluationWriter
 from ragtrace.telemetry.spans.writer import SpanWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ragtrace.capture import Recorder
     from ragtrace.http_server import HttpServer
@@ -224,7 +224,11 @@ class Service:
             ledger=self.ledger,
             queue=self.queue,
             worker=self._worker,
-            remember=[self.feedback.remember, *([storing.remember] if storing is not None else ())],
+            remember=[
+                self.feedback.remember,
+                *([storing.remember] if storing is not None else ()),
+                *_of_console(self.sinks, settings),
+            ],
             lost=self.handler.lost,
         )
         self._flusher = Flusher(
@@ -386,3 +390,12 @@ def _anchors_of(
     from ragtrace.service.anchors.build import build_anchors  # noqa: PLC0415 - imports sqlite3
 
     return build_anchors(settings, scorer, storing.store.anchors, limiter)
+
+
+def _of_console(sinks: Sequence[Sink], settings: Settings) -> list[Callable[[RagRecord], None]]:
+    """Return what shows the readings of captured runs, where the settings ask for a console."""
+    if not settings.console:
+        return []
+    from ragtrace.sinks.console import ConsoleSink  # noqa: PLC0415 - imported where it is wanted
+
+    return [sink.remember for sink in sinks if isinstance(sink, ConsoleSink)]

@@ -10,6 +10,7 @@ from ragtrace.model.printable import printable
 from ragtrace.model.reasons import na_reason
 from ragtrace.model.score import is_of_set_up
 from ragtrace.model.standing import standing_by
+from ragtrace.sinks.console_readings import ConsoleReadings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -33,6 +34,9 @@ class ConsoleSink:
     one line tells what that judge does not see. Metrics that are ``na`` for one reason in every run so far stand in
     one line, once, and in no line of a run after it.
 
+    A service gives it every captured run, scored or not, by `remember`: so what was read of the first ones is
+    shown, see `ragtrace.sinks.console_readings`.
+
     Args:
         lower_is_better: names of the metrics where a high value is the bad one.
         threshold_of: the threshold that a result was marked by; None where it is unknown.
@@ -47,6 +51,7 @@ class ConsoleSink:
         self._threshold_of = threshold_of
         self._without = _WithoutScore()
         self._has_told = False
+        self.remember = ConsoleReadings().remember
 
     def emit(self, record: RagRecord, scores: Sequence[Score]) -> None:
         """Write the lines of one run."""

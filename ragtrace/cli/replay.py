@@ -12,6 +12,7 @@ from ragtrace.cli.io.say import say
 from ragtrace.errors import ConfigError, InputError
 from ragtrace.model.file_lines import bounded_lines
 from ragtrace.model.printable import printable
+from ragtrace.model.reading import preview
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,6 +90,8 @@ def _lines(number: int, run: RecordedRun, found: FinishedRun | None) -> Iterator
         return
     record = found.record
     yield f"  outcome    {record.outcome}{f': {found.failure.kind}' if found.failure is not None else ''}"
+    for place, line in enumerate(preview(record.reading) if record.reading is not None else ()):
+        yield f"  {'' if place else 'read':<9}  {line}"
     yield f"  question   {_shown(record.query or '')}"
     for pool in record.pools:
         source = f", by {record.selection_source}" if pool.stage == "reranked" else ""

@@ -14,6 +14,8 @@ from ragtrace.cli.io.scored_files import is_in_parts
 from ragtrace.cli.io.stored import opened_store
 from ragtrace.cli.io.verdicts import verdict_lines
 from ragtrace.errors import ConfigError
+from ragtrace.model.printable import printable
+from ragtrace.model.reading import preview
 from ragtrace.views.pool import pooled
 from ragtrace.views.run_view import quotes
 from ragtrace.views.scored_answer import ScoredAnswer
@@ -49,7 +51,7 @@ def command(
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Print passages whole.")] = False,
 ) -> int:
-    """Show one answer: verdict, question, pool, prompt, bad claims and reasons."""
+    """Show one answer: verdict, question, pool, prompt, what capture read, bad claims and reasons."""
     from ragtrace.cli.io.console import Shown
 
     given, which = _chosen(where or [], identity)
@@ -97,6 +99,7 @@ def lines_of(answer: ScoredAnswer, width: int, *, is_full: bool = False) -> Iter
             " (store_texts=all), for store_payload_hours",
             width,
         )
+    yield from _read(record)
     yield from _claims(claims, width)
     yield from _scores(answer, width)
 
@@ -113,6 +116,14 @@ def _head(answer: ScoredAnswer) -> Iterator[str]:
             yield f"{name} {getattr(record, name)}"
     if answer.has_texts and record.outcome != "answered":
         yield f"outcome {record.outcome}"
+
+
+def _read(record: RagRecord) -> Iterator[str]:
+    """Yield what capture read of a run; its lines are not folded, since one may be copied into a program."""
+    if record.reading is not None:
+        yield ""
+        yield "Read"
+        yield from (f"  {printable(line)}" for line in preview(record.reading))
 
 
 def _section(title: str, text: str, width: int) -> Iterator[str]:

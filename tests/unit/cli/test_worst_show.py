@@ -242,6 +242,27 @@ def test_texts_of_tools_are_listed_below_the_passages(tmp_path, shown):
     assert "        The fee is" in shown("show", path, "1", "--full")
 
 
+READING = {
+    "question": {"place": "input.body", "how": "guess"},
+    "answers": [{"place": "output"}],
+    "sources": [{"name": "faq", "kind": "search", "passages": 2, "chosen": 2}],
+    "signs": [{"name": "question_guessed", "about": "input.body", "text": "How\nso?", "declare": "question=..."}],
+}
+
+
+def test_what_capture_read_of_an_answer(scored, shown):
+    first, *others = scored.read_text().splitlines()
+    scored.write_text("\n".join([json.dumps(json.loads(first) | {"reading": READING}), *others]) + "\n")
+    lines = shown("show", scored, "1").splitlines()
+    sentence = "the question stands under a name that says nothing of it"
+    assert lines[lines.index("Read") + 1 : lines.index("Bad claims") - 1] == [
+        "  question from input.body (guess); answer from output",
+        "  evidence: 2 passages of retriever `faq` (0 in the prompt)",
+        rf'  unsure: question_guessed: {sentence} (input.body) "How\nso?".  Declare: question=...',
+    ]
+    assert "Read" not in shown("show", scored, "2").splitlines()
+
+
 def test_one_trace_of_a_store_by_its_first_digits(store, shown):
     text = shown("show", store, "a1a1a1")
     assert text.startswith(f"trace {TRACES[0]}  workflow rag\n")

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from ragtrace.capture import record_internal_error
 from ragtrace.stores.agreement import AGREEMENT, Agreement
 from ragtrace.stores.payload_policy import from_payload
-from ragtrace.stores.run_facts import SCORES_WITH_FACTS
+from ragtrace.stores.run_facts import SCORES_WITH_FACTS, reading_from
 from ragtrace.stores.tables import score_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ragtrace.model import RagRecord, Score
+    from ragtrace.model.reading import Reading
     from ragtrace.sqlite_file import SharedFile
     from ragtrace.stores.tables import Row
 
@@ -134,6 +135,17 @@ class StoreReader:
         """
         sql = "SELECT kept_for FROM runs WHERE trace_id = ? AND kept_for IS NOT NULL ORDER BY at DESC LIMIT 1"
         return next((row["kept_for"] for row in self._read(sql, (trace_id,))), None)
+
+    def reading(self, trace_id: str) -> Reading | None:
+        """Return what capture read of a trace's latest run, without words; None where that is not known."""
+        sql = "SELECT reading FROM runs WHERE trace_id = ? AND span_id != '' ORDER BY at DESC LIMIT 1"
+        found = next((row["reading"] for row in self._read(sql, (trace_id,))), None)
+        return None if found is None else reading_from(found)
+
+    def signed_traces(self, sign: str | None = None) -> set[str]:
+        """Return the traces whose run has a sign of a name; without a name those that count as signed."""
+        which = "signed = 1" if sign is None else "EXISTS (SELECT 1 FROM json_each(signs) WHERE value = :sign)"
+        return {row["trace_id"] for row in self._read(f"SELECT trace_id FROM runs WHERE {which}", {"sign": sign})}  # noqa: S608 - ours
 
     def run_of(self, trace_id: str) -> tuple[str, str] | None:
         """Return the workflow and the span id of a trace's latest run, None where none was scored."""

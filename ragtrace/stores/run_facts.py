@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from ragtrace.errors import InputError
 from ragtrace.judges.offline.words import is_english
+from ragtrace.model import RagRecord
 from ragtrace.model.cluster import cluster_of
+from ragtrace.model.codec import json_bytes, json_value, record_from_json, record_to_line
 from ragtrace.model.diagnosis import DIAGNOSIS
-from ragtrace.text import MAX_LABEL_CHARS, cut
+from ragtrace.text import MAX_LABEL_CHARS, clean, cut
 
 if TYPE_CHECKING:
-    from ragtrace.model import RagRecord
+    from ragtrace.model.reading import Reading
     from ragtrace.stores.tables import Row
 
 FACTS = ("prompt", "tags", "sources", "k", "language", "query_chars", "answer_chars", "cluster", "kind")
 """Columns of a run that say of which slices it is."""
+READ = ("signs", "signed", "reading")
+"""Columns of a run that say what capture read of it: names of signs, whether it is signed, and the rest as JSON."""
 SCORES_WITH_FACTS = (
     f"SELECT r.id, r.at, r.trace_id, r.workflow, r.session, r.environment, r.corpus, r.model,"  # noqa: S608 - our names
     f" {', '.join(f'r.{name}' for name in FACTS)}, s.value, s.weight, a.judge, a.version, a.label_scale,"
@@ -30,6 +38,7 @@ SCORES_WITH_FACTS = (
 """Scores of a metric with the facts of their runs, the newest before a row first."""
 _MOST_TAGS = 32
 _MOST_SOURCES = 16
+_MOST_READING_BYTES = 8_192
 _LANGUAGES = {True: "en", False: "other", None: None}
 
 
@@ -58,6 +67,49 @@ def facts_of(record: RagRecord, kind: str | None = None) -> Row:
         "cluster": cluster_of(record),
         "kind": kind,
     }
+
+
+def read_of(record: RagRecord) -> Row:
+    """Return the columns `READ` of a record; each is None where it was not captured.
+
+    They are kept of every run, and so hold no words: those that a sign is about stay in the record alone. A reading
+    of more than 8,192 bytes is not kept, but the names of its signs.
+
+    Example:
+        >>> from ragtrace.model import RagRecord
+        >>> from ragtrace.model.reading import Reading, Sign
+        >>> sign = Sign("question_guessed", "input.body", text="My account was closed")
+        >>> found = read_of(RagRecord(id="1", reading=Reading(signs=(sign,))))
+        >>> found["signs"], found["signed"], "account" in found["reading"]
+        ('["question_guessed"]', 1, False)
+    """
+    reading = record.reading
+    if reading is None:
+        return dict.fromkeys(READ)
+    bare = replace(reading, signs=tuple([replace(sign, text="") for sign in reading.signs]))
+    line = json_bytes(record_to_line(RagRecord(id="", reading=bare)).reading)
+    return {
+        "signs": sign_names(reading),
+        "signed": int(reading.is_signed),
+        "reading": clean(line.decode()) if len(line) <= _MOST_READING_BYTES else None,
+    }
+
+
+def sign_names(reading: Reading) -> str | None:
+    """Return the names of a reading's signs as a list in JSON; None without one."""
+    return _listed(tuple(dict.fromkeys(sign.name for sign in reading.signs)), _MOST_TAGS)
+
+
+def reading_from(text: str) -> Reading | None:
+    """Return the reading of a column; None where a newer ragtrace wrote what cannot be read.
+
+    Example:
+        >>> reading_from('{"question": {"place": "input.question"}}').question.place
+        'input.question'
+    """
+    with suppress(ValueError, InputError):
+        return record_from_json({"reading": json_value(text.encode())}, fallback_id="").reading
+    return None
 
 
 def _listed(names: tuple[str, ...], most: int) -> str | None:

@@ -14,21 +14,21 @@ from ragtrace.errors import StoreError
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.model.codec import record_from_json
 from ragtrace.stores import outbox
-from ragtrace.stores.run_facts import facts_of
+from ragtrace.stores.run_facts import facts_of, read_of
 from ragtrace.text import clean, valid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Row = dict[str, Any]  # values of SQLite by column
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS store_facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS runs (
   id INTEGER PRIMARY KEY AUTOINCREMENT, trace_id TEXT NOT NULL, span_id TEXT NOT NULL, workflow TEXT, session TEXT,
   user TEXT, environment TEXT, corpus TEXT, model TEXT, revision INTEGER NOT NULL, at REAL NOT NULL, tags TEXT,
   sources TEXT, k INTEGER, language TEXT, query_chars INTEGER, answer_chars INTEGER, cluster TEXT, kind TEXT,
-  kept_for TEXT, prompt TEXT,
+  kept_for TEXT, prompt TEXT, signs TEXT, signed INTEGER, reading TEXT,
   UNIQUE (trace_id, span_id)
 );
 CREATE INDEX IF NOT EXISTS runs_at ON runs (at);
@@ -65,17 +65,18 @@ _FROM_1 = (
     "DROP INDEX IF EXISTS scores_outbox",
     "DROP TABLE IF EXISTS claims",
 )
-# Version 2 had no facts of runs, and versions before 5 had no prompt. In version 3 the reason to keep a text stood
+# Version 2 had no facts of runs, versions before 5 had no prompt, and those before 6 nothing of what capture read.
+# In version 3 the reason to keep a text stood
 # beside the text, and went with it.
 _ADDED = (
     "tags TEXT", "sources TEXT", "k INTEGER", "language TEXT", "query_chars INTEGER", "answer_chars INTEGER",
-    "cluster TEXT", "kind TEXT", "kept_for TEXT", "prompt TEXT",
+    "cluster TEXT", "kind TEXT", "kept_for TEXT", "prompt TEXT", "signs TEXT", "signed INTEGER", "reading TEXT",
 )  # fmt: skip
 _REASONS = (
     "UPDATE runs SET kept_for = (SELECT kept_for FROM payloads WHERE run = runs.id)"
     " WHERE kept_for IS NULL AND id IN (SELECT run FROM payloads)"
 )
-_MIGRATIONS = {None: (), 1: _FROM_1, 2: (), 3: (), 4: ()}
+_MIGRATIONS = {None: (), 1: _FROM_1, 2: (), 3: (), 4: (), 5: ()}
 MOST_DETAILS_BYTES = 65_536
 SERIES = ("metric", "version", "name", "variant", "source", "judge", "prompt_hash", "label_scale", "universe")
 _TEXTS = ("workflow", "session", "user", "environment", "corpus", "model")
@@ -144,6 +145,7 @@ def run_of(record: RagRecord, kind: str | None = None) -> Row:
         "span_id": clean(record.span_id),
         **{name: clean(getattr(record, name)) for name in _TEXTS},
         **facts_of(record, clean(kind)),
+        **read_of(record),
         "revision": record.revision,
     }
 

@@ -12,7 +12,7 @@ from ragtrace.stores import outbox
 from ragtrace.stores.base import Label, OutboxEntry, Policy
 from ragtrace.stores.payload_policy import reason_to_keep, to_payload
 from ragtrace.stores.retention import has_room
-from ragtrace.stores.run_facts import FACTS
+from ragtrace.stores.run_facts import FACTS, READ
 from ragtrace.stores.tables import SERIES, columns, run_of, score_of, series_of, tables
 from ragtrace.text import clean
 
@@ -87,11 +87,12 @@ def write_scores(
     ]
     why = reason_to_keep(record, scores, policy) if source == JUDGE else None
     payload = to_payload(record) if why is not None else b""
-    need = sum(_ROW_BYTES + 4 * len(row["details"] or "") for row in rows)
+    run = run_of(record, kind)
+    need = sum(_ROW_BYTES + 4 * len(row["details"] or "") for row in rows) + 4 * len(run["reading"] or "")
     if not has_room(connection, need + len(payload), policy.file_bytes):
         record_internal_error("ragtrace.stores.full", reason=_FULL)  # the rest of the file belongs to a spool
         return
-    run_id = _run(connection, run_of(record, kind), now)
+    run_id = _run(connection, run, now)
     for score, row in zip(scores, rows, strict=True):
         series = _series(connection, series_of(score, source))
         if source == JUDGE:
@@ -156,7 +157,8 @@ def plausible(at: float, now: float) -> float:
 
 
 _RUN = (
-    "trace_id", "span_id", "workflow", "session", "user", "environment", "corpus", "model", *FACTS, "revision",
+    "trace_id", "span_id", "workflow", "session", "user", "environment", "corpus", "model", *FACTS, *READ,
+    "revision",
 )  # fmt: skip
 
 

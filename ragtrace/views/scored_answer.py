@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from ragtrace.model.standing import Standing, standing_of
 from ragtrace.stores.tables import record_from
 
@@ -87,7 +89,7 @@ def usual_order(metrics: Iterable[str]) -> list[str]:
 
 
 def stored_answer(store: SqliteStore, trace_id: str) -> ScoredAnswer:
-    """Return a trace of a store with its latest scores, and its texts where kept.
+    """Return a trace of a store with its latest scores, what capture read of it, and its texts where kept.
 
     Raises:
         LookupError: the store has no such trace.
@@ -97,10 +99,11 @@ def stored_answer(store: SqliteStore, trace_id: str) -> ScoredAnswer:
         raise LookupError(trace_id)
     judged = [row for row in rows if row["source"] != "human"]
     kept = store.record(trace_id)
+    record = kept or structs.replace(record_from((judged or rows)[-1]), reading=store.reading(trace_id))
     return ScoredAnswer(
         place=f"trace {trace_id}",
         name=trace_id,
-        record=kept or record_from((judged or rows)[-1]),
+        record=record,
         scores={row["metric"]: _score(row) for row in judged},
         has_texts=kept is not None,
         ratings=tuple(sorted((_rating(row) for row in rows if row["source"] == "human"), key=attrgetter("metric"))),

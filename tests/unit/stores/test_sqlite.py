@@ -19,6 +19,7 @@ from ragtrace import sqlite_file
 from ragtrace.capture import internal_errors
 from ragtrace.errors import StoreError
 from ragtrace.model import JudgeInfo, Passage, Pool
+from ragtrace.model.reading import Found, Reading, Sign
 from ragtrace.queues import Entry, Spool
 from ragtrace.sqlite_file import used_bytes
 from ragtrace.stores import COUNT, EVENT, FACTS, Label, OutboxEntry, Owner, Policy
@@ -340,6 +341,70 @@ def test_without_content_no_text_reaches_the_file(tmp_path, policy):
     assert shown(store, "details") == [('{"n":3}',), (None,)]
     store.close()
     assert b"Lovelace" not in path.read_bytes()
+
+
+def read_of(*signs, **facts):
+    return make.record(reading=Reading(Found("input.body", "guess"), signs=signs), **facts)
+
+
+def test_what_capture_read_of_a_run_stays_when_its_texts_go_and_the_words_of_a_sign_go_with_them(tmp_path, wall):
+    path = tmp_path / "s"
+    store = make.store(path, FULL, wall=wall)
+    r = read_of(Sign("question_guessed", "input.body", SECRET, 'question="input.body"'))
+    store.emit(r, [score(r, passed=False)])
+    assert store.record(r.trace_id).signs[0].text == SECRET
+    age_until(store, wall, NOW + 72 * 3600 + 1)
+    assert store.record(r.trace_id) is None
+    bare = replace(r.reading, signs=(replace(r.signs[0], text=""),))
+    assert store.reading(r.trace_id) == bare
+    assert (store.signed_traces(), store.signed_traces("tool_unused")) == ({r.trace_id}, set())
+    store.forget("trace", r.trace_id)
+    assert (store.reading(r.trace_id), store.signed_traces()) == (None, set())
+    store.close()
+    assert b"Lovelace" not in path.read_bytes()
+
+
+def test_without_content_the_words_of_a_sign_do_not_reach_the_file(tmp_path):
+    path = tmp_path / "s"
+    store = make.store(path)
+    r = read_of(Sign("question_guessed", "input.body", SECRET))
+    store.emit(r, [score(r, passed=False)])
+    assert store.signed_traces("question_guessed") == {r.trace_id}
+    store.close()
+    assert b"Lovelace" not in path.read_bytes()
+
+
+def test_a_reading_too_long_to_keep_leaves_the_names_of_its_signs(store):
+    r = read_of(*[Sign("tool_unused", "tool" * 30) for _ in range(200)])
+    store.emit(r, [score(r)])
+    assert (store.reading(r.trace_id), store.signed_traces("tool_unused")) == (None, {r.trace_id})
+
+
+def test_a_later_revision_says_anew_what_was_read(store):
+    r = read_of(Sign("question_guessed"))
+    store.emit(r, [score(r)])
+    late = replace(r, revision=1, reading=replace(r.reading, signs=()))
+    store.emit(late, [score(late)])
+    assert store.signed_traces() == set()
+    assert store.reading(r.trace_id) == late.reading
+
+
+def test_a_store_of_version_5_takes_readings_of_new_runs(tmp_path):
+    path = tmp_path / "s"
+    old = make.store(path)
+    old.emit(make.record(n=1), [score(make.record(n=1))])
+    old.close()
+    with sqlite3.connect(path) as connection:
+        for name in ("signs", "signed", "reading"):
+            connection.execute(f"ALTER TABLE runs DROP COLUMN {name}")
+        connection.execute("UPDATE store_facts SET value = 5 WHERE name = 'schema'")
+    connection.close()
+    store = make.store(path)
+    new = read_of(Sign("question_guessed"), n=2)
+    store.emit(new, [score(new)])
+    assert store.signed_traces() == {new.trace_id}
+    assert [store.reading(make.record(n=n).trace_id) for n in (1, 2)] == [None, new.reading]
+    store.close()
 
 
 # -- time --

@@ -17,10 +17,12 @@ from ragtrace.cli.io.answers import file_answers, is_store, source_of
 from ragtrace.cli.io.arguments import Source
 from ragtrace.cli.io.stored import opened_store
 from ragtrace.cli.io.verdicts import verdict_line
-from ragtrace.errors import ConfigError
+from ragtrace.errors import ConfigError, nearest
 from ragtrace.model.diagnosis import DIAGNOSIS, FAILURES, verdict_in
 from ragtrace.model.printable import count_text
+from ragtrace.model.reading import SIGNS
 from ragtrace.views.scored_answer import FIRST_METRICS, ScoredAnswer, first_metric, stored_answer
+from ragtrace.views.types import ANY_SIGN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -58,32 +60,44 @@ def command(
             "there is.",
         ),
     ] = None,
+    sign: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="List only answers with this sign of what capture is unsure of; any stands for all of them.",
+        ),
+    ] = None,
 ) -> int:
     """List the answers with the lowest scores, and their worst claims."""
     from ragtrace.cli.io.console import Shown
 
+    if sign is not None and sign not in (ANY_SIGN, *SIGNS):
+        raise ConfigError(f"--sign {sign}: there is no such sign{nearest(sign, (ANY_SIGN, *SIGNS))}")
     source = source_of(source)
     console = Shown()
     if is_store(source):
         with opened_store(Path(source)) as store:
             name = metric or next(filter(lambda one: any(store.rows(metric=one)), FIRST_METRICS), FIRST_METRICS[0])
-            traces = _of_store(store, name, count)
+            traces = _of_store(store, name, count, sign)
             _print(console, source, traces, [(value, stored_answer(store, it)) for value, it in traces.worst()])
     else:
-        answers = _of_file(source, metric, count)
+        answers = _of_file(source, metric, count, sign)
         _print(console, source, answers, answers.worst())
     return 0
 
 
-def _of_store(store: SqliteStore, metric: str, most: int) -> Ranking[str]:
+def _of_store(store: SqliteStore, metric: str, most: int, sign: str | None) -> Ranking[str]:
     """Rank the latest scores; the mean ratings of people where there is no score."""
     every = list(store.rows(metric=metric))
+    if sign is not None:
+        signed = store.signed_traces(None if sign == ANY_SIGN else sign)
+        every = [row for row in every if row["trace_id"] in signed]
     rows = [row for row in every if row["value"] is not None]
     judged = [row for row in rows if row["source"] != "human"]
     latest = {row["trace_id"]: row["value"] for row in sorted(judged, key=itemgetter("scored_at"))}
     if not latest:
-        return _of_people(rows, metric, most, why=_why_none(store, every))
-    found = Ranking[str](metric, most)
+        return _of_people(rows, metric, most, sign=sign, why=_why_none(store, every))
+    found = Ranking[str](metric, most, sign=sign)
     bad = _bad_traces(store)
     for trace_id, value in latest.items():
         found.add(value, trace_id, is_bad=trace_id in bad)
@@ -106,11 +120,11 @@ def _bad_traces(store: SqliteStore) -> set[str]:
     return {trace_id for trace_id, verdict in latest.items() if verdict in FAILURES}
 
 
-def _of_people(rows: Iterable[Row], metric: str, most: int, *, why: str) -> Ranking[str]:
+def _of_people(rows: Iterable[Row], metric: str, most: int, *, sign: str | None, why: str) -> Ranking[str]:
     ratings: defaultdict[str, list[float]] = defaultdict(list)
     for row in rows:
         ratings[row["trace_id"]].append(row["value"])
-    found = Ranking[str](metric, most, is_by_people=True, why_none=why)
+    found = Ranking[str](metric, most, sign=sign, is_by_people=True, why_none=why)
     for trace_id, values in ratings.items():
         found.add(fmean(values), trace_id)
     return found
@@ -123,6 +137,7 @@ class Ranking(Generic[T]):
     Attributes:
         metric: the key of the score.
         most: how many are kept.
+        sign: the values are those of answers with this sign, or with any; None = of all.
         is_by_people: the values are ratings of people, from 0 (bad) to 1 (good) whatever the metric.
         count: values seen.
         best: values that are the best possible and were left out.
@@ -131,6 +146,7 @@ class Ranking(Generic[T]):
 
     metric: str
     most: int
+    sign: str | None = None
     is_by_people: bool = False
     count: int = 0
     best: int = 0
@@ -155,6 +171,13 @@ class Ranking(Generic[T]):
         """Whether a lower value is better."""
         return self._output is not None and self._output.direction == "down"
 
+    @property
+    def with_sign(self) -> str:
+        """What a sentence says of the answers that are ranked, where only those with a sign are."""
+        if self.sign is None:
+            return ""
+        return " with a sign" if self.sign == ANY_SIGN else f" with the sign {self.sign}"
+
     def add(self, value: float, item: T, *, is_bad: bool = False) -> None:
         """Take one value; the best possible one is not kept.
 
@@ -175,17 +198,24 @@ class Ranking(Generic[T]):
         return [(value if self.is_down else -value, item) for value, _, item in ranked]
 
 
-def _of_file(source: str, metric: str | None, most: int) -> Ranking[ScoredAnswer]:
+def _of_file(source: str, metric: str | None, most: int, sign: str | None) -> Ranking[ScoredAnswer]:
     found: Ranking[ScoredAnswer] | None = None
     for answer in file_answers(source):
         if found is None:
-            found = Ranking[ScoredAnswer](metric or first_metric(answer.scores), most)
+            found = Ranking[ScoredAnswer](metric or first_metric(answer.scores), most, sign=sign)
         value = value_of(answer.scores.get(found.metric))
-        if value is not None:
+        if value is not None and (sign is None or _has_sign(answer.record, sign)):
             found.add(value, answer, is_bad=answer.standing.word == "bad")
     if found is None:
         raise ConfigError(f"{source}: there is no scored line")
     return found
+
+
+def _has_sign(record: RagRecord, sign: str) -> bool:
+    """Return whether capture set a sign of this name; whether the run counts as signed for `ANY_SIGN`."""
+    if sign == ANY_SIGN:
+        return record.reading is not None and record.reading.is_signed
+    return any(one.name == sign for one in record.signs)
 
 
 class WorstAnswers:
@@ -225,6 +255,9 @@ def value_of(score: ScoreJson | None) -> float | None:
 
 
 def _print(console: Console, source: str, found: Ranking[T], shown: list[tuple[float, ScoredAnswer]]) -> None:
+    if not found.count and found.sign is not None:
+        console.print(f"No answer{found.with_sign} has a score of {found.metric}.")
+        return
     if not found.count:
         why = ", or let `ragtrace doctor` tell why the judge gives none" if found.metric in FIRST_METRICS else ""
         raise ConfigError(
@@ -233,13 +266,12 @@ def _print(console: Console, source: str, found: Ranking[T], shown: list[tuple[f
     better = "lower" if found.is_down else "higher"
     if not shown:
         each = "The only answer" if found.count == 1 else f"Each of {found.count} answers"
-        console.print(f"{each} has the best {found.metric}.")
+        console.print(f"{each}{found.with_sign} has the best {found.metric}.")
         return
     ranked = f"people's ratings ({found.metric}, " if found.is_by_people else f"{found.metric} ("
     left_out = f"; left out: {found.best} with the best value" if found.best and len(shown) < found.most else ""
-    console.print(
-        f"{len(shown)} worst of {count_text(found.count, 'answer')} by {ranked}{better} is better){left_out}\n"
-    )
+    counted = f"{count_text(found.count, 'answer')}{found.with_sign}"
+    console.print(f"{len(shown)} worst of {counted} by {ranked}{better} is better){left_out}\n")
     for value, answer in shown:
         for line in answer_lines(value, answer, min(console.width, _READABLE)):
             console.print(line)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ragtrace.pages.links import Links
 
 _ALWAYS = {"metric", "order"}
-_MORE = {"stage", "tag", "model", "state", "labelled", "low", "high", "since", "until"}
+_MORE = {"stage", "tag", "model", "state", "labelled", "low", "high", "since", "until", "sign"}
 _TIMES = {"since", "until"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
 
 UNITS = ("runs", "sessions", "users", "questions")
 STATES = ("ok", "na", "error", "skipped")
-NAMED = ("workflow", "model", "session", "user", "environment", "corpus", "tags", "sources", "kind", "language")
-"""Facts of a run that many runs share; `tags` and `sources` are JSON lists of names."""
-NUMBERS = ("k", "query_chars", "answer_chars")
+NAMED = (
+    "workflow", "model", "session", "user", "environment", "corpus", "tags", "sources", "kind", "language", "signs",
+)  # fmt: skip
+"""Facts of a run that many runs share; `tags`, `sources` and `signs` are JSON lists of names."""
+NUMBERS = ("k", "query_chars", "answer_chars", "signed")
 MOST_SEARCHED_CHARS = 4_000
 """Characters of question and answer that the text filter looks at."""
 _KEPT_FOR = "kept_for"
@@ -399,6 +402,18 @@ class Snapshot:
     def has_text(self) -> Mask:
         """Mask of the runs whose texts are there to be read."""
         return np.fromiter((query is not None for query in self.queries), np.bool_, len(self))
+
+    def lists(self, name: str, item: str) -> Mask:
+        """Return the mask of the runs whose list of a fact, such as `tags`, holds an item."""
+        holding = [i for i, text in enumerate(self.names[name].texts) if text and item in json.loads(text)]
+        found: Mask = np.isin(self.codes[name], holding)
+        return found
+
+    @property
+    def is_signed(self) -> Mask:
+        """Mask of the runs that count as signed, as `ragtrace.model.reading.Reading.is_signed` says."""
+        found: Mask = self.codes["signed"] == 1
+        return found
 
     @property
     def was_kept(self) -> Mask:

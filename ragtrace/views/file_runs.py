@@ -19,6 +19,7 @@ from ragtrace.model.codec import ALIASES, record_from_json
 from ragtrace.model.diagnosis import DIAGNOSIS
 from ragtrace.model.file_lines import MOST_LINE, FileLine, bounded_lines, json_of_line
 from ragtrace.scoring.offline.scored_row import read_score
+from ragtrace.stores.run_facts import sign_names
 from ragtrace.views.columns import MOST_SEARCHED_CHARS, NAMED, RunFacts, ScoreFacts
 from ragtrace.views.label_file import LabelFile
 from ragtrace.views.scored_answer import ScoredAnswer
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from ragtrace.model.reading import Reading
     from ragtrace.views.columns import Builder
     from ragtrace.views.types import NewRating
 
@@ -237,6 +239,8 @@ def _facts(given: Mapping[str, Any], number: int, offset: int) -> RunFacts:
     named["language"] = _LANGUAGES[is_english(query)]
     named["tags"] = _listed(given.get("tags"))
     named["sources"] = _listed(dict.fromkeys((*_sources(contexts), *_sources(given.get("unranked_contexts")))))
+    reading = _reading(given.get("reading"))
+    named["signs"] = None if reading is None else sign_names(reading)
     question = bare(query) if query else ""
     kind, unit = _unit(session, user, (workflow, str(given.get("history") or ""), question) if question else None)
     cutoff = given.get("k")
@@ -251,9 +255,18 @@ def _facts(given: Mapping[str, Any], number: int, offset: int) -> RunFacts:
         searched="\n".join((*names, f"{query}\n{answer}"[:MOST_SEARCHED_CHARS])).casefold(),
         verdict=_verdict(given.get("scores")),
         named=tuple(named[name] for name in NAMED),
-        numbers=(cutoff if is_whole(cutoff) else len(contexts) or -1, len(query), len(answer)),
+        numbers=(
+            cutoff if is_whole(cutoff) else len(contexts) or -1,
+            len(query),
+            len(answer),
+            -1 if reading is None else int(reading.is_signed),
+        ),
         kept_for=_text(given.get("kept_for")),
     )
+
+
+def _reading(given: object) -> Reading | None:
+    return None if given is None else record_from_json({"reading": given}, fallback_id="").reading
 
 
 def _unit(session: str | None, user: str | None, question: object) -> tuple[str, object]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from ragtrace.errors import InputError
 from ragtrace.model.diagnosis import STAGES, VERDICTS
+from ragtrace.model.reading import SIGNS
 from ragtrace.views.columns import STATES
-from ragtrace.views.types import Order, RunFilter
+from ragtrace.views.types import ANY_SIGN, Order, RunFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,6 +27,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "stage": tuple(dict.fromkeys(stage for stage in STAGES.values() if stage != "none")),
     "state": (*STATES[:3], MISSED),
     "labelled": tuple(_WORDS),
+    "sign": (ANY_SIGN, *SIGNS),
 }
 
 
@@ -94,6 +96,6 @@ def _name(name: str, text: str) -> str:
 
 _READERS: dict[str, Callable[[str, str], object]] = {
     **dict.fromkeys(("low", "high", "since", "until"), _number),
-    **dict.fromkeys(("order", "verdict", "stage", "state"), _choice),
+    **dict.fromkeys(("order", "verdict", "stage", "state", "sign"), _choice),
     "labelled": lambda name, text: _WORDS[_choice(name, text)],
 }

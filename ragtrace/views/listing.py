@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +11,7 @@ from ragtrace.views.columns import STATES
 from ragtrace.views.figures import output_of
 from ragtrace.views.filters import FAILED, MISSED
 from ragtrace.views.scored_answer import first_metric
-from ragtrace.views.types import RunLine
+from ragtrace.views.types import ANY_SIGN, RunLine
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +43,9 @@ def chosen(snapshot: Snapshot, which: RunFilter) -> Mask:
             code = snapshot.names[name].find(wanted)
             found &= snapshot.codes[name] == (-1 if code is None else code)
     if which.tag is not None:
-        found &= np.isin(snapshot.codes["tags"], tag_codes(snapshot, which.tag))
+        found &= snapshot.lists("tags", which.tag)
+    if which.sign is not None:
+        found &= snapshot.is_signed if which.sign == ANY_SIGN else snapshot.lists("signs", which.sign)
     if which.since is not None:
         found &= snapshot.at >= which.since
     if which.until is not None:
@@ -80,11 +81,6 @@ def _by_verdict(snapshot: Snapshot, which: RunFilter, found: Mask) -> None:
         found &= np.isin(snapshot.verdict, [i for i, it in enumerate(VERDICTS) if it in wanted])
     if which.stage is not None:
         found &= np.isin(snapshot.verdict, [i for i, it in enumerate(VERDICTS) if STAGES[it] == which.stage])
-
-
-def tag_codes(snapshot: Snapshot, tag: str) -> list[int]:
-    """Return the numbers of the lists of tags that hold a tag."""
-    return [i for i, text in enumerate(snapshot.names["tags"].texts) if text and tag in json.loads(text)]
 
 
 def ordered(snapshot: Snapshot, which: RunFilter, found: Mask) -> NDArray[np.intp]:

@@ -435,6 +435,7 @@ class Views:
             verdicts=tuple(verdict_shares(it, mask, run_weights(it), grid)),
             workflows=_counted(it, "workflow", mask)[:_MOST_WORKFLOWS],
             notes=(*it.notes, *_remarks(it, mask, times, is_store=self.is_store)),
+            signed=int((mask & it.is_signed).sum()),
         )
 
     def _line(self, it: Snapshot, row: int, metric: str | None, ratings: dict[int, list[float]]) -> RunLine:
@@ -493,9 +494,6 @@ def _counted(it: Snapshot, name: str, mask: Any) -> tuple[tuple[str, int], ...]:
 
 
 def _choices(it: Snapshot) -> Choices:
-    tags: Counter[str] = Counter()
-    for text, n in _counted(it, "tags", it.is_alive):
-        tags.update(dict.fromkeys(json.loads(text), n))
     counts = np.bincount(it.verdict[it.is_alive & (it.verdict >= 0)], minlength=len(VERDICTS))
     metrics: Counter[str] = Counter()
     for series in it.series:
@@ -504,9 +502,18 @@ def _choices(it: Snapshot) -> Choices:
         metrics=tuple(metrics.most_common()),
         workflows=_counted(it, "workflow", it.is_alive),
         models=_counted(it, "model", it.is_alive),
-        tags=tuple(tags.most_common()),
+        tags=_items_of_lists(it, "tags"),
         verdicts=tuple((VERDICTS[i], int(n)) for i, n in enumerate(counts) if n),
+        signs=_items_of_lists(it, "signs"),
     )
+
+
+def _items_of_lists(it: Snapshot, name: str) -> tuple[tuple[str, int], ...]:
+    """Return the items of a fact that is a list, each with its number of runs, the most frequent first."""
+    found: Counter[str] = Counter()
+    for text, n in _counted(it, name, it.is_alive):
+        found.update(dict.fromkeys(json.loads(text), n))
+    return tuple(found.most_common())
 
 
 def _remarks(it: Snapshot, mask: Any, times: Any, *, is_store: bool) -> Iterable[str]:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ragtrace.stats.intervals import Interval
 
 Order = Literal["worst", "best", "newest", "oldest"]
+ANY_SIGN = "any"
+"""Stands for every run that counts as signed, see `ragtrace.model.reading.Reading.is_signed`."""
 DriftState = Literal["steady", "fell", "rose", "too_few", "unwatched"]
 
 
@@ -142,6 +144,7 @@ class Overview:
         verdicts: the most frequent failure first, then ``ok``; empty without the metric ``diagnosis``.
         workflows: name and number of runs, the most frequent first.
         notes: what a reader must know, for example that rows were broken or that no texts were kept.
+        signed: runs of which capture is unsure, see `ragtrace.model.reading.Reading.is_signed`.
     """
 
     source: str
@@ -152,6 +155,7 @@ class Overview:
     verdicts: tuple[VerdictShare, ...]
     workflows: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
+    signed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +172,7 @@ class RunFilter:
         since: Unix seconds, inclusive; `until` exclusive.
         text: case-insensitive part of the question, the answer or an id.
         labelled: True = people rated the run, False = nobody did.
+        sign: name of a sign that capture set; or ``any`` for the runs that count as signed.
         order: worst and best follow the metric's direction.
     """
 
@@ -186,6 +191,7 @@ class RunFilter:
     until: float | None = None
     text: str | None = None
     labelled: bool | None = None
+    sign: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,6 +344,24 @@ class RatingRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SignRow:
+    """Something that capture is unsure of.
+
+    Attributes:
+        name: of `ragtrace.model.reading.SIGNS`; `sentence` says what it means.
+        about: the place or the source that it is about.
+        text: the words that it is about; empty where no texts were kept.
+        declare: the argument that settles it; empty where none does.
+    """
+
+    name: str
+    sentence: str
+    about: str = ""
+    text: str = ""
+    declare: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
     """One run whole.
 
@@ -354,6 +378,8 @@ class RunView:
         tokens: of the application's own model calls, as (input, output).
         facts: name and value of what the run is known by: workflow, session, model, tags and so on.
         trace_url: link to the trace where a template was given, else None.
+        read: where capture read question, answer and evidence, line by line; empty where that is not known.
+        signs: what it is unsure of.
     """
 
     id: str
@@ -383,6 +409,8 @@ class RunView:
     judge_tokens: tuple[int, int] = (0, 0)
     facts: tuple[tuple[str, str], ...] = ()
     trace_url: str | None = None
+    read: tuple[str, ...] = ()
+    signs: tuple[SignRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -594,3 +622,4 @@ class Choices:
     models: tuple[tuple[str, int], ...] = ()
     tags: tuple[tuple[str, int], ...] = ()
     verdicts: tuple[tuple[str, int], ...] = ()
+    signs: tuple[tuple[str, int], ...] = ()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from ragtrace.cli import main
-from ragtrace.model import Passage, Pool
+from ragtrace.model import Passage, Pool, record_from_json
 from tests import make
 
 TRACES = ["a1" * 16, "b2" * 16, "c3" * 16]
@@ -263,6 +264,47 @@ def test_what_capture_read_of_an_answer(scored, shown):
     assert "Read" not in shown("show", scored, "2").splitlines()
 
 
+def test_what_capture_read_of_a_trace_whose_texts_are_gone(tmp_path, shown):
+    path = tmp_path / "bare.sqlite"
+    kept = make.store(path)
+    record = replace(record_from_json({"reading": READING}, fallback_id="1"), trace_id=TRACES[0], span_id="s" * 16)
+    kept.emit(record, [make.score(record)])
+    kept.close()
+    lines = shown("show", path, TRACES[0]).splitlines()
+    (unsure,) = (line for line in lines if "unsure" in line)
+    assert unsure.endswith("(input.body).  Declare: question=...")
+
+
+@pytest.fixture
+def signed(scored):
+    """Give the first and the second line a reading, the first with a sign."""
+    lines = [json.loads(line) for line in scored.read_text().splitlines()]
+    lines[0]["reading"], lines[1]["reading"] = READING, {**READING, "signs": []}
+    scored.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return scored
+
+
+@pytest.mark.parametrize(
+    ("sign", "said"), [("any", " with a sign"), ("question_guessed", " with the sign question_guessed")]
+)
+def test_the_worst_of_those_with_a_sign(signed, store, shown, sign, said):
+    lines = shown("worst", signed, "--sign", sign).splitlines()
+    assert lines[0] == f"1 worst of 1 answer{said} by faithfulness (higher is better)"
+    assert lines[2].startswith(f"0.20  {signed}:1 ")
+    kept = make.store(store, has_content=True)
+    record = replace(record_from_json({"reading": READING}, fallback_id="1"), trace_id="d4" * 16, span_id="s" * 16)
+    kept.emit(record, [make.score(record, value=0.4)])
+    kept.close()
+    lines = shown("worst", store, "--sign", sign).splitlines()
+    assert lines[0] == f"1 worst of 1 answer{said} by faithfulness (higher is better)"
+    assert lines[2].startswith(f"0.40  trace {'d4' * 16}")
+
+
+def test_no_answer_with_a_sign_is_no_error(signed, store, shown):
+    none = "No answer with the sign tool_unused has a score of faithfulness.\n"
+    assert [shown("worst", source, "--sign", "tool_unused") for source in (signed, store)] == [none] * 2
+
+
 def test_one_trace_of_a_store_by_its_first_digits(store, shown):
     text = shown("show", store, "a1a1a1")
     assert text.startswith(f"trace {TRACES[0]}  workflow rag\n")
@@ -279,6 +321,10 @@ def test_one_trace_of_a_store_by_its_first_digits(store, shown):
         (("worst", "gone.jsonl"), "gone.jsonl: there is no such file; check the path"),
         (("worst", "PLAIN"), "PLAIN:1: no scores here; score the file first: ragtrace score FILE --out SCORED"),
         (("worst", "SCORED", "--metric", "none"), "SCORED: no answer has a score of none; choose another --metric"),
+        (
+            ("worst", "SCORED", "--sign", "question_gessed"),
+            "--sign question_gessed: there is no such sign; did you mean 'question_guessed'?",
+        ),
         (("show", "SCORED"), "show: name one answer by its line, id or trace id: ragtrace show SCORED 1"),
         (
             ("show", "SCORED", "9"),

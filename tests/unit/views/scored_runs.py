@@ -58,6 +58,18 @@ def line(number: int, value: float | None = None, **fields: Any) -> dict[str, An
     }
 
 
+def reading(*signs: str, how: str = "structure") -> dict[str, Any]:
+    """Return what capture read of a run, of a line, with these signs; `how` is that of its source."""
+    return {
+        "question": {"place": "input.question"},
+        "answers": [{"place": "output"}],
+        "sources": [{"name": "faq", "kind": "search", "passages": 2, "chosen": 2, "how": how}],
+        "signs": [
+            {"name": name, "about": "input.body", "text": "My <order>", "declare": "question=..."} for name in signs
+        ],
+    }
+
+
 def write(path: Path, lines: Iterable[object]) -> Path:
     """Write lines to a file; a text is written as it is."""
     path.write_text("".join(f"{it if isinstance(it, str) else json.dumps(it)}\n" for it in lines))

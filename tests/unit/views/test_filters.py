@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from ragtrace.errors import InputError
 from ragtrace.views import NewRating, RunFilter, Views, filter_from_query, filter_to_query
-from tests.unit.views.scored_runs import START, line, write
+from tests import make
+from tests.unit.views.scored_runs import START, emit, line, open_store, reading, write
 
 NUMBERS = st.none() | st.floats(allow_nan=False, allow_infinity=False)
 NAMES = st.none() | st.text(min_size=1, max_size=40).map(str.strip).filter(bool)
@@ -29,6 +30,7 @@ FILTERS = st.builds(
     until=NUMBERS,
     text=st.none() | st.text(min_size=1, max_size=40),
     labelled=st.sampled_from([None, True, False]),
+    sign=st.sampled_from([None, "any", "question_guessed"]),
 )
 
 
@@ -44,6 +46,7 @@ def test_a_filter_survives_its_url(which):
         ({"since": "inf"}, "since must be a number"),
         ({"verdict": "bad"}, "verdict must be one of failed, not_retrieved"),
         ({"low": "0.9", "high": "0.1"}, "low 0.9 is above high 0.1; exchange them"),
+        ({"sign": "guessed"}, "sign must be one of any, question_guessed, .*, got 'guessed'"),
         ({"text": "x" * 501}, "text may have 500 characters, got 501"),
     ],
 )
@@ -97,6 +100,43 @@ def test_a_filter_chooses_exactly_its_runs(views, which, is_chosen):
     found = views.runs(which, size=100)
     assert {it.id for it in found.lines} == {str(n) for n, it in enumerate(LINES, 1) if is_chosen(it)}
     assert found.count == len(found.lines) == views.overview(which).runs
+
+
+SIGNED = {
+    "none": None,
+    "sure": reading(),
+    "guessed": reading("question_guessed", "tool_unused"),
+    "text of a tool beside others": reading("tool_text_guessed"),
+    "text of a tool alone": reading("tool_text_guessed", how="guess"),
+}
+
+
+@pytest.mark.parametrize("kind", ["file", "store", "store without texts"])
+@pytest.mark.parametrize(
+    ("sign", "names"),
+    [
+        ("any", {"guessed", "text of a tool alone"}),
+        ("question_guessed", {"guessed"}),
+        ("tool_unused", {"guessed"}),
+        ("tool_text_guessed", {"text of a tool beside others", "text of a tool alone"}),
+        ("follows_answer", set()),
+    ],
+)
+def test_signs_are_known_of_every_run(tmp_path, kind, sign, names):
+    lines = [line(n, **({} if it is None else {"reading": it})) for n, it in enumerate(SIGNED.values())]
+    if kind == "file":
+        views = Views.of_file(write(tmp_path / "a.jsonl", lines))
+    else:
+        path = tmp_path / "s.sqlite"
+        store = open_store(path) if kind == "store" else make.store(path)
+        for it in lines:
+            emit(store, it)
+        views = Views.of_store(path)
+    order = {it.id: place for place, it in enumerate(views.runs(RunFilter(order="oldest")).lines)}
+    found = {list(SIGNED)[order[it.id]] for it in views.runs(RunFilter(sign=sign)).lines}
+    assert found == names
+    assert dict(views.choices().signs) == {"question_guessed": 1, "tool_unused": 1, "tool_text_guessed": 2}
+    assert (views.overview().signed, views.overview(RunFilter(sign=sign)).runs) == (2, len(names))
 
 
 def test_orders_follow_the_direction_of_the_metric(views):

@@ -7,7 +7,7 @@ import pytest
 
 from ragtrace.model import SeriesKey
 from ragtrace.stats import Stratum, stratified_mean
-from ragtrace.views.columns import Builder, LabelFacts, LabelKey, RunFacts, ScoreFacts
+from ragtrace.views.columns import NAMED, NUMBERS, Builder, LabelFacts, LabelKey, RunFacts, ScoreFacts
 from ragtrace.views.labels import calibration_of, corrected, judged, queue
 
 RUNS, LABELS = 1_000, 60
@@ -20,7 +20,9 @@ def world(seed):
     for n in range(RUNS):
         is_sure = rng.random() < 0.75
         value = 0.95 if is_sure else float(rng.uniform(0.2, 0.8))
-        facts = RunFacts(f"{seed}-{n}", float(n), n, "runs", n, "q", "q", None, (None,) * 10, (-1,) * 3)
+        facts = RunFacts(
+            f"{seed}-{n}", float(n), n, "runs", n, "q", "q", None, (None,) * len(NAMED), (-1,) * len(NUMBERS)
+        )
         builder.score(builder.put(facts), [ScoreFacts(SeriesKey("faithfulness"), "ok", value, None, value > 0.8)])
         truth.append(float(rng.random() < (0.98 if is_sure else value)))
     return builder, truth

@@ -14,6 +14,7 @@ from ragtrace.judges.scales import is_whole
 from ragtrace.model import label_id
 from ragtrace.model.claims import SUPPORTED
 from ragtrace.model.diagnosis import MEANINGS
+from ragtrace.model.reading import SIGNS, preview
 from ragtrace.scoring.offline.scored_row import key_of
 from ragtrace.views.figures import is_own_threshold, output_of, summary_of, threshold_of
 from ragtrace.views.pool import STAGES as POOL_STAGES
@@ -25,6 +26,7 @@ from ragtrace.views.types import (
     RatingRow,
     RunView,
     ScoreRow,
+    SignRow,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from ragtrace.model import RagRecord
     from ragtrace.model.codec import ScoreJson
+    from ragtrace.model.reading import Sign
     from ragtrace.model.standing import Standing
     from ragtrace.stores.tables import Row
     from ragtrace.views.scored_answer import ScoredAnswer
@@ -100,7 +103,14 @@ def run_view(
         judge_tokens=(sum(row["prompt_tokens"] for row in rows), sum(row["completion_tokens"] for row in rows)),
         facts=tuple(_facts(record)),
         trace_url=trace_url,
+        read=() if record.reading is None else tuple(preview(structs.replace(record.reading, signs=()))),
+        signs=tuple(_signs(record.signs)),
     )
+
+
+def _signs(signs: Sequence[Sign]) -> Iterator[SignRow]:
+    for it in signs:
+        yield SignRow(name=it.name, sentence=SIGNS[it.name], about=it.about, text=it.text, declare=it.declare)
 
 
 def _details(score: ScoreJson | None) -> Mapping[str, Any]:

@@ -111,6 +111,25 @@
     document.addEventListener("focusin", light);
   };
 
+  // A button that copies the line beside it. Outside a secure context there is no clipboard: the line is selected.
+  const startCopies = () => {
+    all("[data-copy]").forEach((button) => { button.hidden = false; });
+    document.addEventListener("click", async (event) => {
+      const button = event.target.closest("[data-copy]");
+      if (!button) return;
+      const line = button.previousElementSibling;
+      let isCopied = true;
+      try {
+        await navigator.clipboard.writeText(line.textContent);
+      } catch {
+        getSelection().selectAllChildren(line);
+        isCopied = document.execCommand("copy");
+      }
+      button.textContent = isCopied ? "Copied" : "Selected";
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    });
+  };
+
   // A choice in a filter applies at once; the button is for those without scripts, and for text.
   const startFilters = () => {
     // A field of a time holds whole seconds of UTC; untouched, it sends the exact time of the address.
@@ -135,6 +154,7 @@
     startUpdates();
     startEvidence();
     startFilters();
+    startCopies();
     one("#keys")?.addEventListener("click", () => one("#shortcuts").showModal());
     document.addEventListener("keydown", onKey);
   };

@@ -135,6 +135,16 @@ class Reading(Struct, frozen=True, omit_defaults=True):
         return bool(self.signs) and not any(one.passages for one in self.sources if one.how != "guess")
 
 
+def signed_text(signed: int, runs: int) -> str:
+    """Return how many of some runs carry a sign, as it stands beside their mean.
+
+    Example:
+        >>> signed_text(12, 1240), signed_text(1, 1)
+        ('12 of 1,240 runs carry a sign', '1 of 1 run carries a sign')
+    """
+    return f"{signed:,d} of {runs:,d} run{'s' * (runs != 1)} {'carries' if signed == 1 else 'carry'} a sign"
+
+
 def preview(reading: Reading) -> list[str]:
     r"""Return what was read of a run in at most three lines: where, which evidence, and what is unsure.
 

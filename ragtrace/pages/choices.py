@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.model.diagnosis import STAGES
-from ragtrace.views.types import RunFilter
+from ragtrace.views.types import ANY_SIGN, RunFilter
 
 if TYPE_CHECKING:
     from ragtrace.views.types import Culprit, InvestigationView, MetricView, Overview, VerdictShare
@@ -56,6 +56,11 @@ def is_listed(culprit: Culprit) -> bool:
 def missed_by(metric: MetricView, base: RunFilter) -> RunFilter:
     """Return the runs whose value misses the metric's threshold."""
     return replace(base, metric=metric.key.metric, state="missed", order="worst")
+
+
+def signed_of(base: RunFilter) -> RunFilter:
+    """Return the runs of a page's choice of which capture is unsure."""
+    return replace(base, sign=ANY_SIGN)
 
 
 def shown_metric(overview: Overview, key: str | None, found: InvestigationView | None) -> MetricView | None:

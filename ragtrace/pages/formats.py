@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from markupsafe import Markup, escape
 
 from ragtrace.model.diagnosis import VERDICTS
+from ragtrace.model.reading import signed_text
 from ragtrace.model.standing import word_of
 from ragtrace.scoring.investigation.lines import ALL
 
@@ -244,6 +245,7 @@ FILTERS: dict[str, Callable[..., object]] = {
     "plural": plural,
     "seconds": seconds,
     "signed": signed,
+    "signed_text": signed_text,
     "verdict_word": verdict_word,
     "web_address": web_address,
     "words": words,

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from ragtrace._version import __version__
 from ragtrace.model.printable import printable
 from ragtrace.pages.charts import bars, chart_data, interval_bar, points, spark
-from ragtrace.pages.choices import blamed, failed_with, is_listed, missed_by, part_of, worst_of
+from ragtrace.pages.choices import blamed, failed_with, is_listed, missed_by, part_of, signed_of, worst_of
 from ragtrace.pages.formats import FILTERS
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ _PICTURES_AND_LISTS = (
     is_listed,
     missed_by,
     part_of,
+    signed_of,
     worst_of,
 )
 STATIC = files("ragtrace.pages") / "static"

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ragtrace.model.reading import SIGNS
 from ragtrace.report import report_html
 from ragtrace.views import Views
 from tests import make
 from tests.ui.pages import Page, read_page
 from tests.ui.scored import client_of, incident, scored_line, write_lines
-from tests.unit.views.scored_runs import emit, line
+from tests.unit.views.scored_runs import emit, line, reading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -170,6 +171,54 @@ def test_a_run_whose_texts_were_not_kept_says_so_and_shows_its_scores(tmp_path: 
     assert "The texts of this run are not kept." in said
     assert "faithfulness" in said
     assert not any(false in said for false in ("no answer", "passage", "not captured"))
+
+
+def test_a_run_says_what_capture_read_and_each_sign_has_its_line_to_declare(tmp_path: Path) -> None:
+    lines = [scored_line(0, reading=reading("question_guessed")), scored_line(1, reading=reading()), scored_line(2)]
+    client = client_of(write_lines(tmp_path / "scored.jsonl", lines))
+    page = page_of(client, "/runs/1")
+    said = " ".join(page.text.split())
+    assert "What capture read 1 sign of what it is unsure of question from input.question; answer from" in said
+    assert "evidence: 2 passages of retriever `faq` (0 in the prompt)" in said
+    assert "?question guessed the question stands under a name that says nothing of it (input.body)" in said
+    assert "“My <order>” To settle it, declare question=... Copy" in said
+    (button,) = (attributes for _, attributes in page.elements if "data-copy" in attributes)
+    assert any(attributes.get("id") == button["aria-describedby"] for name, attributes in page.elements)
+    sure, unknown = (page_of(client, f"/runs/{n}") for n in (2, 3))
+    assert "What capture read" in sure.text
+    assert "unsure" not in sure.text
+    assert "What capture read" not in unknown.text
+
+
+def test_where_texts_were_not_kept_the_words_of_a_sign_are_missing_and_the_rest_is_shown(tmp_path: Path) -> None:
+    store = tmp_path / "s.sqlite"
+    emit(make.store(store), line(0, reading=reading("question_guessed")))
+    said = " ".join(page_of(client_of(store), f"/runs/{1:032x}").text.split())
+    assert "says nothing of it (input.body) To settle it, declare question=... Copy" in said
+    assert "order" not in said
+
+
+def test_the_overview_says_how_many_runs_carry_a_sign_and_leads_to_them(tmp_path: Path) -> None:
+    lines = [scored_line(n, reading=reading(*["tool_unused"] * (n < 2))) for n in range(6)]
+    path = write_lines(tmp_path / "scored.jsonl", lines)
+    client = client_of(path)
+    links = page_of(client, "/?workflow=support").links()
+    assert links["2 of 6 runs carry a sign"] == "/runs?workflow=support&sign=any"
+    assert "2 runs" in page_of(client, links["2 of 6 runs carry a sign"]).text
+    report = read_page(report_html(Views.of_file(path))).text
+    assert "2 of 6 runs carry a sign" in report
+    assert report.count("What capture read") == 6
+
+
+def test_only_signs_that_occur_are_to_choose(client: TestClient, tmp_path: Path) -> None:
+    assert "carry a sign" not in page_of(client, "/").text
+    assert not [it for name, it in page_of(client, "/runs").elements if it.get("name") == "sign"]
+    lines = [scored_line(n, reading=reading("tool_unused")) for n in range(2)]
+    page = page_of(client_of(write_lines(tmp_path / "scored.jsonl", lines)), "/runs?sign=follows_answer")
+    choices = [it for name, it in page.elements if name == "option" and it["value"] in {"any", *SIGNS}]
+    assert [it["value"] for it in choices] == ["any", "tool_unused", "follows_answer"]
+    assert ["selected" in it for it in choices] == [False, False, True]
+    page_of(client, "/runs?sign=guessed", status=400)
 
 
 def test_the_form_says_how_comments_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

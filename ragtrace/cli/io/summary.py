@@ -13,6 +13,7 @@ from ragtrace.cli.io.verdicts import VerdictShares
 from ragtrace.errors import ConfigError, nearest
 from ragtrace.metrics.consistency.runs import query_key
 from ragtrace.model.printable import count_text, printable
+from ragtrace.model.reading import signed_text
 from ragtrace.model.score import ERROR_REASONS, SeriesKey
 from ragtrace.scoring.limits.trouble import DOCTOR
 from ragtrace.scoring.offline.scored_row import clusters_of, ends_of, home, key_of, label_of, unit_of
@@ -109,6 +110,7 @@ class Summary:
         self.verdicts = VerdictShares()
         self.label_ids = LabelIds()
         self.lines = 0
+        self.signed = 0  # lines whose run carries a sign
         self.before: int | None = None  # lines of an earlier run, when one is resumed
         self.broken = 0
         self.unknown: Counter[str] = Counter()  # fields that no metric reads
@@ -124,6 +126,7 @@ class Summary:
         self.verdicts.add(scores, unit)
         if record is not None:
             self.label_ids.add(record)
+            self.signed += record.reading is not None and record.reading.is_signed
         failures = {message for score in scores.values() if (message := _failure_of(score))}
         self.failed_lines += bool(failures)
         self.messages.update(one for one in failures if one in self.messages or len(self.messages) < _MOST_MESSAGES)
@@ -165,6 +168,8 @@ class Summary:
                     if counts:
                         console.print(f"{label} {state}: {_reasons(counts)}")
         self.verdicts.show(console)
+        if self.signed:
+            console.print(f"{signed_text(self.signed, self.lines)}; `ragtrace worst --sign any` lists them")
 
     def _rows(self, key: str) -> list[tuple[str, SummaryColumn]]:
         found = _by_kind(self.columns.get(key, {}))

@@ -12,6 +12,7 @@ from ragtrace.cli.io.summary import Limit, Summary, limits_from
 from ragtrace.errors import ConfigError
 from ragtrace.metrics import Output
 from ragtrace.model import RagRecord
+from ragtrace.model.reading import Reading, Sign
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,6 +54,18 @@ def summary() -> Summary:
             {"faithfulness": failed("error", "judge_unavailable"), "harm_at_k": failed("na", "no_labels")},
         ]
     )
+
+
+def test_it_says_how_many_of_the_runs_carry_a_sign() -> None:
+    summary = Summary()
+    for signs in ((), (Sign("question_guessed"),), (Sign("tool_unused"), Sign("tool_unused"))):
+        summary.add({"faithfulness": ok(0.9)}, RagRecord(id="1", reading=Reading(signs=signs)))
+    summary.add({"faithfulness": ok(0.9)}, RagRecord(id="1"))
+    assert "2 of 4 runs carry a sign; `ragtrace worst --sign any` lists them" in shown(summary, 200)
+
+
+def test_nothing_is_said_of_signs_where_there_are_none(summary: Summary) -> None:
+    assert "sign" not in shown(summary, 200)
 
 
 @pytest.mark.parametrize("width", [200, 80])

@@ -56,7 +56,7 @@ from ragtrace.capture.passages import (
     score_in,
     text_key,
 )
-from ragtrace.capture.recent_ids import RecentIds
+from ragtrace.capture.past import RecentIds
 from ragtrace.capture.recorder import Recorder
 from ragtrace.capture.run import Run, entered_run, outcome_of
 from ragtrace.capture.run_context import Defaults, describe, tags_of, unsaid

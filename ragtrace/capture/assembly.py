@@ -42,7 +42,10 @@ def finished_run(ended: IntegrationRun) -> FinishedRun | None:
         return None
     run = told_apart(run)
     lossy = dict(run.truncated)
-    stages = _with_texts(run, _stages(run))
+    stages = _stages(run)
+    texts = _texts_shown(run, stages)
+    if "prompt_chars" in run.truncated and run.used_passages is None:
+        stages = stages._replace(lost=max(stages.lost, len(run.texts) - len(texts)))
     pools = _pools(run, stages)
     facts = {name: value for name, value in run.attributes.items() if value is not None}
     facts |= _answer_facts(run, lossy)
@@ -50,8 +53,11 @@ def finished_run(ended: IntegrationRun) -> FinishedRun | None:
         lossy[CONTEXTS_TRUNCATED] = lossy.get(CONTEXTS_TRUNCATED, 0) + lost
     if stages.k is not None:
         facts["k"] = stages.k
+    prompt_ids = stages.prompt_ids
+    if texts:
+        prompt_ids = (*(prompt_ids or ()), *(text.id for text in texts))
     if run.outcome == "answered" and "answer_parts" not in facts:
-        facts["answer_parts"] = _parts(run, facts.get("answer", ""), pools)
+        facts["answer_parts"] = _parts(run, facts.get("answer", ""), pools, texts)
     record = RagRecord(
         id=f"{run.trace_id}-{run.span_id}",
         trace_id=run.trace_id,
@@ -63,7 +69,8 @@ def finished_run(ended: IntegrationRun) -> FinishedRun | None:
         ended=run.ended_ns / 1e9,
         outcome=run.outcome,
         lossy=lossy,
-        reading=reading_of(run, pools, stages.prompt_ids),
+        unranked_contexts=texts,
+        reading=reading_of(run, pools, texts, prompt_ids or ()),
         **facts,
     )
     limits = run.limits
@@ -78,7 +85,7 @@ def finished_run(ended: IntegrationRun) -> FinishedRun | None:
         started_ns=run.started_ns,
         ended_ns=run.ended_ns,
         failure=run.failure,
-        prompt_ids=stages.prompt_ids,
+        prompt_ids=prompt_ids,
     )
 
 
@@ -94,7 +101,7 @@ def _answer_facts(run: EndedRun, lossy: dict[str, int]) -> dict[str, Any]:
         return {}
     if not run.attributes.get("is_answer_expected", True):
         return {}
-    if ANSWER_LOST not in lossy and run.attributes.get("workflow") in run.answering:
+    if ANSWER_LOST not in lossy and run.attributes.get("workflow") in run.past.answering:
         lossy[ANSWER_LOST] = 1
         record_internal_error("ragtrace.capture.assembly.answer", line=_NO_ANSWER)
     return {"is_answer_given": False}
@@ -212,27 +219,11 @@ def _as_shown(
     return ranked(sorted(pool, key=lambda passage: places.get(passage.id, (len(turns), 0))))
 
 
-def _with_texts(run: EndedRun, seen: _Stages) -> _Stages:
-    """Return the stages with the tool outputs and joined contexts that the answer was made of.
-
-    They are the pool where nothing was searched, and else stand behind the documents among what was used. Rankings
-    are then cut at the last document, so that another tool's output changes none of them.
-    """
+def _texts_shown(run: EndedRun, seen: _Stages) -> tuple[Passage, ...]:
+    """Return the tool outputs and joined contexts that the answer was made of: contexts without a rank."""
     if not run.texts or run.used_passages is not None:
-        return seen
-    is_searched = _has_searched(run)
-    texts = shown_texts(run, seen.retrieved, is_searched=is_searched)
-    if "prompt_chars" in run.truncated:
-        seen = seen._replace(lost=max(seen.lost, len(run.texts) - sum(text in run.texts for text in texts)))
-    if not texts:
-        return seen
-    ids = (*(seen.prompt_ids or ()), *(text.id for text in texts))
-    if not is_searched:
-        return seen._replace(retrieved=texts, used=texts, prompt_ids=ids, source="prompt")
-    delivered = seen.selected if seen.selected is not None else seen.retrieved
-    documents = seen.used if seen.used is not None else delivered
-    k = seen.k if seen.k is not None else len(documents) or None
-    return seen._replace(used=(*documents, *texts), prompt_ids=ids, k=k)
+        return ()
+    return ranked(shown_texts(run, seen.retrieved, is_searched=_has_searched(run)))
 
 
 def _has_searched(run: EndedRun) -> bool:
@@ -244,15 +235,18 @@ def _has_retrievals(run: EndedRun) -> bool:
     return any(isinstance(step, Retrieval) for step in run.steps)
 
 
-def _parts(run: EndedRun, answer: str, pools: tuple[Pool, ...]) -> tuple[AnswerPart, ...]:
+def _parts(
+    run: EndedRun, answer: str, pools: tuple[Pool, ...], texts: tuple[Passage, ...]
+) -> tuple[AnswerPart, ...]:
     """Return the answer's sentences with what they cite; () where nothing is cited."""
-    if not pools:
+    if not (pools or texts):
         return ()
     replies = (said.shown for step in run.steps if isinstance(step, Generation) for said in step.outputs)
+    delivered, found = (ReadPassages((*(pools[at].passages if pools else ()), *texts)) for at in (-1, 0))
     prompts = run.prompts if run.used_text is None else [*run.prompts, run.used_text]
     from ragtrace.capture.citations import parts_of_run  # noqa: PLC0415 - its patterns take 7 ms of an import
 
-    return parts_of_run(answer, pools[-1].passages, pools[0].passages, prompts, replies, run.passage_labels)
+    return parts_of_run(answer, delivered, found, prompts, replies, run.passage_labels)
 
 
 def _sourced(chosen: tuple[Passage, ...], pool: tuple[Passage, ...]) -> tuple[Passage, ...]:
@@ -340,6 +334,10 @@ def fitted(record: RagRecord, *, text_chars: int, passage_chars: int, fact_chars
     """
     lossy: dict[str, int] = {}
     changed: dict[str, Any] = {}
+    texts = fit(record.unranked_contexts, lambda one: _names_chars(one) + len(one.text), passage_chars)
+    if gone := len(record.unranked_contexts) - len(texts):
+        changed["unranked_contexts"], lossy[CONTEXTS_TRUNCATED] = tuple(texts), gone
+    passage_chars -= sum(len(one.text) for one in texts)
     pools = _within_texts(_within_facts(record.pools, fact_chars, lossy), passage_chars, lossy)
     if pools is not record.pools:
         changed["pools"] = pools
@@ -420,7 +418,7 @@ def _within_facts(pools: tuple[Pool, ...], limit: int, lossy: dict[str, int]) ->
     if gone:
         lossy["passages"] = gone
     if delivered := len(pools[-1].passages) - len(kept[-1].passages):
-        lossy[CONTEXTS_TRUNCATED] = delivered
+        lossy[CONTEXTS_TRUNCATED] = lossy.get(CONTEXTS_TRUNCATED, 0) + delivered
     described = [p for pool in reversed(kept) for p in pool.passages if p.metadata]
     whole = set(map(id, fit(described, _metadata_chars, limit)))
     if len(whole) < len(set(map(id, described))):

@@ -530,6 +530,22 @@ def answered_prompt(prompts: Sequence[str], steps: Sequence[Step], answer: str) 
     return calls[last[-1]].prompt if last else prompts[-1]
 
 
+def answered_prompts(
+    prompts: Sequence[str], steps: Sequence[Step], answer: str, delivered: Sequence[Passage]
+) -> list[tuple[str, str]]:
+    """Return the prompts that the answer goes back to, each with its reply; the last where no reply leads to it.
+
+    Example:
+        >>> answered_prompts(["Where is the lab?"], (), "In Oslo.", ())
+        [('Where is the lab?', '')]
+    """
+    calls = list(_calls(prompts, steps))
+    last = _answering(calls, answer.strip())
+    if last:
+        return [(call.prompt, call.reply) for call in _going_back(calls, last, delivered)]
+    return [(prompts[-1], calls[-1].reply if calls else "")] if prompts else []
+
+
 def _calls(prompts: Sequence[str], steps: Sequence[Step]) -> Iterator[_Call]:
     """Yield the calls that were asked with one of the prompts; a prompt inside a retriever is none of them."""
     left = list(prompts)

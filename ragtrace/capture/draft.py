@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ragtrace.capture.declared import Declared
-    from ragtrace.capture.recent_ids import RecentIds
+    from ragtrace.capture.past import RecentIds
     from ragtrace.capture.types import Failure, Step
     from ragtrace.model import AnswerPart, Message, Outcome, Passage, Usage
     from ragtrace.model.reading import How

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ragtrace.capture.declared import Declarations, Declared
     from ragtrace.capture.interpret import Interpreter
     from ragtrace.capture.passages import PassageReader, ReadPassages
-    from ragtrace.capture.recent_ids import RecentIds
+    from ragtrace.capture.past import PastRuns
     from ragtrace.capture.types import Findings, Limits, RunConfig, RunProcessor, Step
     from ragtrace.model import Outcome, Passage, Usage
     from ragtrace.model.reading import How
@@ -77,9 +77,9 @@ class IntegrationRun(Run):
         limits: Limits,
         started_ns: int,
         open_runs: MutableMapping[int, Any],
-        answering: RecentIds | None = None,
+        past: PastRuns | None = None,
     ) -> None:
-        super().__init__(config, limits, started_ns, open_runs, answering)
+        super().__init__(config, limits, started_ns, open_runs, past)
         self._processor: RunProcessor | None = None
         self._on_part: Callable[[Any, IntegrationRun], bool] | None = None
         # What the application's threads add: events, with the characters of the texts that each shows first.
@@ -99,7 +99,7 @@ class IntegrationRun(Run):
         self._redactor: Redactor | None = None
         self._recorded: list[Event] = []  # that were read, for a bug report
         self._reading: int | None = None  # the thread that reads an event
-        self._draft = Draft(self._answering, is_redacted=config.redact is not None)
+        self._draft = Draft(self._past.answering, is_redacted=config.redact is not None)
         self.said: dict[str, Any] = {}
         self._declared: set[tuple[Declared, How]] = set()
         self._noted = NOTHING  # of the process's decorators, as this run was told of them
@@ -550,7 +550,7 @@ class IntegrationRun(Run):
 
     def _had_answer(self) -> None:
         workflow = self.said.get("workflow") or self._draft.attributes.get("workflow")
-        self._answering.add(workflow)
+        self._past.answering.add(workflow)
 
     @property
     def size_chars(self) -> int:
@@ -600,7 +600,7 @@ class IntegrationRun(Run):
             truncated=truncated,
             failure=self._draft.failure,
             limits=self._limits,
-            answering=self._answering,
+            past=self._past,
             findings=self._draft.findings,
             id_key=self._config.id_key,
         )

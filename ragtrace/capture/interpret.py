@@ -18,7 +18,7 @@ from ragtrace.capture.guard import guarded
 from ragtrace.capture.lineage import Lineage
 from ragtrace.capture.messages import prompt_text
 from ragtrace.capture.model_calls import ANSWER_FIELDS, CALLED_FIELDS, answer_text
-from ragtrace.capture.reading import ANSWER_NAMES, ASKED_NAMES, longest_place, place_in
+from ragtrace.capture.reading import ANSWER_NAMES, ASKED_NAMES, longest_place, place_in, step_named
 from ragtrace.capture.scopes import Scope, Speech
 from ragtrace.capture.turns import (
     QUESTION_KEYS,
@@ -40,10 +40,11 @@ from ragtrace.capture.turns import (
     text_asked,
     texts_held,
     turn_of,
+    turns_held,
     turns_in,
 )
-from ragtrace.capture.types import Generation
-from ragtrace.capture.values import LISTS, Redacted, Steer, Turn, fields_of, is_resumption, mapping_of
+from ragtrace.capture.types import Generation, PromptNote
+from ragtrace.capture.values import LISTS, Doc, Prompt, Redacted, Steer, Turn, fields_of, is_resumption, mapping_of
 from ragtrace.model import Found, Message, added_usage
 from ragtrace.text import shown
 
@@ -53,11 +54,14 @@ if TYPE_CHECKING:
     from ragtrace.capture.events import Chosen, Event, Gave, Kind, Marked
     from ragtrace.capture.integration_run import IntegrationRun
     from ragtrace.capture.types import Failure
-    from ragtrace.capture.values import Doc
     from ragtrace.model import How, Outcome, Usage
 
 _ASKED_KEYS = (*QUESTION_KEYS, "messages")  # of an inner chain
 _TELLING_CHARS = 3
+_MOST_NOTES = 256  # prompts and places of a run
+_MOST_VALUES = 3  # of one place
+_FEWEST_HELD = 20  # characters of a text
+_EXPLAINED_ROLES = frozenset({"tool", "assistant"})
 _COMPOSED_SHARE = 0.5  # of the words of a text that a program made of replies
 _PLAIN_KEYS = ("question", "query", "messages")
 _SPOKEN_KEYS = ("answer", "final_answer", "generation", "response")
@@ -95,6 +99,7 @@ class Interpreter:
         self._is_retrieval_only = False  # the output is no answer, and no model wrote one
         self._answer: str | None = None  # in the root's output, once the root has ended
         self._chain_answer: str | None = None  # of the last chain in a joined run
+        run.findings.told = self.speech.told
         self._is_asked_at_start = False  # the application said the question before anything happened
         self._branches: list[str] = []  # answers of branches that ran side by side
         self._spoken_in: dict[tuple[int, int], list[list[str]]] = {}  # replies of nodes, by graph and step
@@ -211,6 +216,29 @@ class Interpreter:
             self._has_model = True
             self._spoken_ns = scope.started_ns
             self.lineage.prompt(scope, turns, prompt_text(scope.messages))
+            self._note_prompt(scope)
+
+    def _note_prompt(self, scope: Scope) -> None:
+        """Note where a prompt was rendered, and what of it may be text that nothing explains."""
+        run = self.run
+        if run.prompts and len(run.findings.prompts) < _MOST_NOTES:
+            texts = tuple(one.content for one in scope.messages if one.role not in _EXPLAINED_ROLES)
+            run.findings.prompts[run.prompts[-1]] = PromptNote(scope.path, texts, len(self.speech.told))
+
+    def _note_held(self, place: str, value: object) -> None:
+        """Note the values of fields that a step gave out, or that the root was given: a prompt may show them."""
+        held = self.run.findings.held
+        fields = fields_of(value)
+        for name, part in {"": value}.items() if fields is None else fields.items():
+            first = part[0] if isinstance(part, LISTS) and part else part
+            is_read = isinstance(first, Turn | Doc | Prompt) or (isinstance(part, str) and len(part) < _FEWEST_HELD)
+            if is_read or not isinstance(part, str | list | tuple | dict) or not isinstance(name, str):
+                continue
+            values = held.setdefault(f"{place}{step_named(name)}" if name else place, [])
+            if len(held) > _MOST_NOTES:
+                return
+            del values[: -_MOST_VALUES + 1]
+            values.append(part)
 
     # -- the question --
 
@@ -285,6 +313,19 @@ class Interpreter:
         self._take_question(question, given)
 
     @guarded
+    def _note_root(self, root: Scope) -> None:
+        """Note what the root was given: what tells whether it follows another run."""
+        findings = self.run.findings
+        given = root.query if root.kind == "search" else root.inputs
+        if root.kind == "model":
+            given = root.asked.messages if root.asked is not None else None
+        findings.root = root.name
+        findings.given = given_texts(given)
+        findings.talk = [turn.content for turn in turns_held(given)]
+        if root.kind == "chain" and not root.is_block:
+            self._note_held("input", given)
+
+    @guarded
     def _note_question(self, root: Scope) -> None:
         """Note where the question was read: in the input, in the state, or from what a search was asked."""
         query, findings = self.run.attributes.get("query", ""), self.run.findings
@@ -353,6 +394,8 @@ class Interpreter:
             self._take_streamed(scope, inputs)
         if gave.value is not None:
             self.lineage.step(scope, inputs, gave.value, ended_ns)
+            if scope.kind == "chain" and scope.parent is not None and scope.within is None:
+                self._note_held("state" if scope.node is not None else scope.name, gave.value)
         self._take_output(scope, inputs, gave, outcome)
         if scope.parent is None:
             self._outcome = outcome
@@ -605,6 +648,7 @@ class Interpreter:
         if not self._is_joined:
             run.ends_as(outcome)
             self._find_question(root)
+        self._note_root(root)
         self._note_question(root)
         text = self._text_of(self._chain_answer if self._is_joined else answer, outcome)
         self.lineage.settle(root, answer=text)

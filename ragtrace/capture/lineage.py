@@ -491,7 +491,7 @@ class Lineage:
             is_given = bool(near) and not read[place].is_chunk
             places = finder.of(text, facts, is_written=is_written, is_given=is_given) if hits else []
             if len(places) > 1 and finder.is_join(text, places):
-                in_turn = sorted(places, key=lambda at: place_of(hits[keys[at]][0].text, text))  # noqa: B023 - at once
+                in_turn = sorted(places, key=lambda at: place_of(hits[keys[at]][0].text, text))
                 self._joins[identity_of(text)] = [self._part_in(text, keys[at], hits[keys[at]]) for at in in_turn]
             elif places:
                 found[place] = [keys[at] for at in places]
@@ -508,7 +508,7 @@ class Lineage:
         return kept, origins
 
     def _holds(self, document: Doc, near: Mapping[str, Hit]) -> bool:
-        """Tell whether the text of a known document has another passage in it too: its neighbours were joined to it."""
+        """Tell whether the text of a known document has another passage in it: a neighbour was joined to it."""
         text = document.text
         return sum(len(hit[0].text) >= _SHORTEST_CUT_CHARS and hit[0].text in text for hit in near.values()) > 1
 

@@ -8,19 +8,23 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from ragtrace.capture.attribution import unread_texts
+from ragtrace.capture.attribution import answered_prompts, unread_texts
 from ragtrace.capture.content_blocks import content_text
-from ragtrace.capture.types import Retrieval
+from ragtrace.capture.follows import Before, Root, followed, graders
+from ragtrace.capture.own_words import texts_of
+from ragtrace.capture.residue import Explained, Memory, Prompted, held_in, unread
+from ragtrace.capture.types import Retrieval, ToolCall
 from ragtrace.capture.values import Opaque, Prompt, Turn, fields_of
 from ragtrace.model import Found, Message, Reading, Sign, Source
 from ragtrace.model.reading import IN_PROMPT, Kind
 from ragtrace.text import MAX_NAME_CHARS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from ragtrace.capture.residue import Unread
     from ragtrace.capture.types import EndedRun, Findings
-    from ragtrace.model import Pool
+    from ragtrace.model import Passage, Pool
 
 # Names under which chains and agents of LangChain and LlamaIndex themselves take a question and give an answer.
 ASKED_NAMES = frozenset({"question", "query", "input", "messages", "query_str", "user_msg", "message"})
@@ -117,20 +121,98 @@ def step_named(name: str) -> str:
     return f".{short}" if short.isidentifier() else '["' + short.replace('"', "'") + '"]'
 
 
-def reading_of(run: EndedRun, pools: Sequence[Pool], prompt_ids: Collection[str] | None) -> Reading:
+def reading_of(run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage], shown: Collection[str]) -> Reading:
     """Return what was read of a run that ended, and where.
 
     Args:
         run: as it was reported.
         pools: of its record.
-        prompt_ids: ids of the passages in the prompts that the answer goes back to; None where none was seen.
+        texts: texts of tools that count.
+        shown: ids of what stands in the prompts that the answer goes back to.
     """
     found, facts = run.findings, run.attributes
     question = found.question or (Found(how="call") if facts.get("query") else None)
     answers = (found.answers or (Found(how="call"),)) if facts.get("answer") else ()
-    sources = tuple(_sources(run, pools, frozenset(prompt_ids or ())))
-    signs = [*_of_places(found, question, answers), *_of_evidence(run, pools, sources)]
+    sources = tuple(_sources(run, pools, texts, frozenset(shown)))
+    with run.past.lock:
+        left = _unread_in(run, pools, texts)
+        follows = _followed(run, pools, texts)
+    signs = [*_of_places(found, question, answers), *_of_evidence(run, pools, texts, sources, left)]
+    if follows is not None:
+        signs.append(Sign("follows_answer", follows, declare="follows=False"))
     return Reading(question if facts.get("query") else None, answers, sources, tuple(signs[:_MOST_SIGNS]))
+
+
+def _unread_in(run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage]) -> list[Unread]:
+    """Return text of the prompts that the answer goes back to, which nothing explains."""
+    facts, notes = run.attributes, run.findings.prompts
+    if not notes or not facts.get("answer"):
+        return []
+    passages = list({one.id: one for pool in pools for one in pool.passages}.values())
+    known = [*passages, *run.texts]
+    explained = Explained(
+        text
+        for text in (
+            facts.get("query", ""),
+            *(turn.content for turn in facts.get("history", ())),
+            *run.findings.talk,
+            *(text for one in known for text in (one.text, one.id, one.source or "", *_values_of(one.metadata))),
+            *(
+                text
+                for step in run.steps
+                if isinstance(step, Retrieval)
+                for one in step.passages
+                for text in (one.text,)
+            ),
+            *(
+                text
+                for step in run.steps
+                if isinstance(step, ToolCall)
+                for text in (*texts_of(step.arguments), step.result)
+            ),
+        )
+        if text
+    )
+    for said in run.findings.told:
+        explained.add_reply(*([said] if isinstance(said, str) else texts_of(said)))
+    is_found = bool(passages or texts)
+    prompts = [
+        Prompted(f"{facts.get('workflow')}/{note.step}", note.texts, note.told, reply if is_found else "")
+        for prompt, reply in answered_prompts(run.prompts, run.steps, facts["answer"], passages)
+        if (note := notes.get(prompt)) is not None
+    ]
+    held = (one for place, values in run.findings.held.items() for value in values for one in held_in(value, place))
+    run.past.prompts = run.past.prompts or Memory()
+    return unread(prompts, explained, held, run.past.prompts)
+
+
+def _of_call(step: ToolCall) -> list[str]:
+    return [*texts_of(step.arguments), step.result]
+
+
+def _values_of(metadata: Mapping[str, object]) -> Iterator[str]:
+    return (str(value) for value in metadata.values() if isinstance(value, str | int | float))
+
+
+def _followed(run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage]) -> str | None:
+    """Return the trace id of the run that this one follows; remember this one."""
+    facts, found = run.attributes, run.findings
+    passages = [one.text for pool in pools for one in pool.passages]
+    called = any(isinstance(step, Retrieval | ToolCall) for step in run.steps)
+    root = Root(
+        trace_id=run.trace_id,
+        question=facts.get("query", ""),
+        answer=facts.get("answer", ""),
+        given=found.given,
+        is_alone=not (called or passages or texts),
+        asked=[text for note in found.prompts.values() for text in note.texts],
+        found=[*passages, *(one.text for one in run.texts)],
+    )
+    before = run.past.answers = run.past.answers or Before()
+    follows = followed(root, before)
+    graders(root, before)
+    before.add(root, follows)
+    return follows
 
 
 def _of_places(found: Findings, question: Found | None, answers: tuple[Found, ...]) -> Iterator[Sign]:
@@ -153,20 +235,36 @@ def _declared(name: str, place: str, offered: str) -> str:
     return f"{name}={json.dumps(named, ensure_ascii=False)}" if named else ""
 
 
-def _of_evidence(run: EndedRun, pools: Sequence[Pool], sources: Sequence[Source]) -> Iterator[Sign]:
+def _of_evidence(
+    run: EndedRun,
+    pools: Sequence[Pool],
+    texts: Sequence[Passage],
+    sources: Sequence[Source],
+    unread: Sequence[Unread],
+) -> Iterator[Sign]:
     found = run.findings
-    if not pools:
+    for one in unread:
+        yield Sign("evidence_unread", one.place or IN_PROMPT, _cut(one.text), _counted_at(one.place))
+    if not (pools or texts):
         for name, text in unread_texts(run):
-            about, declare = (f"tool {name}", _counts(name)) if name else (IN_PROMPT, "")
-            yield Sign("evidence_unread", about, _cut(text), declare)
-    elif found.unmatched:
+            yield Sign("evidence_unread", f"tool {name}", _cut(text), _counts(name))
+    elif found.unmatched and not any(not one.place for one in unread):
         yield Sign("evidence_unread", IN_PROMPT)
-    for one in found.left_out:
-        if one.is_part:
-            yield Sign("own_words_left_out", f"tool {one.name}", _cut(one.text), _counts(one.name))
+    for left in found.left_out:
+        if left.is_part:
+            yield Sign("own_words_left_out", f"tool {left.name}", _cut(left.text), _counts(left.name))
     for source in sources:
         if source.kind == "tool" and source.how == "guess" and source.passages:
             yield Sign("tool_text_guessed", f"tool {source.name}", declare=_counts(source.name))
+
+
+def _counted_at(place: str) -> str:
+    """Return the declaration that makes a value evidence: a place, or a function and where it stands in its output."""
+    head = place.partition(".")[0].partition("[")[0]
+    if not place or head in _HEADS:
+        return _counts(place) if place else ""
+    rest = place[len(head) :]
+    return f"evidence={{{json.dumps(head, ensure_ascii=False)}: {json.dumps('output' + rest, ensure_ascii=False)}}}"
 
 
 def _counts(name: str) -> str:
@@ -178,12 +276,14 @@ def _cut(text: str) -> str:
     return line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}..."
 
 
-def _sources(run: EndedRun, pools: Sequence[Pool], shown: frozenset[str]) -> Iterator[Source]:
+def _sources(
+    run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage], shown: frozenset[str]
+) -> Iterator[Source]:
     """Yield what brought evidence, each with its numbers, and what of it is no evidence."""
     found = run.findings
     stages = {pool.stage: pool.passages for pool in pools}
     chosen = {one.id for one in stages["reranked"]} if "reranked" in stages else None
-    every = {one.id: one for passages in stages.values() for one in passages}
+    every = {one.id: one for passages in (*stages.values(), texts) for one in passages}
     kinds = {text.id: _OF_KIND[str(text.metadata.get("kind"))] for text in run.texts}
     counts: dict[tuple[Kind, str], list[str]] = {
         ("search", step.source or _UNNAMED): []
@@ -204,7 +304,7 @@ def _sources(run: EndedRun, pools: Sequence[Pool], shown: frozenset[str]) -> Ite
             name=name,
             kind="marked" if found.hows.get(name) == "call" and kind == "search" else kind,
             passages=len(ids),
-            chosen=len(ids) if chosen is None else sum(one in chosen for one in ids),
+            chosen=len(ids) if chosen is None or kind != "search" else sum(one in chosen for one in ids),
             shown=sum(one in shown for one in ids),
             left_out=left.get(name, 0) if kind == "tool" else 0,
             why=_OWN_WORDS if kind == "tool" and left.get(name) else "",

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ragtrace.capture.masks import Masker
-    from ragtrace.capture.recent_ids import RecentIds
+    from ragtrace.capture.past import PastRuns
     from ragtrace.capture.types import FinishedRun, RunProcessor
 
 FORMAT = 1
@@ -494,20 +494,20 @@ class _Keeper:
         """Leave the run to `replayed`."""
 
 
-def replayed(run: RecordedRun, answering: RecentIds | None = None) -> FinishedRun | None:
+def replayed(run: RecordedRun, past: PastRuns | None = None) -> FinishedRun | None:
     """Return what capture makes of a run's events; None where they are no question.
 
     Args:
         run: the run.
-        answering: names of the workflows that have had an answer; the runs of a file share it.
+        past: what is remembered of earlier runs; the runs of a file share it.
     """
-    return finished_run(run_again(run, answering))
+    return finished_run(run_again(run, past))
 
 
-def run_again(run: RecordedRun, answering: RecentIds | None = None) -> IntegrationRun:
+def run_again(run: RecordedRun, past: PastRuns | None = None) -> IntegrationRun:
     """Return a run that has ended with a run's events, which nobody has read yet; see `replayed`."""
     config = RunConfig(processor=cast("RunProcessor", _Keeper()), is_replayed=True)
-    again = IntegrationRun(config, Limits(), run.started_ns, {}, answering)
+    again = IntegrationRun(config, Limits(), run.started_ns, {}, past)
     again.begin(run.workflow, is_kept=True)
     for event in run.events:
         again.add(event)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.capture.guard import guarded, record_internal_error, safe_redact
 from ragtrace.capture.integration_run import IntegrationRun
-from ragtrace.capture.recent_ids import RecentIds
+from ragtrace.capture.past import PastRuns
 from ragtrace.capture.suppression import is_own_work
 from ragtrace.capture.types import Limits, RunConfig
 
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ragtrace.capture.types import RunProcessor
-
-
-MOST_WORKFLOWS = 1_024  # names that are remembered; of twice as many the oldest are forgotten
 
 
 class Recorder:
@@ -62,7 +59,7 @@ class Recorder:
             span_metadata=tuple(span_metadata),
         )
         self.limits = limits or Limits()
-        self._answering = RecentIds(MOST_WORKFLOWS)
+        self._past = PastRuns()
         self._open: dict[int, IntegrationRun] = {}  # no lock: each use is one operation of the interpreter
 
     @property
@@ -98,7 +95,7 @@ class Recorder:
             k: cut-off of @K metrics; default the number of contexts delivered.
             started_ns: Unix ns; default now.
         """
-        run = IntegrationRun(self.config, self.limits, started_ns or time.time_ns(), self._open, self._answering)
+        run = IntegrationRun(self.config, self.limits, started_ns or time.time_ns(), self._open, self._past)
         self._begin(run, workflow)
         if query is not None:
             run.set_query(query)
@@ -147,6 +144,9 @@ class Recorder:
     def forget_runs(self) -> None:
         """Forget the open runs, in a forked child: they are the parent's."""
         self._open = {}
+        past = PastRuns()  # another thread of the parent's may hold the lock of the old one
+        past.answering = self._past.answering
+        self._past = past
 
 
 def _last_activity(run: IntegrationRun) -> float:

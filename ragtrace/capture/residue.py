@@ -22,6 +22,7 @@ from ragtrace.capture.words import SHINGLE, excerpt, hashes, tokens, unescaped, 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
 MOST_PROMPTS = 32  # of a run that are looked at
 _MOST_STEPS = 64
@@ -388,7 +389,7 @@ def _cover_short(
                 covered[at : at + size] = b"\1" * len(words[at : at + size])
 
 
-def _shared(covered: bytearray, row: Sequence[int], value: frozenset[int]) -> bytearray:
+def _shared(covered: bytearray, row: Sequence[int], value: AbstractSet[int]) -> bytearray:
     """Return 0 for each word that was not covered and that a value has; these are covered from then on."""
     shared = bytearray(b"\1") * len(covered)
     for at, one in enumerate(map(value.__contains__, row)):

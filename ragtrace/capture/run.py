@@ -17,7 +17,7 @@ from ragtrace.capture.guard import Redaction, guarded, guarded_call, record_inte
 from ragtrace.capture.model_calls import clean_usage, read_usage, said_in
 from ragtrace.capture.model_requests import clean_request, server_of
 from ragtrace.capture.passages import PROCESS_KEY, PassageReader, ReadPassages
-from ragtrace.capture.recent_ids import RecentIds
+from ragtrace.capture.past import PastRuns
 from ragtrace.capture.run_context import tags_of
 from ragtrace.capture.types import Failure
 from ragtrace.capture.values import named, told
@@ -84,7 +84,7 @@ class Run:
         limits: Limits,
         started_ns: int,
         open_runs: MutableMapping[int, Any],
-        answering: RecentIds | None = None,
+        past: PastRuns | None = None,
     ) -> None:
         if config.redact is not None:
             config = replace(config, redact=Redaction(config.redact), id_key=config.id_key or PROCESS_KEY)
@@ -92,7 +92,7 @@ class Run:
         self._limits = limits
         self._started_ns = started_ns
         self._open_runs = open_runs
-        self._answering = RecentIds(1) if answering is None else answering
+        self._past = PastRuns() if past is None else past
         self.last_activity = time.monotonic()
         self._reader = PassageReader(config.redact, limits.passage_chars, config.id_key)
         self._root_span: TraceRef | None = None

@@ -153,6 +153,16 @@ class Scope:
         """True inside a tool call."""
         return self.tool is not None
 
+    @property
+    def path(self) -> str:
+        """Names of the scopes above and of this one, outermost first: calls of one step have the same."""
+        names = []
+        scope: Scope | None = self
+        while scope is not None:
+            names.append(scope.name)
+            scope = scope.parent
+        return "/".join(reversed(names))
+
     def is_in(self, above: Scope) -> bool:
         """Tell whether `above` is this scope or stands above it."""
         scope: Scope | None = self

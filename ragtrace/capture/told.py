@@ -78,6 +78,8 @@ class ToldInterpreter(Interpreter):
         for name, part in offered.items():
             if isinstance(part, list) and part and all(isinstance(one, Doc) for one in part):
                 self._offers.setdefault(name, part)
+            else:
+                self._note_held("state", {name: part})
 
     def _begin_chain(self, scope: Scope, began: Began) -> None:
         super()._begin_chain(scope, began)
@@ -118,6 +120,7 @@ class ToldInterpreter(Interpreter):
             self._is_asked = True
             if self._root is not None and self._root.kind != "search":
                 self.lineage.prompt(scope, (), prompt_text(scope.messages))  # each tool tells of itself
+                self._note_prompt(scope)
 
     # -- ends --
 
@@ -226,6 +229,7 @@ class ToldInterpreter(Interpreter):
         ended = data if isinstance(data, Ended) else Ended(data)  # type: ignore[arg-type]  # an outcome
         for name, documents in self._offers.items():
             self.lineage.offered(root, name, documents)
+        self._note_root(root)
         if self._is_joined:
             self._conclude_block()
             return

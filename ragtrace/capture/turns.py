@@ -378,16 +378,23 @@ def has_texts(inputs: object) -> bool:
 
 
 def given_texts(inputs: object) -> list[str]:
-    """Return the texts that a step was given: a text, those of its fields, and messages that are no model's.
+    """Return the texts that a step was given: a text, those of its fields, and messages of a person or a program.
 
-    What a model said is history there.
+    What a model said is history there, and so is what was said before a person's last message.
     """
     if isinstance(inputs, str):
         return [inputs]
-    turns = [turn for turn in turns_in(inputs) if turn.role != "assistant"]
-    fields = fields_of(inputs) or {}
-    held = [turn.content for part in fields.values() for turn in turns_in(part) if turn.role != "assistant"]
-    return [*(turn.content for turn in turns), *held, *(text for _, text in _texts_in(inputs))]
+    turns = turns_held(inputs)
+    asked = max((place for place, turn in enumerate(turns) if turn.role == "user"), default=0)
+    said = [turn.content for place, turn in enumerate(turns) if turn.role == "system" or place >= asked]
+    left = {turn.content for turn in turns if turn.role == "assistant"}
+    return [*(text for text in said if text not in left), *(text for _, text in _texts_in(inputs))]
+
+
+def turns_held(inputs: object) -> list[Message]:
+    """Return the messages in an input: itself, a list of them, or those in its fields."""
+    found = list(turns_in(inputs)) if not isinstance(inputs, dict) else []
+    return [*found, *(turn for part in (fields_of(inputs) or {}).values() for turn in turns_in(part))]
 
 
 def _texts_in(inputs: object, depth: int = 0) -> list[tuple[str, str]]:

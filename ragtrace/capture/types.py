@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from msgspec import Struct, field
 
 from ragtrace.capture.declared import NOTHING, Declared
-from ragtrace.capture.recent_ids import RecentIds
+from ragtrace.capture.past import PastRuns
 from ragtrace.model import Feedback, Found, How, Message, Outcome, Passage, RagRecord, Usage
 from ragtrace.model.passage import IdKey
 from ragtrace.text import MAX_RECORD_CHARS, MAX_TEXT_CHARS
@@ -146,8 +146,22 @@ class LeftOut(Struct, frozen=True):
     is_part: bool = False
 
 
+class PromptNote(Struct, frozen=True):
+    """A rendered prompt of a model.
+
+    Attributes:
+        step: names of the scopes around the call, outermost first.
+        texts: of its messages but those of the roles tool and assistant.
+        told: how much models had said before it.
+    """
+
+    step: str
+    texts: tuple[str, ...]
+    told: int
+
+
 class Findings(Struct):
-    """Where an interpreter read what it reports of a run.
+    """Where an interpreter read what it reports of a run, and what was there beside it.
 
     Attributes:
         question: None where the application said it itself.
@@ -157,6 +171,12 @@ class Findings(Struct):
         left_out: texts of tools that are no evidence.
         hows: how sources are known that were named or declared, by name.
         unmatched: passages that were delivered, where the prompt shows none of them.
+        prompts: by their text.
+        told: replies of models, and what they gave to tools, as it came.
+        held: the last values of each field that steps gave out and the root was given, by their places.
+        given: texts that the root was given, less what a model had said, or a person before.
+        talk: texts of the messages in the root's input.
+        root: name of the root.
     """
 
     question: Found | None = None
@@ -166,6 +186,12 @@ class Findings(Struct):
     left_out: list[LeftOut] = field(default_factory=list)
     hows: dict[str, How] = field(default_factory=dict)
     unmatched: int = 0
+    prompts: dict[str, PromptNote] = field(default_factory=dict)
+    told: list[object] = field(default_factory=list)
+    held: dict[str, list[object]] = field(default_factory=dict)
+    given: list[str] = field(default_factory=list)
+    talk: list[str] = field(default_factory=list)
+    root: str = ""
 
 
 class EndedRun(Struct, frozen=True, kw_only=True):
@@ -174,7 +200,7 @@ class EndedRun(Struct, frozen=True, kw_only=True):
     Texts are redacted and clean. The containers are copies: a step that is reported late changes none of them.
 
     Attributes:
-        answering: names of the recorder's workflows that have had an answer, as it stands now.
+        past: what the recorder remembers of its earlier runs.
         findings: where the facts were read.
     """
 
@@ -198,7 +224,7 @@ class EndedRun(Struct, frozen=True, kw_only=True):
     truncated: Mapping[str, int]
     failure: Failure | None
     limits: Limits
-    answering: RecentIds
+    past: PastRuns
     findings: Findings
     id_key: IdKey | None = None
 

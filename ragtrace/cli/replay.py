@@ -17,7 +17,7 @@ from ragtrace.model.reading import preview
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ragtrace.capture.recent_ids import RecentIds
+    from ragtrace.capture.past import PastRuns
     from ragtrace.capture.recorded import RecordedRun
     from ragtrace.capture.types import FinishedRun
     from ragtrace.model import Passage
@@ -42,17 +42,17 @@ def command(
     ] = None,
 ) -> int:
     """Print what capture makes of the runs of a bug report."""
-    from ragtrace.capture.recent_ids import RecentIds
+    from ragtrace.capture.past import PastRuns
     from ragtrace.capture.recorded import read_runs
 
-    answering, count = RecentIds(1_024), 0
+    past, count = PastRuns(), 0
     name = printable(str(file))
     if not S_ISREG(file.stat().st_mode):  # a pipe may never end, and nobody may write to it
         raise InputError(f"{name}: is no regular file")
     with file.open("rb") as lines:
         try:
             for count, one in enumerate(read_runs(_bounded(lines)), start=1):
-                told = _told(count, one, answering)
+                told = _told(count, one, past)
                 if run in {None, count}:
                     say("\n".join([*([""] if run is None and count > 1 else []), *told]))
         except InputError as error:
@@ -71,12 +71,12 @@ def _bounded(stream: IO[bytes]) -> Iterator[bytes]:
         yield line.raw
 
 
-def _told(number: int, run: RecordedRun, answering: RecentIds) -> list[str]:
+def _told(number: int, run: RecordedRun, past: PastRuns) -> list[str]:
     """Return the lines on one run; what it says of itself ends no line and commands no terminal."""
     from ragtrace.capture.recorded import replayed
 
     try:
-        return list(map(printable, _lines(number, run, replayed(run, answering))))
+        return list(map(printable, _lines(number, run, replayed(run, past))))
     except Exception as error:  # each line is well formed, and together they are none of a run
         raise InputError(f"{run.line}: ends a run that capture cannot have written") from error
 

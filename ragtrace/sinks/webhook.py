@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, get_args
 
 from ragtrace.capture.fork import after_fork_in_child
-from ragtrace.capture.recent_ids import RecentIds
+from ragtrace.capture.past import RecentIds
 from ragtrace.errors import ConfigError
 from ragtrace.model.standing import standing_by
 from ragtrace.modes import WebhookForm

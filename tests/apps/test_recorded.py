@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from ragtrace.capture.masks import Masker
-from ragtrace.capture.recent_ids import RecentIds
+from ragtrace.capture.past import PastRuns
 from ragtrace.capture.recorded import head, lines_of, read_runs, replayed
 from ragtrace.testing.recording import Recording
 from tests.apps.test_apps import applications
@@ -49,8 +49,8 @@ def lines(runs, masker):
 
 
 def replay(written):
-    answering = RecentIds(8)
-    return [found for run in read_runs(written) if (found := replayed(run, answering)) is not None]
+    past = PastRuns()
+    return [found for run in read_runs(written) if (found := replayed(run, past)) is not None]
 
 
 def told(runs):

@@ -57,9 +57,9 @@ def told(kept):
 
 def _said(run, spans):
     record, names = run.record, {}
-    for pool in record.pools:
-        for passage in pool.passages:  # an id that a store made up at random stands for its text
-            names.setdefault(passage.id, _name(passage))
+    found = [passage for pool in record.pools for passage in pool.passages]
+    for passage in (*found, *record.unranked_contexts):  # an id that a store made up at random stands for its text
+        names.setdefault(passage.id, _name(passage))
 
     def named(ids):
         return tuple(names.get(one, _BY_HASH.get(one, one)) for one in ids)
@@ -72,7 +72,7 @@ def _said(run, spans):
         question=record.query or "",
         answer=record.answer,
         outcome=record.outcome,
-        pool=named(one.id for one in record.pool("retrieved")),
+        pool=named(one.id for one in record.pool("retrieved") or record.unranked_contexts),
         chosen=named(one.id for one in record.pool("reranked")) if "reranked" in stages else None,
         prompt=named(run.prompt_ids or ()),
         replies=sum(operation in {"chat", "text_completion"} for operation in operations),

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from ragtrace.capture.residue import Explained, Memory, Prompted, Unread, held_in, unread
+from ragtrace.capture.residue import Explained, Memory, Prompted, Unread, unread
 from tests.unit.capture.flows.kit import Flow, Run
-from tests.unit.capture.flows.silent import SILENT
-from tests.unit.capture.flows.unread import UNREAD
 
 
 def told(run: Run, memory: Memory, *, with_reply: bool = False) -> list[Unread]:

@@ -1,6 +1,15 @@
-"""Ids of what has ended: an event that comes late from inside it opens no run of its own."""
+"""What a process remembers of its runs: ids that were met, and hashes of answers and prompts; no text."""
 
 from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ragtrace.capture.follows import Before
+    from ragtrace.capture.residue import Memory
+
+MOST_WORKFLOWS = 1_024  # names that are remembered; of twice as many the oldest are forgotten
 
 
 class RecentIds:
@@ -36,3 +45,20 @@ class RecentIds:
         # Of two threads that both come here, neither drops an empty set.
         if len(now) > self.limit and now is self._now:
             self._before, self._now = now, set()
+
+
+class PastRuns:
+    """What a recorder's earlier runs tell of the next one; no text of them is kept.
+
+    Attributes:
+        answering: names of the workflows that have had an answer.
+        lock: held while the other two are used: runs may end in several threads.
+        answers: hashes of the last answers, see `ragtrace.capture.follows`; None until it is asked for.
+        prompts: hashes of the last prompts, see `ragtrace.capture.residue`; None until it is asked for.
+    """
+
+    def __init__(self) -> None:
+        self.answering = RecentIds(MOST_WORKFLOWS)
+        self.lock = threading.Lock()
+        self.answers: Before | None = None
+        self.prompts: Memory | None = None

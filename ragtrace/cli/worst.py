@@ -173,7 +173,7 @@ class Ranking(Generic[T]):
 
     @property
     def with_sign(self) -> str:
-        """What a sentence says of the answers that are ranked, where only those with a sign are."""
+        """Words of a sentence on the answers that are ranked, where only those with a sign are."""
         if self.sign is None:
             return ""
         return " with a sign" if self.sign == ANY_SIGN else f" with the sign {self.sign}"

@@ -32,6 +32,7 @@ ANSWER_NAMES = frozenset({"answer", "output", "result", "text", "output_text", "
 _MOST_PARTS = 5_000  # of a value that are looked at
 _DEPTH = 6
 _SHOWN_CHARS = 60  # of the words that a sign is about
+_MESSAGES = ("messages",)
 _HEADS = frozenset({"input", "output", "state"})
 _MOST_SIGNS = 8  # of one run
 _UNNAMED = "search"
@@ -39,7 +40,7 @@ _OWN_WORDS = "the model said it first, or it says only that something was done"
 _OF_KIND: dict[str, Kind] = {"tool_output": "tool", "context_text": "state"}
 
 
-def place_in(value: object, text: str, head: str, names: Collection[str]) -> Found | None:
+def place_in(value: object, text: str, head: str, names: frozenset[str]) -> Found | None:
     """Return where a text is in a value; None where it is not.
 
     A place that the frameworks have a name for comes before another one, which is a guess.
@@ -58,56 +59,54 @@ def place_in(value: object, text: str, head: str, names: Collection[str]) -> Fou
         Found(place='input.ticket.body', how='guess')
     """
     sought, first = text.strip(), None
-    for place, name, held in _texts_in(value, head, ""):
+    for place, path, held in _texts_in(value, head):
         if held == text or held.strip() == sought:
-            found = Found(place, "structure" if name in names or not name else "guess")
-            if found.how == "structure":
-                return found
-            first = first or found
+            if names.issuperset(path):
+                return Found(place)
+            first = first or Found(place, "guess")
     return first
 
 
 def longest_place(value: object, head: str) -> str:
     """Return the place of the longest text in a value, to be offered in a declaration; "" without texts."""
-    places = ((len(held), place) for place, name, held in _texts_in(value, head, "") if name)
+    places = ((len(held), place) for place, path, held in _texts_in(value, head) if path)
     return max(places, key=lambda one: one[0], default=(0, ""))[1]
 
 
-def _texts_in(value: object, head: str, name: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the texts in a value: the place of each, the name of the field that it is in, and itself.
+def _texts_in(value: object, head: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Yield the texts in a value: the place of each, the names of the fields around it, and itself.
 
     Messages are in ``messages``, whatever the name of their list is: their role says what they are.
     """
-    waiting: list[tuple[object, str, str, int]] = [(value, head, name, 0)]
+    waiting: list[tuple[object, str, tuple[str, ...]]] = [(value, head, ())]
     for _ in range(_MOST_PARTS):
         if not waiting:
             return
-        part, place, name, depth = waiting.pop()
+        part, place, path = waiting.pop()
         if isinstance(part, str):
-            yield place, name, part
+            yield place, path, part
         elif isinstance(part, Turn | Message):
-            yield place, "messages", content_text(part.content)
+            yield place, _MESSAGES, content_text(part.content)
         elif type(part) is Opaque:
-            yield place, name, part.answer or part.text
-        elif depth < _DEPTH:
-            waiting += [(*one, depth + 1) for one in reversed(list(_parts_of(part, place, name)))]
+            yield place, path, part.answer or part.text
+        elif len(path) < _DEPTH:
+            waiting += reversed(list(_parts_of(part, place, path)))
 
 
-def _parts_of(value: object, place: str, name: str) -> Iterator[tuple[object, str, str]]:
+def _parts_of(value: object, place: str, path: tuple[str, ...]) -> Iterator[tuple[object, str, tuple[str, ...]]]:
     if type(value) is Prompt:
         value = value.turns
     if isinstance(value, list | tuple):
-        is_turn = len(value) == 2 and all(isinstance(one, str) for one in value)
-        if is_turn and isinstance(value, tuple):  # ("user", "Where?")
-            yield value[1], place, "messages"
+        if isinstance(value, tuple) and len(value) == 2 and all(isinstance(one, str) for one in value):
+            yield value[1], place, _MESSAGES  # ("user", "Where?")
             return
         last = len(value) - 1
         for number, part in enumerate(value):
-            yield part, f"{place}[{-1 if number == last else number}]", name
+            yield part, f"{place}[{-1 if number == last else number}]", path
         return
     for key, part in (fields_of(value) or {}).items():
-        if isinstance(key, str):  # deeper names are the application's own
-            yield part, f"{place}{step_named(key)}", key if place in _HEADS else place
+        if isinstance(key, str):
+            yield part, f"{place}{step_named(key)}", (*path, key)
 
 
 def step_named(name: str) -> str:
@@ -174,7 +173,7 @@ def _unread_in(run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage]) -
         if text
     )
     for said in run.findings.told:
-        explained.add_reply(*([said] if isinstance(said, str) else texts_of(said)))
+        explained.add_reply(*([said] if isinstance(said, str) else [*texts_of(said), _written(said)]))
     is_found = bool(passages or texts)
     prompts = [
         Prompted(f"{facts.get('workflow')}/{note.step}", note.texts, note.told, reply if is_found else "")
@@ -184,6 +183,10 @@ def _unread_in(run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage]) -
     held = (one for place, values in run.findings.held.items() for value in values for one in held_in(value, place))
     run.past.prompts = run.past.prompts or Memory()
     return unread(prompts, explained, held, run.past.prompts)
+
+
+def _written(arguments: object) -> str:
+    return json.dumps(arguments, default=str, ensure_ascii=False)
 
 
 def _of_call(step: ToolCall) -> list[str]:
@@ -264,7 +267,8 @@ def _counted_at(place: str) -> str:
     if not place or head in _HEADS:
         return _counts(place) if place else ""
     rest = place[len(head) :]
-    return f"evidence={{{json.dumps(head, ensure_ascii=False)}: {json.dumps('output' + rest, ensure_ascii=False)}}}"
+    name, inner = (json.dumps(one, ensure_ascii=False) for one in (head, "output" + rest))
+    return f"evidence={{{name}: {inner}}}"
 
 
 def _counts(name: str) -> str:

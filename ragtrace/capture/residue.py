@@ -274,7 +274,9 @@ def _values(held: Iterable[tuple[str, str]], explained: Explained) -> list[_Valu
         if _FEWEST_HELD_CHARS <= len(plain) <= room and plain not in places:
             room -= len(plain)
             places[plain] = place
-    read = (_Value(place, text, {*hashes(tokens(explained.without(text)))}) for text, place in places.items())
+    left = ((place, text, explained.without(text)) for text, place in places.items())
+    # What is left of a value that is mostly known texts is a frame around them.
+    read = (_Value(place, text, {*hashes(tokens(rest))}) for place, text, rest in left if 2 * len(rest) > len(text))
     return [one for one in read if one.hashes]
 
 

@@ -262,7 +262,7 @@ def _of_evidence(
 
 
 def _counted_at(place: str) -> str:
-    """Return the declaration that makes a value evidence: a place, or a function and where it stands in its output."""
+    """Return the declaration that makes a value evidence: its place, or a function and the place in its output."""
     head = place.partition(".")[0].partition("[")[0]
     if not place or head in _HEADS:
         return _counts(place) if place else ""

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.capture.attribution import place_of
 from ragtrace.capture.values import LISTS, Doc, Prompt, Steer, Turn
-from ragtrace.capture.words import SHINGLE, excerpt, hashes, tokens, unescaped, weight
+from ragtrace.capture.words import SHINGLE, excerpt, hashes, shingles, tokens, unescaped, weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from collections.abc import Set as AbstractSet
 
 MOST_PROMPTS = 32  # of a run that are looked at
 _MOST_STEPS = 64
@@ -30,6 +29,7 @@ _MOST_BEFORE = 5  # prompts of a step that are remembered
 _MOST_HASHES = 8_192  # of a prompt that are remembered
 _MOST_IN_ALL = 131_072  # of all prompts, at about 100 bytes each
 _MOST_HELD_CHARS = 200_000  # of a run's values
+_MOST_JOINED_CHARS = 50_000  # of a list that is one text
 _MOST_PLACES = 4
 _FEWEST_WORDS = 8  # of a stretch
 _FEWEST_TOGETHER = 12
@@ -44,7 +44,7 @@ _CUT = f" {_CUT_WORD} "
 _DEPTH = 6
 # Shingles in a row that are missing: at least five where all of a text is, and more in its middle.
 _MISSING = re.compile(rb"\x01{5,}")  # of one byte a word, of texts cut to `MOST_CHARS`
-_COVERED = re.compile(rb"\x00{8,}")  # the same
+_STRETCH = re.compile(rb"\x00{8,}")  # of the same, with 0 for a word that is not covered
 _REPLIES = attrgetter("replies")
 
 
@@ -89,8 +89,8 @@ class Explained:
     Example:
         >>> known = Explained(["Where is Oslo?", "Oslo lies at the head of a fjord, below wooded hills."])
         >>> known.add_reply("At a fjord.")
-        >>> known.without("Note: Oslo lies at the head of a fjord, below wooded hills.").split()
-        ['Note:', '0explained0']
+        >>> known.left_of("Note: Oslo lies at the head of a fjord, below wooded hills.")
+        ['note', '0explained0']
 
     Args:
         texts: the question, the history, texts of passages with their ids and metadata, arguments and results of
@@ -101,6 +101,7 @@ class Explained:
         self.hashes: set[int] = set()
         self.short: set[tuple[str, ...]] = set()
         self._long: list[str] = []
+        self._whole = 0  # how many long texts are among the hashes
         self._replies: list[str] = []
         self._read = 0
         for text in dict.fromkeys(texts):
@@ -116,10 +117,10 @@ class Explained:
             self._add(reply)
         self._read = max(self._read, min(replies, len(self._replies)))
 
-    def without(self, text: str) -> str:
-        """Return a text with one word in place of each long text that stands in it as it is, once for each.
+    def left_of(self, text: str) -> list[str]:
+        """Return the words of a text, with one in place of each long text that stands in it as it is.
 
-        Texts stand mostly in their order, so that each is looked for behind the last.
+        Texts stand mostly in their order, so that each is looked for behind the last, and cut out once.
         """
         spans = []
         near = 0
@@ -134,13 +135,13 @@ class Explained:
             if start >= end:
                 pieces.append(text[end:start])
             end = max(end, stop)
-        return _CUT.join([*pieces, text[end:]])
+        return tokens(_CUT.join([*pieces, text[end:]]))
 
     def read_all(self) -> None:
-        """Read the words of the long texts too, so that they are known in another form."""
-        for text in self._long:
+        """Read the words of the long texts too, so that parts of them are known."""
+        for text in self._long[self._whole :]:
             self.hashes.update(hashes(tokens(text)))
-        self._long.clear()
+        self._whole = len(self._long)
 
     def _add(self, text: str) -> None:
         plain = unescaped(text).strip()
@@ -194,7 +195,9 @@ def unread(
 
     A stretch is at least 8 words in a row. It counts where it stands in a value that is held, or where the last
     prompts of its step do not have it; the first prompt of a step is not compared. Less than 12 words together are
-    nothing. Text that stands in several values has the place of the first.
+    nothing. Text that stands in several values has the place of the first. A value that is a whole message is
+    compared as well, since instructions are handed on like that. One that is the whole prompt was rendered by a
+    step.
 
     Args:
         prompts: those that the answer goes back to, at most the last 32; without one there is nothing to tell.
@@ -217,10 +220,15 @@ def unread(
 
 
 def held_in(value: object, place: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield the texts in a value with their places; rows as one text, without their names and with them.
+    """Yield the texts in a value with their places; a list as one text, without the names in it and with them.
 
     Messages, documents and rendered prompts are left out: they are read elsewhere. So is a text of less than 20
-    characters, and what is nested deeper than 6.
+    characters, and what is nested deeper than 6. Of a list of more than 50,000 characters each part stands alone.
+
+    Args:
+        value: as events hold it.
+        place: of the value, such as "input", "state" or "output of load".
+        depth: of the value in the one that it was read from.
 
     Example:
         >>> [*held_in({"rows": [{"town": "Oslo", "hotel": "Zur alten Post"}, {"town": "Rome"}]}, "state")][0]
@@ -237,19 +245,24 @@ def held_in(value: object, place: str, depth: int = 0) -> Iterator[tuple[str, st
         for name, part in value.items():
             yield from held_in(part, f"{place}.{name}", depth + 1)
     elif isinstance(value, LISTS):
-        cells = [*_cells(value, depth)]
-        if len(cells) > 1:
-            yield from held_in(" ".join(cells), place, depth)
-            yield from held_in(str(value), place, depth)
-        for part in value:
-            yield from held_in(part, f"{place}[*]", depth + 1)
+        joined = " ".join(_cells(value, depth, is_named=False))
+        if len(joined) > _MOST_JOINED_CHARS:
+            for part in value:
+                yield from held_in(part, f"{place}[*]", depth + 1)
+        elif len(joined) >= _FEWEST_HELD_CHARS:
+            yield place, joined
+            yield place, " ".join(_cells(value, depth, is_named=True))
 
 
-def _cells(value: object, depth: int) -> Iterator[str]:
-    if isinstance(value, dict | list | tuple):
-        for part in value.values() if isinstance(value, dict) else value:
-            if depth < _DEPTH:
-                yield from _cells(part, depth + 1)
+def _cells(value: object, depth: int, *, is_named: bool) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, part in value.items() if depth < _DEPTH else ():
+            if is_named:
+                yield str(name)
+            yield from _cells(part, depth + 1, is_named=is_named)
+    elif isinstance(value, LISTS):
+        for part in value if depth < _DEPTH else ():
+            yield from _cells(part, depth + 1, is_named=is_named)
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
         yield str(value)
 
@@ -274,10 +287,19 @@ def _values(held: Iterable[tuple[str, str]], explained: Explained) -> list[_Valu
         if _FEWEST_HELD_CHARS <= len(plain) <= room and plain not in places:
             room -= len(plain)
             places[plain] = place
-    left = ((place, text, explained.without(text)) for text, place in places.items())
-    # What is left of a value that is mostly known texts is a frame around them.
-    read = (_Value(place, text, {*hashes(tokens(rest))}) for place, text, rest in left if 2 * len(rest) > len(text))
+    read = (_Value(place, text, _hashes_in(text, explained)) for text, place in places.items())
     return [one for one in read if one.hashes]
+
+
+def _hashes_in(text: str, explained: Explained) -> set[int]:
+    """Return the hashes of what is left of a text without what is explained.
+
+    They are none of a text that is mostly explained: what is left is a frame around it.
+    """
+    words = explained.left_of(text)
+    if 2 * sum(word != _CUT_WORD for word in words) < len(tokens(text)):
+        return set()
+    return {number for number, some in zip(hashes(words), shingles(words), strict=True) if _CUT_WORD not in some}
 
 
 class _Text:
@@ -285,8 +307,7 @@ class _Text:
 
     def __init__(self, text: str, explained: Explained) -> None:
         self.whole = unescaped(text)
-        self.text = explained.without(self.whole)
-        self.words = tokens(self.text)
+        self.words = explained.left_of(self.whole)
         self.row = hashes(self.words)
         self.left = set(self.row) - explained.hashes
 
@@ -303,6 +324,12 @@ class _Text:
                 if short:
                     _cover_short(covered, words, start, end, short)
         return covered
+
+    def excerpt(self, some: list[str]) -> str:
+        """Return some of the words as the text has them."""
+        words = tokens(self.whole)
+        at = next((at for at in range(len(words)) if words[at : at + len(some)] == some), 0)
+        return excerpt(self.whole, at, at + len(some))[:_FIRST_CHARS]
 
     def has_stretch(self, missing: set[int]) -> bool:
         """Tell whether so many shingles in a row are missing that there may be a stretch."""
@@ -332,16 +359,18 @@ def _unread_in(
     if not is_open:
         return
     totals = _Totals()
+    rendered = " ".join(" ".join(one.whole for one in texts).split())
     for one in texts:
         fresh = one.left.difference(*before) if before else set()
         covered: bytearray | None = None
         for value in values:
-            if one.left.isdisjoint(value.hashes):
+            if one.left.isdisjoint(value.hashes) or " ".join(value.text.split()) == rendered:
                 continue
             if value.text != one.whole.strip():
                 covered = covered or one.covered(one.left, explained.short)
                 totals.add(value.place, one, _shared(covered, one.row, value.hashes))
-            elif len(texts) > 1:  # alone it is the rendered prompt
+            else:
+                # A message that is the value: a document that differs each time, or instructions.
                 totals.add(value.place, one, one.covered(fresh if before else one.left, explained.short))
                 fresh = set()
         if fresh and len(left) <= _MOST_HASHES:
@@ -356,16 +385,15 @@ class _Totals:
     """The stretches of one prompt, by place."""
 
     def __init__(self) -> None:
-        self._stretches: dict[str, list[tuple[float, str, Sequence[str]]]] = {}
+        self._stretches: dict[str, list[tuple[float, _Text, list[str]]]] = {}
 
     def add(self, place: str, text: _Text, covered: bytearray) -> None:
         """Add the stretches that are not covered."""
-        for run in _COVERED.finditer(bytes(covered)):
+        for run in _STRETCH.finditer(bytes(covered)):
             some = text.words[run.start() : run.end()]
             size = weight(some)
             if size >= _FEWEST_WORDS:
-                first = excerpt(text.text, run.start(), min(run.end(), run.start() + _FIRST_WORDS))[:_FIRST_CHARS]
-                self._stretches.setdefault(place, []).append((size, first, some))
+                self._stretches.setdefault(place, []).append((size, text, some))
 
     def told(self, reply: str, texts: Sequence[_Text]) -> Iterator[tuple[str, float, str]]:
         """Yield places that have enough words, with their words and the first of them."""
@@ -379,7 +407,8 @@ class _Totals:
                 used = [word for word in {*tokens(reply)} if 0 < alone[word] == shown[word]]
                 if weight(used) < _FEWEST_USED:
                     continue
-            yield place, total, stretches[0][1]
+            _, text, some = stretches[0]
+            yield place, total, text.excerpt(some[:_FIRST_WORDS])
 
 
 def _cover_short(
@@ -391,19 +420,19 @@ def _cover_short(
                 covered[at : at + size] = b"\1" * len(words[at : at + size])
 
 
-def _shared(covered: bytearray, row: Sequence[int], value: AbstractSet[int]) -> bytearray:
-    """Return 0 for each word that was not covered and that a value has; these are covered from then on."""
+def _shared(covered: bytearray, row: Sequence[int], value: set[int]) -> bytearray:
+    """Return 0 for each word that was not covered and that a value has; cover a stretch of these by 2."""
     shared = bytearray(b"\1") * len(covered)
     for at, one in enumerate(map(value.__contains__, row)):
         if one:
             shared[at : at + SHINGLE] = covered[at : at + SHINGLE]
-    for run in _COVERED.finditer(bytes(shared)):
+    for run in _STRETCH.finditer(bytes(shared)):
         covered[run.start() : run.end()] = b"\2" * (run.end() - run.start())
     return shared
 
 
 def _cover_too(rest: bytearray, covered: bytearray) -> None:
-    """Cover the words that stand in a value, which `_shared` gave the byte 2."""
+    """Cover the words that stand in a value, which `_shared` covered."""
     for at, one in enumerate(covered):
         if one > 1:
             rest[at] = 1

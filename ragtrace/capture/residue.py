@@ -43,8 +43,8 @@ _CUT_WORD = "0explained0"
 _CUT = f" {_CUT_WORD} "
 _DEPTH = 6
 # Shingles in a row that are missing: at least five where all of a text is, and more in its middle.
-_MISSING = re.compile(rb"\x01{5,}")  # of one byte a word, of texts cut to `MOST_CHARS`
-_STRETCH = re.compile(rb"\x00{8,}")  # of the same, with 0 for a word that is not covered
+_MISSING = re.compile(rb"\x01{5,}")  # one byte a word, of at most 100,000 characters
+_STRETCH = re.compile(rb"\x00{8,}")  # 0 for a word that is not covered, of at most 100,000 characters
 _REPLIES = attrgetter("replies")
 
 

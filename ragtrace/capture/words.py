@@ -24,15 +24,17 @@ _MARKS = (
     "\u0b01-\u0b03\u0b3c-\u0b4d\u0b82\u0bbe-\u0bcd\u0c00-\u0c04\u0c3e-\u0c56\u0c81-\u0c83\u0cbc-\u0cd6"
     "\u0d00-\u0d03\u0d3b-\u0d4d\u0d81-\u0d83\u0dca-\u0ddf\u0f71-\u0f84\u1dc0-\u1dff\u200c\u200d\u20d0-\u20ff"
 )
-_TOKEN = re.compile(  # of texts cut to `MOST_CHARS`
+_TOKEN = re.compile(  # of texts of at most 100,000 characters
     rf"[{_UNSPACED}]|[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{_MARKS}])*+"
 )
 _BLANKS = str.maketrans({sign: " " for sign in map(chr, range(128)) if not sign.isalnum()})
 _BLANK_BYTES = bytes(code if code > 127 or chr(code).isalnum() else 32 for code in range(256))
-_IS_SPECIAL = re.compile(f"[{_UNSPACED}{_MARKS}]")  # of texts cut to `MOST_CHARS`
-_WIDE_BETWEEN = re.compile(r"[^\w\x00-\x7f]+")  # of texts cut to `MOST_CHARS`
-_UNIT_END = re.compile(r"[\n\r]+|(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\u0964])")  # of texts cut to `MOST_CHARS`
-_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrtbf\"'/\\])")  # of texts cut to `MOST_CHARS`
+_IS_SPECIAL = re.compile(f"[{_UNSPACED}{_MARKS}]")  # of texts of at most 100,000 characters
+_WIDE_BETWEEN = re.compile(r"[^\w\x00-\x7f]+")  # of texts of at most 100,000 characters
+_UNIT_END = re.compile(
+    r"[\n\r]+|(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\u0964])"
+)  # of texts of at most 100,000 characters
+_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrtbf\"'/\\])")  # of texts of at most 100,000 characters
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")  # of one token
 MOST_CHARS = 100_000  # of a text that is looked at
 SHINGLE = 4  # tokens in a row by which a statement is known again
@@ -98,7 +100,7 @@ def excerpt(text: str, start: int, end: int) -> str:
     r"""Return what a text says from one of its tokens to before another, on one line.
 
     Example:
-        >>> excerpt("Well: the Great\\nHall, of 1736.", 1, 4)
+        >>> excerpt("Well: the Great\nHall, of 1736.", 1, 4)
         'the Great Hall'
     """
     plain = normalize("NFKC", text[:MOST_CHARS])

@@ -94,8 +94,8 @@ GERMAN = tuple(
             "Neben der Treppe.",
         ),
         (
-            "Wer leitet das Archiv?",
-            ("Das Archiv leitet seit 2011 Frau Brandl, eine Historikerin aus Passau.",),
+            "Wer leitet die Sammlung?",
+            ("Die Sammlung leitet seit 2011 Frau Brandl, eine Historikerin aus Passau.",),
             "Frau Brandl.",
         ),
         (
@@ -105,8 +105,8 @@ GERMAN = tuple(
         ),
         (
             "Wann ist Lesenacht?",
-            ("Die Lesenacht findet am letzten Freitag im Oktober bis Mitternacht statt.",),
-            "Ende Oktober.",
+            ("Die Lesenacht findet am letzten Freitag im November bis Mitternacht statt.",),
+            "Ende November.",
         ),
         ("Wie alt ist das Haus?", ("Das Haus wurde 1736 als Salzspeicher gebaut und 1954 umgebaut.",), "Von 1736."),
         (

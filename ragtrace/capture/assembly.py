@@ -223,7 +223,20 @@ def _texts_shown(run: EndedRun, seen: _Stages) -> tuple[Passage, ...]:
     """Return the tool outputs and joined contexts that the answer was made of: contexts without a rank."""
     if not run.texts or run.used_passages is not None:
         return ()
-    return ranked(shown_texts(run, seen.retrieved, is_searched=_has_searched(run)))
+    shown = shown_texts(run, seen.retrieved, is_searched=_has_searched(run))
+    known = {one.id for one in shown} | run.declared_texts | _answered_ids(run)
+    return ranked([*shown, *(one for one in run.texts if one.id in known and one not in shown)])
+
+
+def _answered_ids(run: EndedRun) -> set[str]:
+    """Return the ids of texts whose call's message stands in the prompt that the answer replied to."""
+    if not run.text_calls or not run.prompts:
+        return set()
+    asked = [step for step in run.steps if isinstance(step, Generation) and step.operation != "embeddings"]
+    answer = run.attributes.get("answer", "").strip()
+    last = [step for step in asked if answer and any(answer == one.content.strip() for one in step.outputs)]
+    calls = {turn.call_id for step in (last or asked)[-1:] for turn in step.inputs if turn.call_id}
+    return {name for call, name in run.text_calls.items() if call in calls}
 
 
 def _has_searched(run: EndedRun) -> bool:

@@ -45,6 +45,8 @@ class Draft:
         selection_source: how that became known.
         is_selection_final: the application said so itself; what is inferred leaves it as it is.
         texts: texts in place of passages, by id.
+        text_calls: ids of texts by the ids of the calls that they answer.
+        declared_texts: ids of those that the application says are evidence.
         used_passages: what the application said that the prompt held.
         used_text: all that went into the prompt, where the application gave it as a text.
         pool_order: a pool whose order was told.
@@ -74,6 +76,8 @@ class Draft:
         self.selection_source: str | None = None
         self.is_selection_final = False
         self.texts: dict[str, Passage] = {}
+        self.text_calls: dict[str, str] = {}
+        self.declared_texts: set[str] = set()
         self.used_passages: tuple[Passage, ...] | None = None
         self.used_text: str | None = None
         self.pool_order: tuple[Passage, ...] | None = None
@@ -252,7 +256,11 @@ class Draft:
             del self.prompts[:-MAX_STEPS]
             self.lose("prompts")
 
-    def add_text(self, passage: Passage) -> None:
+    def add_text(self, passage: Passage, call_id: str | None = None, *, is_declared: bool = False) -> None:
+        if call_id is not None:
+            self.text_calls.setdefault(call_id, passage.id)
+        if is_declared:
+            self.declared_texts.add(passage.id)
         if len(self.texts) < MAX_STEPS:
             self.texts.setdefault(passage.id, passage)
         elif passage.id not in self.texts:

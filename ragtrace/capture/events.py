@@ -240,12 +240,14 @@ class Ended(Struct, frozen=True, gc=False, repr_omit_defaults=True):
         answer: None where the result has no answer that a name tells.
         texts: the texts in such a result.
         asks: what it asks a person that it waits for.
+        value: what it gave out, where something is declared of it.
     """
 
     outcome: Outcome | None = None
     answer: str | None = None
     texts: tuple[str, ...] = ()
     asks: str | None = None
+    value: Any = None
 
 
 class Marked(Struct, frozen=True, gc=False, repr_omit_defaults=True):

@@ -188,7 +188,15 @@ class IntegrationRun(Run):
         self._tell("add_selected", passages=read, chars=chars_of(read))
 
     @guarded
-    def add_text(self, text: str, *, source: str | None = None, kind: TextKind = "tool_output") -> None:
+    def add_text(
+        self,
+        text: str,
+        *,
+        source: str | None = None,
+        kind: TextKind = "tool_output",
+        call_id: str | None = None,
+        is_declared: bool = False,
+    ) -> None:
         """Report a text that stands in place of passages; it counts where it stands in the prompt.
 
         Where the run has no passages, such texts are its pool, one passage each. Else a tool's texts stand behind
@@ -198,10 +206,12 @@ class IntegrationRun(Run):
             text: the text, as the model is shown it.
             source: the tool's name, or that of the function.
             kind: ``tool_output``, or ``context_text`` for contexts that the application joined.
+            call_id: of the call that it answers; it counts where a prompt has the message of that call.
+            is_declared: the application says that it is evidence; it counts also where no prompt shows it.
         """
         one = replace(self._reader.make(text, 1, None, None, source), metadata={"kind": kind})
         if one.text.strip():
-            self._tell("add_text", passage=one, chars=len(one.text))
+            self._tell("add_text", passage=one, call_id=call_id, is_declared=is_declared, chars=len(one.text))
 
     @guarded
     def set_candidates(self, passages: Iterable[object]) -> None:
@@ -383,6 +393,11 @@ class IntegrationRun(Run):
         self._append(event, chars)
 
     @guarded
+    @property
+    def has_declared(self) -> bool:
+        """Whether anything was declared of the run so far."""
+        return bool(self._declared)
+
     def declare(self, declared: Declared, how: How) -> None:
         """Take what a layer of the application says of where things stand; the same again changes nothing.
 
@@ -592,6 +607,8 @@ class IntegrationRun(Run):
             selection=self._draft.selection,
             selection_source=self._draft.selection_source,
             texts=tuple(self._draft.texts.values()),
+            text_calls=self._draft.text_calls.copy(),
+            declared_texts=frozenset(self._draft.declared_texts),
             used_passages=self._draft.used_passages,
             used_text=self._draft.used_text,
             pool_order=self._draft.pool_order,

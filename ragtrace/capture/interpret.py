@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from ragtrace.capture.content_blocks import content_text
+from ragtrace.capture.declared import Place
+from ragtrace.capture.declared_values import brought_at, text_at
 from ragtrace.capture.documents import documents_in, is_documents_only, new_documents
 from ragtrace.capture.events import Asked, Began, Said, Sought
 from ragtrace.capture.guard import guarded
@@ -51,6 +53,7 @@ from ragtrace.text import shown
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from ragtrace.capture.declared_values import Brought
     from ragtrace.capture.events import Chosen, Event, Gave, Kind, Marked
     from ragtrace.capture.integration_run import IntegrationRun
     from ragtrace.capture.types import Failure
@@ -61,6 +64,8 @@ _TELLING_CHARS = 3
 _MOST_NOTES = 256  # prompts and places of a run
 _MOST_VALUES = 3  # of one place
 _FEWEST_HELD = 20  # characters of a text
+_DECLARED = frozenset({"metadata", "decorator", "handler", "settings"})
+_OUTPUT = Place("output")
 _EXPLAINED_ROLES = frozenset({"tool", "assistant"})
 _COMPOSED_SHARE = 0.5  # of the words of a text that a program made of replies
 _PLAIN_KEYS = ("question", "query", "messages")
@@ -100,6 +105,8 @@ class Interpreter:
         self._answer: str | None = None  # in the root's output, once the root has ended
         self._chain_answer: str | None = None  # of the last chain in a joined run
         run.findings.told = self.speech.told
+        self._offered: dict[object, object] = {}  # what functions gave out, of a framework that tells it
+        self._outputs: object = None  # of the root, or of the last chain in a joined run
         self._is_asked_at_start = False  # the application said the question before anything happened
         self._branches: list[str] = []  # answers of branches that ran side by side
         self._spoken_in: dict[tuple[int, int], list[list[str]]] = {}  # replies of nodes, by graph and step
@@ -247,11 +254,29 @@ class Interpreter:
         """Take a run's question and the turns before it, where a root's input has them.
 
         Of a `Steer` it is what it writes into the state under a question's name; the reply to an interrupt is none.
+        What is declared comes first.
         """
+        if self._ask_declared({"input": (inputs,)}):
+            return
         given = fields_of(inputs) or inputs
         if type(inputs) is Steer and isinstance(given, dict):
             given = {key: given[key] for key in (*QUESTION_KEYS, "messages") if key in given}
         self._take_question(question_in(given), given)
+
+    def _ask_declared(self, values: Mapping[str, Sequence[object]]) -> bool:
+        """Take the question that the request gave, or that stands at the declared place; tell whether one did."""
+        declarations = self.run.declarations
+        declared = declarations.question()
+        if declared is None or self._is_asked_at_start:
+            return False
+        told, how = declared
+        text = told if isinstance(told, str) else text_at(declarations, told, values)
+        if not text:
+            return False
+        self._has_query = True
+        self.run.set_query(text)
+        self.run.findings.question = Found("" if isinstance(told, str) else str(told), how)
+        return True
 
     def _take_question(self, question: str, given: object) -> None:
         if question:
@@ -312,6 +337,66 @@ class Interpreter:
             question = ("" if is_told else self._inner_question) or self._first_query
         self._take_question(question, given)
 
+    @staticmethod
+    def _is_declared(found: Found | None) -> bool:
+        return found is not None and found.how in _DECLARED
+
+    def _values(self, root: Scope) -> dict[str, Sequence[object]]:
+        """Return what the heads of declared places mean at the end of a run."""
+        began = root.beginning.fields if root.beginning is not None else {}
+        left = {**self._offered, **(fields_of(self._outputs) or {})}
+        states = ({**began, **left}, began) if began or left else ()
+        return {"input": (root.inputs,), "output": (self._outputs,), "state": states}
+
+    def _take_declared(self, root: Scope) -> str | None:
+        """Take what stands at declared places of the whole run, and return the answer; note what holds nothing."""
+        run, declarations, answer = self.run, self.run.declarations, None
+        if not declarations:
+            return None
+        values, missing = self._values(root), run.findings.missing
+        if (follows := declarations.follows()) is not None:
+            run.findings.may_follow = follows[0]
+        asked = declarations.question()
+        if asked is not None and not self._is_asked_at_start and not self._is_declared(run.findings.question):
+            state = values["state"][::-1]  # the question is in the state that the run began with
+            if not self._ask_declared({**values, "state": state}):
+                missing.append(("question", str(asked[0])))
+        if (answered := declarations.answer()) is not None and "answer" not in run.attributes:
+            place, how = answered
+            if text := text_at(declarations, place, values):
+                answer, self._is_retrieval_only = text, False
+                run.findings.answers = (Found(str(place), how),)
+            else:
+                missing.append(("answer", str(place)))
+        if (chosen := declarations.selected()) is not None:
+            place, how = chosen
+            brought = brought_at(declarations, place, values[place.head], run.prompts)
+            if brought:
+                found = [*brought.documents, *map(Doc, brought.texts)]
+                self.lineage.mark_selected(root, found)
+            else:
+                missing.append(("selected", str(place)))
+        for place, told, how in declarations.evidence_places():
+            inner = place if isinstance(told, bool) else told
+            brought = brought_at(declarations, inner, values[place.head], run.prompts)
+            if told is False:
+                run.findings.explained += [*brought.texts, *(one.text for one in brought.documents)]
+            elif brought:
+                self._take_brought(root, str(place), brought, how)
+            else:
+                missing.append(("evidence", str(place)))
+        return answer
+
+    def _take_brought(self, scope: Scope, name: str, brought: Brought, how: How) -> None:
+        """Take evidence of a declared name or place: passages in an order are a search, texts have none."""
+        self.run.findings.hows[name] = how
+        if brought.documents:
+            self._has_retriever = True
+            found = Scope(scope, "search", name, scope.started_ns)
+            self.lineage.search(found, brought.documents, scope.started_ns)
+        for text in brought.texts:
+            self.run.add_text(text, source=name, is_declared=True)
+
     @guarded
     def _note_root(self, root: Scope) -> None:
         """Note what the root was given: what tells whether it follows another run."""
@@ -329,7 +414,7 @@ class Interpreter:
     def _note_question(self, root: Scope) -> None:
         """Note where the question was read: in the input, in the state, or from what a search was asked."""
         query, findings = self.run.attributes.get("query", ""), self.run.findings
-        if self._is_asked_at_start:
+        if self._is_asked_at_start or self._is_declared(findings.question):
             return
         began = root.beginning.fields if root.beginning is not None else {}
         held = [("input", root.messages if root.kind == "model" else root.inputs), ("state", began)]
@@ -395,10 +480,24 @@ class Interpreter:
         if gave.value is not None:
             self.lineage.step(scope, inputs, gave.value, ended_ns)
             if scope.kind == "chain" and scope.parent is not None and scope.within is None:
+                self._take_function(scope, gave.value)
                 self._note_held("state" if scope.node is not None else scope.name, gave.value)
         self._take_output(scope, inputs, gave, outcome)
         if scope.parent is None:
             self._outcome = outcome
+
+    def _take_function(self, scope: Scope, outputs: object) -> None:
+        """Take the output of a function that is declared to be evidence, unless it told that itself."""
+        declared = self.run.declarations.evidence(scope.name) if self.run.declarations else None
+        if declared is None or scope.is_marked or scope.sources or scope.found:
+            return
+        told, how = declared
+        if told is False:
+            return
+        place = _OUTPUT if told is True else told
+        brought = brought_at(self.run.declarations, place, (outputs,), self.run.prompts)
+        if brought:
+            self._take_brought(scope, scope.name, brought, how)
 
     def _is_broken_off(self, root: Scope) -> bool:
         """Tell whether a stream was abandoned: LangChain then ends its root like one that was read to the end.
@@ -422,6 +521,8 @@ class Interpreter:
     def _take_output(self, scope: Scope, inputs: object, gave: Gave, outcome: Outcome | None) -> None:
         """Take what a chain or a tool gave out: the replies of a graph's node, the answer of a root."""
         outputs = gave.value
+        if scope.is_top:
+            self._outputs = outputs
         if not scope.is_top:
             if scope.node is not None:
                 self._take_node(scope, outputs)
@@ -640,6 +741,9 @@ class Interpreter:
             run.discard()
             return
         outcome = outcome or self._outcome
+        declared = self._take_declared(root)
+        if declared is not None:
+            self._answer, self._branches, self._chain_answer = declared, [], declared
         answer = self._answer
         if outcome == "interrupted":
             answer, self._branches = "", []  # what its state holds by then was not told to anybody
@@ -735,6 +839,8 @@ class Interpreter:
         asked something.
         """
         run = self.run
+        if (roots := run.declarations.roots()) is not None:
+            return root.name in roots[0]
         if self._has_retriever or run.selection_source == "explicit":
             return True
         pool = run.candidates()

@@ -136,7 +136,8 @@ def reading_of(run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage], s
     with run.past.lock:
         left = _unread_in(run, pools, texts)
         follows = _followed(run, pools, texts)
-    signs = [*_of_places(found, question, answers), *_of_evidence(run, pools, texts, sources, left)]
+    missing = (Sign("declared_missing", f"{name}: {place}") for name, place in found.missing)
+    signs = [*missing, *_of_places(found, question, answers), *_of_evidence(run, pools, texts, sources, left)]
     if follows is not None:
         signs.append(Sign("follows_answer", follows, declare="follows=False"))
     return Reading(question if facts.get("query") else None, answers, sources, tuple(signs[:_MOST_SIGNS]))
@@ -155,6 +156,7 @@ def _unread_in(run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage]) -
             facts.get("query", ""),
             *(turn.content for turn in facts.get("history", ())),
             *run.findings.talk,
+            *run.findings.explained,
             *(text for one in known for text in (one.text, one.id, one.source or "", *_values_of(one.metadata))),
             *(
                 text
@@ -212,7 +214,8 @@ def _followed(run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage]) ->
         found=[*passages, *(one.text for one in run.texts)],
     )
     before = run.past.answers = run.past.answers or Before()
-    follows = followed(root, before)
+    may_follow = run.findings.may_follow
+    follows = followed(root, before) if may_follow else None
     graders(root, before)
     before.add(root, follows)
     return follows
@@ -271,6 +274,10 @@ def _counted_at(place: str) -> str:
     return f"evidence={{{name}: {inner}}}"
 
 
+def _why(name: str, declared: Collection[str]) -> str:
+    return "declared to be no evidence" if name in declared else _OWN_WORDS
+
+
 def _counts(name: str) -> str:
     return f"evidence={{{json.dumps(name, ensure_ascii=False)}: True}}"
 
@@ -299,6 +306,7 @@ def _sources(
         kind: Kind = kinds.get(one.id, "search")
         counts.setdefault((kind, one.source or names.get(one.id) or _UNNAMED), []).append(one.id)
     left: dict[str, int] = {}
+    declared = {one.name for one in found.left_out if one.is_declared}
     for text in found.left_out:
         if not text.is_part:
             left[text.name] = left.get(text.name, 0) + 1
@@ -311,6 +319,6 @@ def _sources(
             chosen=len(ids) if chosen is None or kind != "search" else sum(one in chosen for one in ids),
             shown=sum(one in shown for one in ids),
             left_out=left.get(name, 0) if kind == "tool" else 0,
-            why=_OWN_WORDS if kind == "tool" and left.get(name) else "",
+            why=_why(name, declared) if kind == "tool" and left.get(name) else "",
             how=found.hows.get(name) or ("guess" if kind == "tool" else "structure"),
         )

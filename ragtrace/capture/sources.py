@@ -8,6 +8,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragtrace.capture.content_blocks import content_text, documents_in_blocks
+from ragtrace.capture.declared import Place
+from ragtrace.capture.declared_values import brought_at
 from ragtrace.capture.documents import document_of, documents_in, value_of_text
 from ragtrace.capture.own_words import Part, decide, texts_of
 from ragtrace.capture.scopes import Scope
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from ragtrace.capture.own_words import Kept
     from ragtrace.capture.scopes import Speech
     from ragtrace.capture.values import Doc
+    from ragtrace.model import How
 
 _SHORTEST_REPEAT_CHARS = 16
 _MOST_TEXTS = 1_000  # of one result of a tool; a run keeps 256
@@ -90,12 +93,40 @@ class Sources:
         arguments = tool.inputs if tool.is_called else None
         if tool.sources or tool.found or tool.is_marked:
             return documents
+        if (declared := self._run.declarations.evidence(tool.name)) is not None:
+            value = outputs.content if type(outputs) is Turn else outputs
+            return self.declared(tool, declared, value, documents)
         if documents is not None:
             return self._kept(documents, arguments)
         if not messages:
             return None if type(outputs) in _OF_FRAMEWORK else self._written(tool, outputs, arguments)
         found = [self._written(tool, _content_of(message), arguments) for message in messages]
         return next((documents for documents in found if documents), None)
+
+    def declared(
+        self, tool: Scope, declared: tuple[bool | Place, How], value: object, documents: list[Doc] | None
+    ) -> list[Doc] | None:
+        """Return the documents of a tool that is declared; note its texts, or that it is left out."""
+        run, (said, how) = self._run, declared
+        run.findings.hows[tool.name] = how
+        if said is False:
+            run.findings.left_out.append(LeftOut(tool.name, told(value), is_declared=True))
+            return None
+        if said is True and documents:
+            return documents
+        place = Place("output") if said is True else said
+        brought = brought_at(run.declarations, place, (value,), run.prompts)
+        if not brought:
+            run.findings.missing.append(("evidence", f"{tool.name}: {place}"))
+        if said is True:  # what the tool said, whole
+            for text in _texts_of(value, tool.shown):
+                run.add_text(text, source=tool.name, call_id=tool.call_id, is_declared=True)
+                self._of_tools.append(text)
+            return None
+        for text in brought.texts:
+            run.add_text(text, source=tool.name, call_id=tool.call_id, is_declared=True)
+            self._of_tools.append(text)
+        return brought.documents or None
 
     def in_prompt(self, scope: Scope, prompt: Sequence[Turn]) -> Iterator[tuple[Scope, list[Doc]]]:
         """Note the tool messages of this question whose tools fired no event; yield the documents in them.
@@ -169,7 +200,7 @@ class Sources:
             is_known = len(text) >= _SHORTEST_REPEAT_CHARS and any(_holds(known, text) for known in self._of_tools)
             if text and not is_known:
                 self._of_tools.append(text)
-                self._run.add_text(text, source=given.tool)
+                self._run.add_text(text, source=given.tool, call_id=given.call_id)
 
 
 def _holds(text: str, part: str) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from ragtrace.capture.attribution import found_in
 from ragtrace.capture.events import Began, Ended
 from ragtrace.capture.guard import guarded
@@ -80,6 +82,7 @@ class ToldInterpreter(Interpreter):
                 self._offers.setdefault(name, part)
             else:
                 self._note_held("state", {name: part})
+            self._offered.setdefault(name, part)
 
     def _begin_chain(self, scope: Scope, began: Began) -> None:
         super()._begin_chain(scope, began)
@@ -158,7 +161,15 @@ class ToldInterpreter(Interpreter):
         self._report_tool(tool, gave.text or None, failure, ended_ns)
         if failure is not None or gave.value is None or tool.sources or tool.found or tool.is_marked:
             return
-        if not (isinstance(gave.value, list) and all(isinstance(one, Doc) for one in gave.value)):
+        if (declared := run.declarations.evidence(tool.name)) is not None:
+            documents = gave.value if _are_documents(gave.value) else None
+            value = gave.text if documents else gave.value
+            found = self.lineage.texts.declared(tool, declared, value, documents)
+            if found:
+                self.lineage.step(tool, None, found, ended_ns)
+                self._forget_reply(tool)
+            return
+        if not _are_documents(gave.value):
             texts = gave.value if isinstance(gave.value, list) else [gave.value]
             self.lineage.texts.note(tool, texts, tool.inputs)  # no passages are in them
             return
@@ -230,6 +241,10 @@ class ToldInterpreter(Interpreter):
         for name, documents in self._offers.items():
             self.lineage.offered(root, name, documents)
         self._note_root(root)
+        self._outputs = ended.value
+        declared = self._take_declared(root)
+        if declared is not None:
+            ended = replace(ended, answer=declared)
         if self._is_joined:
             self._conclude_block()
             return
@@ -241,7 +256,7 @@ class ToldInterpreter(Interpreter):
         if outcome == "interrupted" or self._is_earlier(text):
             text = ""
         if given is not None:
-            findings.answers = (Found("output", "framework"),)
+            findings.answers = findings.answers if declared is not None else (Found("output", "framework"),)
         elif branches:
             findings.answers = tuple(Found("output", "guess") for _ in branches)
         else:  # read piece by piece, or what the last model said
@@ -327,3 +342,7 @@ class ToldInterpreter(Interpreter):
         delivered = run.selection if run.selection is not None else run.candidates()
         found = found_in(text, tuple({passage.id: passage for passage in delivered}.values()))
         return bool(found) and sum(len(passage.text) for passage in found) >= _CONTEXT_SHARE * len(text)
+
+
+def _are_documents(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, Doc) for one in value)

@@ -139,11 +139,13 @@ class LeftOut(Struct, frozen=True):
         name: of the tool.
         text: its words.
         is_part: the rest of the tool's text is evidence.
+        is_declared: the application says that it is none.
     """
 
     name: str
     text: str
     is_part: bool = False
+    is_declared: bool = False
 
 
 class PromptNote(Struct, frozen=True):
@@ -176,6 +178,9 @@ class Findings(Struct):
         held: the last values of each field that steps gave out and the root was given, by their places.
         given: texts that the root was given, less what a model had said, or a person before.
         talk: texts of the messages in the root's input.
+        explained: texts that are declared to be no evidence.
+        missing: what was declared and is not there, each with its place.
+        may_follow: nothing declares that it follows no other run.
         root: name of the root.
     """
 
@@ -191,6 +196,9 @@ class Findings(Struct):
     held: dict[str, list[object]] = field(default_factory=dict)
     given: list[str] = field(default_factory=list)
     talk: list[str] = field(default_factory=list)
+    explained: list[str] = field(default_factory=list)
+    missing: list[tuple[str, str]] = field(default_factory=list)
+    may_follow: bool = True
     root: str = ""
 
 
@@ -216,6 +224,8 @@ class EndedRun(Struct, frozen=True, kw_only=True):
     selection: tuple[Passage, ...] | None
     selection_source: str | None
     texts: tuple[Passage, ...]
+    text_calls: Mapping[str, str]
+    declared_texts: frozenset[str]
     used_passages: tuple[Passage, ...] | None
     used_text: str | None
     pool_order: tuple[Passage, ...] | None

@@ -73,7 +73,9 @@ _in_process = lru_cache(maxsize=256)(is_in_process)
 
 def _begin_query(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
     owner: type = type(instance)
-    span.begins(Began(is_engine=True, is_retry=is_retry(owner)))
+    is_declared = span.is_top and span.state.run is not None and span.state.run.has_declared
+    given = span.state.values.of(arguments_of(bound.arguments)) if is_declared else None
+    span.begins(Began(given, is_engine=True, is_retry=is_retry(owner)))
     if span.within is not None:
         return
     if span.is_top:

@@ -57,6 +57,7 @@ class OpenRun:
     journals: list[object] = field(default_factory=list)  # what the runtime keeps of the workflows in the run
     saved: Saved | None = None  # what the workflow's context held when the run began
     error: BaseException | None = None
+    result: object = None  # of the root, where something is declared of the run
     offers: dict[str, Any] = field(default_factory=dict)  # what steps gave out before the run began
     values: Values = field(default_factory=Values)
     lock: threading.RLock = field(default_factory=threading.RLock)  # a stream's finaliser may run inside it

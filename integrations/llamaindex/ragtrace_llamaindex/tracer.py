@@ -355,7 +355,8 @@ class Tracer:
         describe(run, defaults, request)
         run.add(RunEvent("told", teller=OWNER))
         if root.kind == "other":
-            began = Began(calls_tools=state.is_agent, is_resumed=state.is_resumed)
+            given = state.values.of(_given(state)) if run.has_declared else None
+            began = Began(given, calls_tools=state.is_agent, is_resumed=state.is_resumed)
             run.add(RunEvent("chain", root.id, "", root.name, root.started_ns, data=began, teller=OWNER))
         state.run = run  # what other threads add comes behind
         if state.arguments is not None:
@@ -398,6 +399,7 @@ class Tracer:
         found = result.source_nodes if isinstance(result, Response) and root.kind == "query" else None
         if found and not (state.is_searched or state.is_asked):  # kept from earlier, or by a service that searches
             state.run.set_candidates(found)
+        state.result = result if state.run.has_declared else None
         answer = None if root.kind == "retriever" else answer_of(result, is_synthesis=root.kind == "synthesize")
         texts = given_out(result) if answer is None and root.kind == "other" else ()
         error, state.error = state.error, None
@@ -463,6 +465,7 @@ class Tracer:
             state.ids = []
             state.open.clear()
             state.root = state.run = state.arguments = state.interrupt = state.error = state.saved = None
+            state.result = None
             state.journals = []
             state.working, state.agents = {}, {}
 
@@ -504,7 +507,25 @@ def _tell_end(
         _end_open(state, error)
     finally:
         asks = told(_asked_of_person(state)) if outcome == "interrupted" else None
-        state.add(RunEvent("end", ended_ns=time.time_ns(), data=Ended(outcome, answer, texts, asks), error=failure))
+        ended = Ended(outcome, answer, texts, asks, _declared_result(state))
+        state.add(RunEvent("end", ended_ns=time.time_ns(), data=ended, error=failure))
+
+
+def _given(state: OpenRun) -> dict[str, object]:
+    """Return the arguments of the outermost call with the fields of its start event, for declared places."""
+    arguments = dict(state.arguments or {})
+    event = arguments.pop("start_event", None)
+    named = {} if event is None else fields_of(event)
+    return {**{name: one for name, one in arguments.items() if name not in {"self", "ctx"}}, **named}
+
+
+def _declared_result(state: OpenRun) -> object:
+    """Return what the root gave out, where something is declared of the run: a place may be in it."""
+    result = state.result
+    if result is None:
+        return None
+    held = getattr(result, "result", None)  # of a workflow's last event
+    return state.values.of(result if held is None else held)
 
 
 @guarded

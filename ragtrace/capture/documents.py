@@ -25,7 +25,7 @@ _DEPTH = 3  # of lists in lists, for cyclic ones
 _LONGEST_READ_CHARS = 1_000_000  # of a tool's text, to find documents in it
 _SHORTEST_PART_CHARS = 16  # of a passage; a shorter text stands in many another
 PASSAGE_LISTS = frozenset({"context", "documents"})  # fields of texts, in chains of the frameworks' own
-_SIGNS = frozenset(
+SIGNS_OF_RESULTS = frozenset(
     (
         *ID_KEYS,
         *RERANK_SCORE_KEYS,
@@ -272,7 +272,7 @@ def document_of(fields: Mapping[Any, object], *, is_named: bool = True) -> Doc |
     """
     if "role" in fields or "tool_call_id" in fields or fields.get("type") in ROLES:
         return None
-    if not is_named and not any(sign in fields for sign in _SIGNS):
+    if not is_named and not any(sign in fields for sign in SIGNS_OF_RESULTS):
         return None
     text, facts = read_mapping(fields)
     if text is None or not text.strip():

@@ -392,12 +392,12 @@ class IntegrationRun(Run):
             event = self._redacted(event, self._config.redact)
         self._append(event, chars)
 
-    @guarded
     @property
     def has_declared(self) -> bool:
         """Whether anything was declared of the run so far."""
         return bool(self._declared)
 
+    @guarded
     def declare(self, declared: Declared, how: How) -> None:
         """Take what a layer of the application says of where things stand; the same again changes nothing.
 

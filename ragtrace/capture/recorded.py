@@ -208,7 +208,7 @@ class _Writer:
         if isinstance(value, dict):
             pairs = [[self._key(name), self.value(part, name)] for name, part in value.items()]
             return {"fields" if type(value) is Fields else "dict": pairs}
-        is_pair = len(value) == 2 and isinstance(value[1], float)  # a passage and its score
+        is_pair = len(value) == 2 and type(value[0]) is Doc and isinstance(value[1], float)  # with its score
         is_turn = len(value) == 2 and isinstance(value[0], str) and value[0] in ROLES  # ("user", "Where?")
         keys = ("role", None) if is_turn else (None,) * len(value)
         parts = [self.value(part, key, is_scored=is_pair) for key, part in zip(keys, value, strict=True)]

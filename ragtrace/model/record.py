@@ -238,7 +238,7 @@ class RagRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def contexts(self) -> tuple[Passage, ...]:
-        """What the model was shown: `ranked_contexts`, and `unranked_contexts` behind them.
+        """All that the model was shown: `ranked_contexts`, and `unranked_contexts` behind them.
 
         Example:
             >>> from ragtrace.model import Passage, Pool
@@ -279,7 +279,7 @@ class RagRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def truncated_ranked_contexts(self) -> int:
-        """Those of `truncated_contexts` that have a rank."""
+        """The number of `truncated_contexts` that have a rank."""
         if counted := self.lossy.get(CONTEXTS_TRUNCATED, 0):
             cut = sum(passage.truncated > 0 or not passage.text for passage in self.unranked_contexts)
             return max(counted - cut, 0)

@@ -100,12 +100,16 @@ def _missing(spec: MetricSpec, ctx: EvalContext) -> str | None:
     if "contexts" in spec.needs:
         read += record.unranked_contexts
     is_textless = bool(read) and not any(passage.text for passage in read)  # as other instrumentations send them
+    signs = {sign.name for sign in record.signs}
+    if "follows_answer" in signs:
+        return "follows_answer"
+    no_contexts = "contexts_unread" if "evidence_unread" in signs else "no_contexts"
     no_passages = NO_RANKING if record.has_no_ranking else "no_contexts"
     lacking: dict[Need, str | None] = {
         "answer": answer_lacking(record),
         "query": None if record.query.strip() else "missing_input:query",
         "reference": None if (record.reference or "").strip() else "missing_input:reference",
-        "contexts": None if ctx.contexts() else _NO_TEXT if is_textless else "no_contexts",
+        "contexts": None if ctx.contexts() else _NO_TEXT if is_textless else no_contexts,
         "ranking": None if ctx.ranked_contexts() else _NO_TEXT if is_textless else no_passages,
         "pool": None if any(pool.passages for pool in record.pools) else no_passages,
         "labels": None if record.labels is not None else "no_labels",

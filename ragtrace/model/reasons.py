@@ -25,6 +25,14 @@ NA: Mapping[str, NaReason] = {
         "an answer was not captured whole: it never came, came late, was no text, or was cut",
         "look how the run ended, and what the application gave as its answer",
     ),
+    "follows_answer": NaReason(
+        "the run was given the answer of a run before it and asked nothing new: it belongs to that run",
+        "where it is a run of its own, declare `follows=False`",
+    ),
+    "contexts_unread": NaReason(
+        "a prompt shows text that came from no known source, and nothing else was found",
+        'copy the line that the run\'s page offers, such as `evidence={"state.rows": True}`',
+    ),
     "several_answers": NaReason(
         "branches that ran side by side gave several answers, and none of them is named the answer",
         "give one out under `answer`, or make each branch a run of its own",

@@ -24,7 +24,17 @@ from ragtrace.capture.turns import HISTORY_KEYS, QUESTION_KEYS
 from ragtrace.text import MAX_NAME_CHARS, folded, valid
 
 # Names that rules know a value by; the frameworks write them.
-_KEPT = ROLES | {*ANSWER_FIELDS, *HISTORY_KEYS, *ID_KEYS, *PASSAGE_LISTS, *QUESTION_KEYS, *RERANK_SCORE_KEYS, *SCORE_KEYS, *SIGNS_OF_RESULTS, *TEXT_KEYS} | frozenset(
+_LISTED = (
+    ANSWER_FIELDS,
+    HISTORY_KEYS,
+    ID_KEYS,
+    PASSAGE_LISTS,
+    QUESTION_KEYS,
+    RERANK_SCORE_KEYS,
+    SCORE_KEYS,
+    TEXT_KEYS,
+)
+_KEPT = ROLES.union(*_LISTED, SIGNS_OF_RESULTS) | frozenset(
     {
         "_additional", "answer", "args", "artifact", "base64", "bytes", "call_id", "calls", "certainty", "context",
         "content", "data", "document", "file", "file_data", "file_id", "filename", "format", "goto", "grades", "id",

@@ -28,7 +28,8 @@ SKIP_REASONS = frozenset({"not_sampled", "budget_exceeded", "queue_full", "expir
 NOT_APPLICABLE = frozenset(
     {
         "no_answer_expected", "no_labels", "k_not_positive", "insufficient_runs", "insufficient_ratings",
-        "no_samples", "no_parts", "no_ranking", "follows_answer", "several_answers", "unsupported_by_judge", "unsupported_language",
+        "no_samples", "no_parts", "no_ranking", "follows_answer", "several_answers", "unsupported_by_judge",
+        "unsupported_language",
     }
 )  # fmt: skip
 """Reasons of state ``na`` that the set-up or the record decides, and never the quality of a run."""

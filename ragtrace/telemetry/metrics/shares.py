@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _FREQUENT: Final = {
     "na": (
-        "abstained", "answer_missing", "contexts_truncated", "contexts_unread", "no_answer", "no_claims", "no_contexts", "partial_run",
+        "abstained", "answer_missing", "contexts_truncated", "no_answer", "no_claims", "no_contexts", "partial_run",
     ),
     "error": ("budget_exceeded", "judge_error", "judge_timeout", "judge_unavailable"),
     "skipped": ("budget_exceeded", "queue_full"),

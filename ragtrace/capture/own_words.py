@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ragtrace.capture.words import SHINGLE, scalars, shingles, tokens, units, weight, written_value
+from ragtrace.capture.words import MOST_CHARS, SHINGLE, scalars, shingles, tokens, units, weight, written_value
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -107,7 +107,8 @@ class FirstSpeakers:
         asked = frozenset(word for words in given for word in words)
         short = [words for words in given if len(words) < SHINGLE]
         found = []
-        for unit in units(text)[:_MOST_UNITS]:
+        every = units(text)
+        for unit in every[:_MOST_UNITS]:
             words = tokens(unit)
             covered = _cover(words, self._own, now)
             for one in short:
@@ -115,6 +116,9 @@ class FirstSpeakers:
             new = tuple(word for word, is_own in zip(words, covered, strict=True) if not is_own)
             fresh = tuple(word for word in new if not (word in self._words or word in asked))
             found.append(Part(unit.strip(), len(words), sum(covered), new, fresh))
+        if rest := ("\n".join(every[_MOST_UNITS:]) + text[MOST_CHARS:]).strip():
+            words = tokens(rest)
+            found.append(Part(rest, len(words), 0, tuple(words), tuple(words)))
         return found
 
     def _read(self) -> None:

@@ -98,14 +98,6 @@ CASES = {
         [(asked(1), "Reisen zahlt niemand."), (asked(0), f"{LEAVE}終"), (asked(2), LAPTOPS)],
         {"answer": f"{LEAVE} {LAPTOPS}"}, [0, 2],
     ),
-    "an outline in the prompts of its sections": (
-        [(asked(0, 3), OUTLINE), (f"Frei in Urlaub: {asked(1)}", LEAVE), (f"Rechner unterwegs: {asked(2)}", LAPTOPS),
-         (f"Frei in Urlaub\n{LEAVE}\nRechner unterwegs\n{LAPTOPS}", ANSWER)], {}, [1, 2],
-    ),
-    "an outline whose headings stand in the answer": (
-        [(asked(0, 3), OUTLINE), (f"Frei in Urlaub: {asked(1)}", LEAVE)],
-        {"answer": f"# Frei in Urlaub\n{LEAVE}\n# Rechner unterwegs"}, [1],
-    ),
     "an outline that is the answer": ([(asked(0, 3), OUTLINE), (asked(1), "ja")], {"answer": OUTLINE}, [0, 3]),
     "sections that say something": (
         [(asked(0, 3), json.dumps({"sections": [LEAVE, "Bergen"]})), (f"{LEAVE} {asked(1)}", ANSWER)], {}, [0, 1, 3],

@@ -172,7 +172,7 @@ def test_a_step_that_is_told_of_once():
 def test_a_person_is_waited_for():
     told = Story()
     told.asks("Where?", "May I look it up?")
-    told.ends(told.root, Gave(asks="May I look it up?", is_steering=True))
+    told.ends(told.root, Gave(asks="May I look it up?", is_steered=True))
     told.run.finish()
     record = told.keeper.only.record
     assert (record.outcome, record.interrupt) == ("interrupted", "May I look it up?")

@@ -1,4 +1,4 @@
-"""Texts in place of passages: what a tool said, contexts in one text, and contexts that nobody reported."""
+"""Texts beside passages: what a tool said, contexts in one text, and texts that no prompt shows."""
 
 from __future__ import annotations
 
@@ -28,22 +28,25 @@ def ids(run, stage):
 
 
 @pytest.mark.parametrize("kind", ["tool_output", "context_text"])
-def test_a_text_in_the_prompt_is_the_pool(kind):
+def test_a_text_in_the_prompt_counts_without_a_rank(kind):
     run = recorded(lambda run: run.add_text(OSLO, source="search", kind=kind), f"Read:\n{OSLO}\nWhere?")
-    (passage,) = run.record.pool("retrieved")
-    assert (passage.id, passage.source, dict(passage.metadata)) == (content_id(OSLO), "search", {"kind": kind})
-    assert (run.prompt_ids, run.record.selection_source) == ((content_id(OSLO),), "prompt")
+    (text,) = run.record.unranked_contexts
+    assert (text.id, text.source, dict(text.metadata)) == (content_id(OSLO), "search", {"kind": kind})
+    assert (run.record.contexts, run.prompt_ids) == ((text,), (content_id(OSLO),))
+    assert (run.record.pools, run.record.k, run.record.selection_source) == ((), None, None)
 
 
-@pytest.mark.parametrize(("kind", "used"), [("tool_output", ["a", content_id(ORDER)]), ("context_text", ["a"])])
-def test_beside_passages_only_tools_count_and_no_ranking_changes(kind, used):
+@pytest.mark.parametrize(("kind", "counts"), [("tool_output", True), ("context_text", False)])
+def test_beside_passages_only_tools_count_and_no_ranking_changes(kind, counts):
     def report(run):
         run.add_text(ORDER, source="orders", kind=kind)
         run.retrieved([{"id": "a", "text": OSLO}, {"id": "b", "text": "Not shown at all."}])
 
     run = recorded(report, f"{ORDER}\n{OSLO}")
-    assert (ids(run, "retrieved"), ids(run, "used")) == (["a", "b"], used)
-    assert run.record.k == (1 if kind == "tool_output" else None)
+    texts = [content_id(ORDER)] * counts
+    assert (ids(run, "retrieved"), ids(run, "used"), run.record.k) == (["a", "b"], ["a"], None)
+    assert [one.id for one in run.record.unranked_contexts] == texts
+    assert run.prompt_ids == ("a", *texts)
 
 
 def test_the_text_of_a_search_is_its_passages():
@@ -51,7 +54,8 @@ def test_the_text_of_a_search_is_its_passages():
         run.retrieved([{"id": "a", "text": OSLO}])
         run.add_text(f"Found:\n{OSLO}", source="search")
 
-    assert ids(recorded(report, f"Found:\n{OSLO}"), "used") == ["a"]
+    run = recorded(report, f"Found:\n{OSLO}")
+    assert (ids(run, "used"), run.record.unranked_contexts) == (["a"], ())
 
 
 def test_what_the_application_says_was_used_stays():
@@ -59,21 +63,19 @@ def test_what_the_application_says_was_used_stays():
         run.add_text(ORDER)
         run.used([{"id": "a", "text": OSLO}])
 
-    assert ids(recorded(report, f"{ORDER}\n{OSLO}"), "used") == ["a"]
+    run = recorded(report, f"{ORDER}\n{OSLO}")
+    assert (ids(run, "used"), run.record.unranked_contexts) == (["a"], ())
 
 
 UNREAD = {
     "a tool's text that is cut away": (lambda run: run.add_text(ORDER), "Where?", ANSWER, 1),
-    "an announced context": (lambda run: None, f"Context:\n{OSLO}\n{'more text ' * 9}", ANSWER, 1),
-    "a heading without a context": (lambda run: None, "Context:\n\nQuestion: Where?", ANSWER, 0),
     "no context": (lambda run: None, "You are helpful. Where?", ANSWER, 0),
     "no answer": (lambda run: run.add_text(ORDER), "Where?", "", 0),
-    "a search that found nothing": (lambda run: run.retrieved([]), f"Context:\n{'text ' * 30}", ANSWER, 0),
 }
 
 
 @pytest.mark.parametrize("name", UNREAD)
-def test_contexts_of_which_no_passage_is_known_are_told(name):
+def test_a_text_that_no_prompt_shows_is_told(name):
     report, prompt, answer, unread = UNREAD[name]
     assert [sign.name for sign in recorded(report, prompt, answer).record.signs] == ["evidence_unread"] * unread
 

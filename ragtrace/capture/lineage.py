@@ -508,9 +508,14 @@ class Lineage:
         return kept, origins
 
     def _holds(self, document: Doc, near: Mapping[str, Hit]) -> bool:
-        """Tell whether the text of a known document has another passage in it: a neighbour was joined to it."""
-        text = document.text
-        return sum(len(hit[0].text) >= _SHORTEST_CUT_CHARS and hit[0].text in text for hit in near.values()) > 1
+        """Tell whether the text of a passage has another one in it: a neighbour was joined to it.
+
+        A document with a new id of its own is another passage.
+        """
+        if document.id and not any(hit[0].id == document.id for hit in near.values()):
+            return False
+        texts = {hit[0].text for hit in near.values()}  # two passages may have the same one
+        return sum(len(one) >= _SHORTEST_CUT_CHARS and one in document.text for one in texts) > 1
 
     def _unknown_in(self, documents: list[Doc], near: dict[str, Hit]) -> list[int]:
         """Return the places of documents with new ids; one with a text of a passage that is `near` takes its id."""

@@ -37,6 +37,11 @@ class Part(NamedTuple):
     new: tuple[str, ...]
     fresh: tuple[str, ...]
 
+    @property
+    def is_mostly_own(self) -> bool:
+        """Whether most of it, a statement of four words at least, was a model's first."""
+        return self.own >= max(SHINGLE, self.size / 2)
+
 
 class Kept(NamedTuple):
     """What of a text is evidence, and the sentences that are left out as the models' own."""
@@ -80,7 +85,9 @@ class FirstSpeakers:
         if not (self._words or given):
             return False
         parts = self._parts(text, given)
-        return sum(part.size for part in parts) >= SHINGLE and all(part.own == part.size for part in parts)
+        return sum(part.size for part in parts) >= SHINGLE and all(
+            part.own == part.size or (part.is_mostly_own and not part.fresh) for part in parts
+        )
 
     def share(self, text: str) -> float:
         """Return the share of a text's words, 0 to 1, that models said, several in a row.
@@ -154,7 +161,7 @@ def decide(text: str, parts: Sequence[Part], later: Collection[str]) -> Kept:
         >>> decide(said, first.parts(said), {"28", "days"}).evidence
         'The handbook says: 28 days.'
     """
-    own = [part for part in parts if part.own >= max(SHINGLE, part.size / 2) and not _is_used(part.fresh, later)]
+    own = [part for part in parts if part.is_mostly_own and not _is_used(part.fresh, later)]
     left = [part for part in parts if part not in own]
     told = tuple(part.text for part in own)
     if not any(part.new for part in left):

@@ -52,13 +52,14 @@ class PastRuns:
 
     Attributes:
         answering: names of the workflows that have had an answer.
-        lock: held while the other two are used: runs may end in several threads.
+        lock: held while the other two are used: runs may end in several threads, and in one thread inside another
+            run's end, when a collection finds a stream that nobody read.
         answers: hashes of the last answers, see `ragtrace.capture.follows`; None until it is asked for.
         prompts: hashes of the last prompts, see `ragtrace.capture.residue`; None until it is asked for.
     """
 
     def __init__(self) -> None:
         self.answering = RecentIds(MOST_WORKFLOWS)
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.answers: Before | None = None
         self.prompts: Memory | None = None

@@ -54,7 +54,7 @@ from ragtrace_llamaindex.messages import (
     usage_in,
 )
 from ragtrace_llamaindex.open_runs import ModelSpan
-from ragtrace_llamaindex.span_kinds import is_all, is_fusion, is_retry
+from ragtrace_llamaindex.span_kinds import is_agent_event, is_all, is_fusion, is_retry
 from ragtrace_llamaindex.values import argument, arguments_of, first_of, settings_of
 
 if TYPE_CHECKING:
@@ -158,7 +158,21 @@ def _begin_tool(span: OpenSpan, bound: BoundArguments, instance: object) -> None
     metadata = getattr(instance, "metadata", None)
     span.name = told(getattr(metadata, "name", None)) or span.name
     description = told(getattr(metadata, "description", None)) or None
-    span.begins(Began(arguments_of(bound.arguments), description=description))
+    span.begins(Began(arguments_of(bound.arguments), call_id=span.call_id, description=description))
+
+
+def call_in(event: object) -> str | None:
+    """Return the id of the call that an agent's step is to carry out; None for any other event.
+
+    Example:
+        >>> from llama_index.core.agent.workflow import ToolCall
+        >>> call_in(ToolCall(tool_name="search", tool_kwargs={}, tool_id="call-7")), call_in(None)
+        ('call-7', None)
+    """
+    kind: type = type(event)
+    if kind.__name__ != "ToolCall" or not is_agent_event(kind):
+        return None
+    return told(getattr(event, "tool_id", None)) or None
 
 
 BEGINNINGS = {

@@ -83,6 +83,7 @@ class OpenRun:
     keeps_turns: bool = False  # the root is a chat engine or an agent
     working: dict[str | None, AgentWork] = field(default_factory=dict)  # by the id of an agent workflow's run
     agents: dict[str | None, AgentWork] = field(default_factory=dict)  # by the ids of steps and functions in it
+    calls: dict[str | None, str] = field(default_factory=dict)  # of tools, by the ids of steps and functions
 
     def add(self, event: Event) -> None:
         """Add an event to the run."""
@@ -155,6 +156,7 @@ class OpenSpan:
     top_k: int | None = None
     given: list[Doc] = field(default_factory=list)  # nodes that a postprocessor was given
     agent: AgentWork | None = None  # that it is a part of, where no other span of interest is between
+    call_id: str | None = None  # of the call that a tool carries out for an agent
 
     def __post_init__(self) -> None:
         parent = self.parent

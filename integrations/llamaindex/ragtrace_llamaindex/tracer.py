@@ -20,6 +20,7 @@ from ragtrace.capture.values import told
 from ragtrace_llamaindex.calls import (
     BEGINNINGS,
     answer_of,
+    call_in,
     chosen_by,
     examples_of,
     given_out,
@@ -123,7 +124,7 @@ class Tracer:
             if _is_run_of(instance, id_):
                 _note_workflow(parent.state, instance)
             else:
-                _note_agent(parent, id_, bound, parent_id)
+                _note_step(parent, id_, bound, parent_id)
         elif parent is not None:
             self._entered_below(parent, read, kind, id_, bound, instance, parent_id)
         elif (defaults := self._defaults()) is not None:
@@ -171,10 +172,10 @@ class Tracer:
         if (kind == "other" and not is_top) or _is_same_call(kind, parent, instance):
             self._keep(id_, parent)
             if kind == "other" and not _is_run_of(instance, id_):
-                _note_agent(parent, id_, bound, parent_id)
+                _note_step(parent, id_, bound, parent_id)
             return
         span = _new_span(state, parent, kind, id_, instance)
-        span.agent = state.agents.get(parent_id)
+        span.agent, span.call_id = state.agents.get(parent_id), state.calls.get(parent_id)
         if is_top:
             _note_top(span, bound, instance)
         if read is not None and isinstance(span, ModelSpan) and read.span.state is state:
@@ -467,7 +468,7 @@ class Tracer:
             state.root = state.run = state.arguments = state.interrupt = state.error = state.saved = None
             state.result = None
             state.journals = []
-            state.working, state.agents = {}, {}
+            state.working, state.agents, state.calls = {}, {}, {}
 
     def _stream_over(self, state: OpenRun) -> None:
         failure, state.error = state.error, None
@@ -605,6 +606,15 @@ def _note_top(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
 
 def _is_run_of(instance: object, id_: str) -> bool:
     return isinstance(instance, Workflow) and id_[:-ID_TAIL].endswith(".run")
+
+
+def _note_step(parent: OpenSpan, id_: str, bound: BoundArguments, run_id: str | None) -> None:
+    """Note the agent that works in a step of its workflow, and the call of a tool that it carries out."""
+    _note_agent(parent, id_, bound, run_id)
+    calls = parent.state.calls
+    call_id = calls.get(run_id) or call_in(bound.arguments.get("ev"))
+    if call_id is not None:
+        calls[id_] = call_id
 
 
 def _note_agent(parent: OpenSpan, id_: str, bound: BoundArguments, run_id: str | None) -> None:

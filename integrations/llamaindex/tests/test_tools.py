@@ -74,23 +74,27 @@ def texts(run, stage):
     return [passage.text for passage in run.record.pool(stage)]
 
 
+def unranked(run):
+    return [passage.text for passage in run.record.unranked_contexts]
+
+
 class TestTexts:
-    async def test_a_text_is_one_passage(self, keeper):
+    async def test_a_text_is_a_context_without_rank(self, keeper):
         run = await run_of(keeper, tool(FIRST))
-        (passage,) = run.record.pool("retrieved")
+        (passage,) = run.record.unranked_contexts
         assert (passage.id, passage.text, passage.source) == (content_id(FIRST), FIRST, "search_docs")
         assert passage.metadata == {"kind": "tool_output"}
-        assert (texts(run, "used"), run.prompt_ids, run.record.lossy) == ([FIRST], (content_id(FIRST),), {})
+        assert (run.record.pools, run.prompt_ids, run.record.lossy) == ((), (content_id(FIRST),), {})
         assert kinds(run) == ["chat", "tool", "chat", "agent"]
 
-    async def test_two_texts_are_two_passages(self, keeper):
+    async def test_two_texts_are_two_contexts(self, keeper):
         run = await run_of(keeper, tool(FIRST, "first"), tool(SECOND, "second"), calls=("first", "second"))
-        assert texts(run, "retrieved") == [FIRST, SECOND]
-        assert [passage.source for passage in run.record.pool("retrieved")] == ["first", "second"]
+        given = [(one.text, one.source) for one in run.record.unranked_contexts]
+        assert given == [(FIRST, "first"), (SECOND, "second")]
 
     async def test_a_list_of_texts(self, keeper):
         run = await run_of(keeper, tool([FIRST, SECOND]))
-        assert (texts(run, "retrieved"), texts(run, "used")) == ([FIRST, SECOND], [FIRST, SECOND])
+        assert (unranked(run), run.prompt_ids) == ([FIRST, SECOND], (content_id(FIRST), content_id(SECOND)))
 
     async def test_react(self, keeper):
         thoughts = [
@@ -99,7 +103,7 @@ class TestTexts:
         ]
         agent = ReActAgent(tools=[tool(FIRST)], llm=ToolCaller(replies=thoughts), streaming=False)
         answer, run = await asked(agent, keeper)
-        assert (answer, run.record.answer, texts(run, "retrieved")) == ("It is Oslo.", "It is Oslo.", [FIRST])
+        assert (answer, run.record.answer, unranked(run)) == ("It is Oslo.", "It is Oslo.", [FIRST])
 
     async def test_a_failed_tool_gives_no_passage(self, keeper):
         run = await run_of(keeper, tool(ValueError("no such index")))
@@ -118,7 +122,7 @@ class TestTexts:
             name="writer", description="Writes.", tools=[], llm=ToolCaller(replies=[ANSWER]), streaming=False
         )
         answer, run = await asked(AgentWorkflow(agents=[first, last], root_agent="finder"), keeper)
-        assert (answer, texts(run, "retrieved")) == (ANSWER, [FIRST])
+        assert (answer, unranked(run)) == (ANSWER, [FIRST])
         assert kinds(run) == ["chat", "tool", "chat", "tool", "agent", "chat", "agent"]
 
     async def test_the_text_that_the_model_is_shown_counts(self, keeper):
@@ -128,7 +132,7 @@ class TestTexts:
             async_callback=_shortened,
         )
         run = await run_of(keeper, shortened)
-        assert (texts(run, "retrieved"), run.record.lossy) == (["Oslo, since 2019."], {})
+        assert (unranked(run), run.record.lossy) == (["Oslo, since the year 2019."], {})
 
 
 class Backwards(Workflow):
@@ -150,7 +154,7 @@ async def test_an_output_that_no_prompt_shows_is_noted(keeper):
 
 
 async def _shortened(_output):
-    return "Oslo, since 2019."
+    return "Oslo, since the year 2019."
 
 
 RESULTS = [
@@ -202,7 +206,29 @@ async def test_what_a_tool_searched_counts_in_place_of_its_text(keeper, search):
 async def test_a_text_beside_a_search_is_no_part_of_the_pool(keeper):
     both = (RetrieverTool.from_defaults(Faq(size=2), name="faq", description="d"), tool(FIRST, "clock"))
     run = await run_of(keeper, *both, calls=("faq", "clock"))
-    assert (ids(run, "retrieved"), texts(run, "used")[2:]) == (["d0", "d1"], [FIRST])
+    assert (ids(run, "retrieved"), ids(run, "used"), unranked(run)) == (["d0", "d1"], ["d0", "d1"], [FIRST])
+
+
+async def test_a_call_has_the_id_that_the_model_gave_it(keeper):
+    def lookup(query: str) -> str:
+        return tool(SECOND, "inner").call(query=query).content
+
+    class Named(ToolCaller):
+        """Gives each call an id of its own."""
+
+        def get_tool_calls_from_response(self, response, **kwargs):
+            calls = super().get_tool_calls_from_response(response, **kwargs)
+            return [one.model_copy(update={"tool_id": f"call-{one.tool_name}"}) for one in calls]
+
+    tools = [tool(FIRST), FunctionTool.from_defaults(lookup)]
+    replies = [[call_of(), call_of("lookup")], ANSWER]
+    _, run = await asked(FunctionAgent(tools=tools, llm=Named(replies=replies), streaming=False), keeper)
+    called = {one.name: one.call_id for one in run.steps if isinstance(one, ToolCall)}
+    assert (called.pop("inner", None), called) == (
+        None, {"search_docs": "call-search_docs", "lookup": "call-lookup"},
+    )  # fmt: skip
+    told = {one.call_id for one in run.steps[-2].inputs if one.role == "tool"}
+    assert told == set(called.values())
 
 
 async def test_a_tool_is_a_step_with_its_arguments(keeper):

@@ -58,16 +58,8 @@ _MOST_PARTS = 64  # of a list or mapping of an input, to look for texts in
 _MOST_LOOKED = 4_096  # of the whole input
 _MOST_TURNS = 10_000  # of a list of messages
 _MOST_CHOICES = 128  # of a reply: as many as OpenAI gives
-_ANSWER_NAMES = frozenset({"answer", "final_answer", "response", "reply", "result", "output"})
 _CALL = re.compile(r"^Action: *\S[^\n]*\n+Action Input:|<execute>", re.MULTILINE)
 _OBSERVATIONS = ("Observation:", "The code execution results are:", "Result of executing the code given:")
-_ASKED = re.compile(
-    r"^[ \t]*+(?:(?:user )?(?:question|query|q|user|human)"
-    r"|(?:(?:nutzer|kunden|benutzer)?frage|anfrage)(?: des \w+)?"
-    r"|demande|requête|pregunta|consulta|domanda|pergunta|vraag|質問|問い|問題|问题)"
-    r"[ \t]*+[:：][ \t]*+(\S.*)$",  # noqa: RUF001
-    re.IGNORECASE | re.MULTILINE,
-)
 
 
 def query_text(query: object) -> str:
@@ -170,9 +162,6 @@ def fields_of(event: object) -> dict[str, object]:
     return {**declared, **free} if isinstance(free, dict) else declared
 
 
-_OF_A_PERSON = re.compile("(?:user|customer|client|original|initial)_(?:question|query|message|request|input)$")
-
-
 def question_in_state(state: Mapping[str, object]) -> str:
     """Return the question that a workflow's stored state holds; a prompt that a step rendered is none.
 
@@ -184,8 +173,7 @@ def question_in_state(state: Mapping[str, object]) -> str:
         'Where?'
     """
     kept = {name: value for name, value in state.items() if name != "prompt"}
-    own = (query_text(value) for name, value in kept.items() if _OF_A_PERSON.match(name))
-    known = query_text(state.get("user_msg_str")) or next(filter(None, own), "") or question_in(kept)
+    known = query_text(state.get("user_msg_str")) or question_in(kept)
     lists = (_kept_turns(value) for value in state.values())
     return known or next((asked for turns in lists if (asked := _question(turns))), "")
 
@@ -212,28 +200,23 @@ def answers_told(state: Mapping[str, object]) -> Iterator[str]:
         ['In Oslo.', 'In Rome.']
     """
     for name, value in state.items():
-        if name in _ANSWER_NAMES and isinstance(value, str):
+        if name in ANSWER_FIELDS and isinstance(value, str):
             yield value.strip()
         yield from (turn.content.strip() for turn in turns_in(_kept_turns(value)) if turn.role == "assistant")
 
 
 def question_shown(turns: Sequence[Message], *, is_agent: bool = False) -> str:
-    r"""Return the question that a model is shown: behind a heading such as ``Query:``, else a message of one line.
+    """Return the question that a model is shown: the last message of a person, where it is of one line.
 
-    An agent's last message of a person is the question; what its tools observed is none, though it may come as one.
+    An agent's may have several. What its tools observed is none, though it may come as one.
 
     Example:
-        >>> question_shown(messages_of("Use this: Oslo.\nQuery: Where?\nAnswer:"))
+        >>> question_shown([Message(role="system", content="Be brief."), Message(role="user", content="Where?")])
         'Where?'
     """
     said = [m.content for m in turns if m.role == "user" and not m.content.startswith(_OBSERVATIONS)]
     last = said[-1].strip() if said else ""
-    if is_agent:
-        return last
-    headed = _ASKED.findall(last)
-    if headed:
-        return str(headed[-1]).strip()
-    return last if len(turns) > 1 and "\n" not in last else ""
+    return last if is_agent or (len(turns) > 1 and "\n" not in last) else ""
 
 
 def texts_in(value: object) -> Iterator[str]:

@@ -165,11 +165,13 @@ CHECKS = {
 
 @pytest.mark.parametrize("says", CHECKS)
 @pytest.mark.parametrize("is_chat", [False, True])
-def test_a_check_behind_the_answer_is_no_run(keeper, says, is_chat):
+def test_a_check_behind_the_answer_follows_its_run(keeper, says, is_chat):
     answer = str(engine().query(ASKED))
     prompt = CHECKS[says].format(answer=answer)
     Llm(says=says).chat([ChatMessage(prompt)]) if is_chat else Llm(says=says).complete(prompt)
-    assert [run.record.answer for run in keeper.runs] == [ANSWER]
+    first, check = (run.record for run in keeper.runs)
+    assert (first.answer, first.signs, check.answer) == (ANSWER, (), says)
+    assert [(sign.name, sign.about) for sign in check.signs] == [("follows_answer", first.trace_id)]
 
 
 @pytest.mark.parametrize("says", CHECKS)

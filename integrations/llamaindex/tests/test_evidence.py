@@ -27,7 +27,6 @@ from integrations.llamaindex.tests.parts import (
     nodes,
     until,
 )
-from ragtrace.capture import OwnWords
 from ragtrace_llamaindex import mark_retrieved, mark_selected
 from tests.kept import ANSWER, ids
 
@@ -40,10 +39,10 @@ def call(name, **arguments):
     return {"name": name, "args": arguments}
 
 
-async def run_of(keeper, tools, *calls):
-    model = ToolCaller(replies=[*calls, ANSWER])
+async def run_of(keeper, tools, *calls, says=ANSWER):
+    model = ToolCaller(replies=[*calls, says])
     agent = FunctionAgent(tools=tools, llm=model, streaming=False)
-    assert str(await agent.run(user_msg=ASKED)) == ANSWER
+    assert str(await agent.run(user_msg=ASKED)) == says
     await until(lambda: keeper.runs)
     return keeper.only
 
@@ -80,10 +79,6 @@ def found_again(text: str) -> list:
     return [NodeWithScore(node=TextNode(text=text), score=1.0)]
 
 
-def transfer_to_desk(reason: str) -> str:
-    return "Successfully transferred to desk"
-
-
 OWN = {
     think: {"reflection": LIE},
     note: {"text": LIE},
@@ -91,11 +86,17 @@ OWN = {
     save_memory: {"text": LIE},
     save_note: {"text": LIE},
     found_again: {"text": LIE},
-    transfer_to_desk: {"reason": LIE},
 }
 
 
-@pytest.mark.parametrize("function", OWN, ids=lambda function: function.__name__)
+# Words of it that a page had first make it a passage: a document counts unless a model said all of it first.
+_OF_PAGE = pytest.mark.xfail(reason="a model's own sentence shares four words with a page", strict=True)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [pytest.param(one, id=one.__name__, marks=_OF_PAGE if one is found_again else ()) for one in OWN],
+)
 async def test_the_model_s_own_words_are_no_context(keeper, function):
     tools = [FunctionTool.from_defaults(one) for one in (web_search, function)]
     calls = (call("web_search", query="loans"), call(function.__name__, **OWN[function]))
@@ -117,12 +118,13 @@ async def test_a_file_that_the_model_wrote_is_no_context(keeper):
     assert shown(await run_of(keeper, tools, *calls)) == [PAGE]
 
 
-async def test_a_computed_number_is_a_context(keeper):
+@pytest.mark.parametrize(("says", "found"), [("It is 12.", ["12"]), (ANSWER, [])])
+async def test_a_computed_number_is_a_context_where_the_answer_says_it(keeper, says, found):
     def multiply(a: int, b: int) -> int:
         return a * b
 
-    run = await run_of(keeper, [FunctionTool.from_defaults(multiply)], call("multiply", a=3, b=4))
-    assert shown(run) == ["12"]
+    run = await run_of(keeper, [FunctionTool.from_defaults(multiply)], call("multiply", a=3, b=4), says=says)
+    assert shown(run) == found
 
 
 async def test_a_sub_agent_s_reply_is_no_context(keeper):
@@ -279,7 +281,7 @@ async def test_hops_stand_in_the_order_of_their_first_results(keeper):
     assert keeper.only.prompt_ids == ("a0", "a1", "b0", "a2", "b1")
 
 
-ROWS = [{"b.name": "Göteborg", "r.number": 12}, {"b.name": "Örgryte", "r.number": 3}]
+ROWS = [{"b.name": name, "r.number": 12} for name in ("Göteborg", "Örgryte", "Lund", "Visby")]
 
 
 class Records(Event):
@@ -297,10 +299,11 @@ class Sql(Workflow):
         return StopEvent(result=(await Llm().acomplete(f"Results: {ev.records}\nQuestion: {ev.query}")).text)
 
 
-async def test_rows_of_a_database_are_a_context(keeper):
+async def test_rows_of_a_database_are_text_that_nobody_read(keeper):
     await Sql().run(query="How many rooms?")
     await until(lambda: keeper.runs)
-    assert shown(keeper.only) == [str(ROWS)]
+    signs = [(sign.name, sign.about) for sign in keeper.only.record.signs]
+    assert (shown(keeper.only), signs) == ([], [("evidence_unread", "state.records")])
 
 
 def marked_nodes(query: str) -> str:
@@ -353,11 +356,3 @@ def test_marked_in_a_retriever_what_it_returns_was_chosen(keeper):
     for run in keeper.runs:
         assert (ids(run, "retrieved"), ids(run, "reranked")) == (["d0", "d1", "d2"], ["d2", "d0"])
     assert keeper.runs[0].prompt_ids == ("d2", "d0")
-
-
-def test_a_line_that_a_review_was_made_is_no_evidence():
-    own = OwnWords()
-    own.add({"review": "The report is good, and may be published."})
-    given = {"review": "The report is good, and may be published."}
-    assert own.evidence_in("Report reviewed.", given, "review_report") == []
-    assert own.evidence_in("Reviewed: two dates are wrong.", given, "review_report")

@@ -130,8 +130,8 @@ def test_evaluators_and_indexes_inside_are_no_steps(keeper, recorder):
 
 def test_the_last_of_two_answers_counts(keeper, recorder):
     with recorder.start(query="Where?"):
-        draft = engine(llm=Llm(says="A draft of the answer, quite long.")).query("Where?").response
-        Llm().complete(f"Shorten this: {draft}")
+        engine(llm=Llm(says="A draft of the answer, quite long.")).query("Where?")
+        engine().query("Where?")
     assert (keeper.only.record.answer, keeper.only.prompt_ids) == (ANSWER, ("d5", "d4"))
 
 
@@ -150,7 +150,7 @@ async def test_an_agent_with_a_text_tool(keeper, recorder):
     async with recorder.start(query="Where?"):
         assert str(await agent.run(user_msg="Where?")) == ANSWER
     run = keeper.only
-    assert [passage.text for passage in run.record.pool("retrieved")] == [FIRST]
+    assert [passage.text for passage in run.record.unranked_contexts] == [FIRST]
     assert (run.record.answer, kinds(run)) == (ANSWER, ["chat", "tool", "chat", "agent"])
 
 

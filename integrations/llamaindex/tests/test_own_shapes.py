@@ -17,8 +17,8 @@ from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Wor
 from llama_index_instrumentation import get_dispatcher
 from pydantic import BaseModel
 
-from integrations.llamaindex.tests.parts import Faq, Given, Llm, ToolCaller, engine, nodes, until
-from ragtrace_llamaindex.messages import question_in, question_shown, turns_in
+from integrations.llamaindex.tests.parts import Faq, Given, Llm, ToolCaller, nodes, until
+from ragtrace_llamaindex.messages import question_in, turns_in
 from tests.kept import ANSWER, ids
 
 ASKED = "Where is the lab these days?"
@@ -110,14 +110,6 @@ def test_old_turns_and_settings_are_no_question():
     assert question_in({"config": {"prompt": "You are kind.", "input": "x"}, "limit": 3}) == ""
     assert question_in({"self": Form(ASKED)}) == ""
     assert turns_in([{"role": "admin"}, {"name": "x"}, "text", None]) == ()
-
-
-@pytest.mark.parametrize(
-    "head", ["Frage: ", "Kundenfrage: ", "Anfrage des Kunden: ", "Question : ", "質問：", "Pregunta: "]
-)
-def test_a_question_behind_a_heading_of_another_language(head):
-    (asked,) = turns_in([{"role": "user", "content": f"Kontext: Oslo.\n{head}{ASKED}\n"}])
-    assert question_shown([asked]) == ASKED
 
 
 # -- answers --
@@ -237,18 +229,14 @@ async def test_passages_of_a_step_s_own_search(keeper, form):
     assert (ids(run, "retrieved"), run.prompt_ids) == (["d0", "d1"], ("d0", "d1"))
 
 
-ROWS = [("Oslo", 12), ("Rom", 3)]
+ROWS = [(town, 12) for town in ("Oslo", "Rom", "Bergen", "Lima", "Turku", "Bari", "Graz", "Gent")]
 
 
 @pytest.mark.parametrize("rows", [ROWS, str(ROWS), json.dumps(ROWS)], ids=["tuples", "Python", "JSON"])
-async def test_rows_that_the_answer_repeats(keeper, rows):
+async def test_rows_that_a_prompt_shows_are_text_that_nobody_read(keeper, rows):
     run, _ = await run_of(keeper, Searches(), query=ASKED, found=rows)
-    assert [one.text for one in run.record.contexts] == [str(rows)]
-
-
-async def test_a_context_that_nobody_reported_in_german(keeper):
-    run, _ = await run_of(keeper, Searches(), query=ASKED, found=f"{PAGE} {PAGE}")
-    assert [(sign.name, sign.about) for sign in run.record.signs] == [("evidence_unread", "prompt")]
+    signs = [(sign.name, sign.about) for sign in run.record.signs]
+    assert (run.record.contexts, signs) == ((), [("evidence_unread", "state.treffer")])
 
 
 def web_search(query: str) -> str:
@@ -314,22 +302,6 @@ def test_a_shorter_form_in_japanese_stays_its_passage(keeper):
 
 
 # -- runs --
-
-CHECKS = {
-    "Ja": "Prüfe, ob die Antwort durch den Kontext gestützt ist.",
-    "4": "Bewerte die Antwort von 1 bis 5.",
-    "Oui.": "Vérifie si la réponse est fondée sur le contexte.",
-    "はい": "回答が文脈に裏付けられているか判定してください。",
-    "safe": "Task: Check if there is unsafe content in the user's message.",
-    '{"bewertung": 4, "begruendung": "gut"}': "Bewerte die Antwort.",
-}
-
-
-@pytest.mark.parametrize("says", CHECKS)
-def test_a_check_of_another_language_is_no_run(keeper, says):
-    engine().query(ASKED)
-    Llm(says=says).complete(CHECKS[says])
-    assert [run.record.answer for run in keeper.runs] == [ANSWER]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,6 @@ from pydantic import BaseModel
 
 from integrations.llamaindex.tests.parts import TOOLS_WAIT, Faq, Llm, ToolCaller, engine, until
 from ragtrace.capture import ToolCall
-from ragtrace.model import content_id
 from tests.kept import ANSWER, ids
 
 ASKED = "Where is the lab these days?"
@@ -113,7 +112,7 @@ async def test_a_function_agent(keeper, replies, streaming):
     assert (told(run), result) == ((ASKED, ANSWER, "answered"), ANSWER)
     assert [turn.content for turn in run.record.history] == ["Hi", "Hello"]
     assert not [one for one in (*first.steps, *run.steps) if one.failure is not None]
-    found = [f"d{i}" for i in range(6)] if replies[1] is SEARCH else [content_id("confirmed: yes")]
+    found = [f"d{i}" for i in range(6)] if replies[1] is SEARCH else []
     assert ids(run, "retrieved") == found
 
 
@@ -270,18 +269,20 @@ class TypedState(Workflow):
 
 
 class InAMessage(Workflow):
-    """Keeps nothing: the model is shown the question."""
+    """Keeps the question inside a text: only the model is shown it as a message."""
 
     @step
     async def begin(self, ctx: Context, ev: StartEvent) -> InputRequiredEvent:
         found = await Faq().aretrieve(ev.query)
         text = "\n".join(one.text for one in found)
-        await ctx.store.set("made", f"Context information is below.\n{text}\nQuery: {ev.query}\nAnswer: ")
+        await ctx.store.set("made", f"{text}\n{ev.query}")
         return InputRequiredEvent(prefix="Sure?")  # type: ignore[call-arg]
 
     @step
     async def end(self, ctx: Context, ev: HumanResponseEvent) -> StopEvent:
-        return StopEvent(result=(await Llm().acomplete(await ctx.store.get("made"))).text)
+        text, _, query = (await ctx.store.get("made")).rpartition("\n")
+        shown = [ChatMessage(text, role="system"), ChatMessage(query, role="user")]
+        return StopEvent(result=(await Llm().achat(shown)).message.content)
 
 
 class UnderItsOwnName(Workflow):

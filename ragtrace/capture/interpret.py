@@ -425,9 +425,15 @@ class Interpreter:
         searches = [
             step.source or "search" for step in self.run.retrievals() if step.query.strip() == query.strip()
         ]
-        asked = f"the query of {searches[0]}" if searches else "an inner step"
-        findings.question = known[0] if known else Found(asked, "guess")
         findings.asked_at = next((place for head, value in held if (place := longest_place(value, head))), "")
+        if not query:
+            findings.question = Found(how="guess") if findings.asked_at else None  # a text may be it
+        elif not known:
+            findings.question = Found(f"the query of {searches[0]}" if searches else "an inner step", "guess")
+        elif root.kind == "model":
+            findings.question = replace(known[0], how="guess")  # it may be a part of the prompt
+        else:
+            findings.question = known[0]
 
     # -- where a step ends --
 

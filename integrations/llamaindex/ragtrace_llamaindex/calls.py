@@ -354,7 +354,7 @@ def tell_prompted(span: OpenSpan, asked: object) -> None:
     if span.parent is None and state.run is not None and messages:
         said = [m.content for m in turns_in(asked) if m.role == "user" and m.content]  # without pictures
         said = said or [m.content for m in messages if m.role == "user"]
-        _tell_question(state, said[-1] if said else "", place="input.messages[-1]")
+        _tell_question(state, said[-1] if said else "", place="input.messages[-1]", is_guess=True)
         _tell_history(state, before_question(messages))
 
 

@@ -317,7 +317,7 @@ class Lineage:
         """
         if not self.pool and self.texts.given:
             self._restore(self.texts.given)
-        self.texts.settle()
+        self.texts.settle(has_found=bool(self.pool))
         if self._shown and not self._is_fused:
             self._order_as_shown(root)
         elif self._tasks and not self._is_pool_ordered:

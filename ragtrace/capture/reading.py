@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from ragtrace.capture.residue import Unread
-    from ragtrace.capture.types import EndedRun, Findings
+    from ragtrace.capture.types import EndedRun, Findings, LeftOut
     from ragtrace.model import Passage, Pool
 
 # Names under which chains and agents of LangChain and LlamaIndex themselves take a question and give an answer.
@@ -259,6 +259,8 @@ def _of_evidence(
     for left in found.left_out:
         if left.is_part:
             yield Sign("own_words_left_out", f"tool {left.name}", _cut(left.text), _counts(left.name))
+    for name in dict.fromkeys(found.unused):
+        yield Sign("tool_unused", f"tool {name}", declare=_counts(name, is_evidence=False))
     for source in sources:
         if source.kind == "tool" and source.how == "guess" and source.passages:
             yield Sign("tool_text_guessed", f"tool {source.name}", declare=_counts(source.name))
@@ -274,12 +276,14 @@ def _counted_at(place: str) -> str:
     return f"evidence={{{name}: {inner}}}"
 
 
-def _why(name: str, declared: Collection[str]) -> str:
-    return "declared to be no evidence" if name in declared else _OWN_WORDS
+def _why(left: LeftOut) -> str:
+    if left.is_declared:
+        return "declared to be no evidence"
+    return "nothing that was said later has a word of it" if left.is_unused else _OWN_WORDS
 
 
-def _counts(name: str) -> str:
-    return f"evidence={{{json.dumps(name, ensure_ascii=False)}: True}}"
+def _counts(name: str, *, is_evidence: bool = True) -> str:
+    return f"evidence={{{json.dumps(name, ensure_ascii=False)}: {is_evidence}}}"
 
 
 def _cut(text: str) -> str:
@@ -306,7 +310,7 @@ def _sources(
         kind: Kind = kinds.get(one.id, "search")
         counts.setdefault((kind, one.source or names.get(one.id) or _UNNAMED), []).append(one.id)
     left: dict[str, int] = {}
-    declared = {one.name for one in found.left_out if one.is_declared}
+    whys = {one.name: _why(one) for one in found.left_out if not one.is_part}
     for text in found.left_out:
         if not text.is_part:
             left[text.name] = left.get(text.name, 0) + 1
@@ -319,6 +323,6 @@ def _sources(
             chosen=len(ids) if chosen is None or kind != "search" else sum(one in chosen for one in ids),
             shown=sum(one in shown for one in ids),
             left_out=left.get(name, 0) if kind == "tool" else 0,
-            why=_why(name, declared) if kind == "tool" and left.get(name) else "",
+            why=whys[name] if kind == "tool" and left.get(name) else "",
             how=found.hows.get(name) or ("guess" if kind == "tool" else "structure"),
         )

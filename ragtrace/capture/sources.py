@@ -118,8 +118,8 @@ class Sources:
         brought = brought_at(run.declarations, place, (value,), run.prompts)
         if not brought:
             run.findings.missing.append(("evidence", f"{tool.name}: {place}"))
-        if said is True:  # what the tool said, whole
-            for text in _texts_of(value, tool.shown):
+        if said is True and (texts := _texts_of(value, tool.shown)):  # what the tool said, whole
+            for text in texts:
                 run.add_text(text, source=tool.name, call_id=tool.call_id, is_declared=True)
                 self._of_tools.append(text)
             return None
@@ -181,18 +181,31 @@ class Sources:
                 self._given_out.append(ToolText(tool.name, text, parts, told, tool.call_id))
                 first.add("evidence", text)
 
-    def settle(self) -> None:
-        """Report what of the tools' texts is evidence, and note what is left out."""
+    def settle(self, *, has_found: bool) -> None:
+        """Report what of the tools' texts is evidence, and note what is left out.
+
+        A text of which nothing that was said later has a word counts only where nothing else was found.
+
+        Args:
+            has_found: the run found passages.
+        """
         said, left_out = self._speech.told, self._run.findings.left_out
         later: set[str] = set()
         unread = len(said)
-        kept: list[tuple[ToolText, Kept]] = []
+        kept: list[tuple[ToolText, Kept, bool]] = []
         for given in reversed(self._given_out):
             while unread > given.told:
                 unread -= 1
                 later.update(word for text in texts_of(said[unread]) for word in tokens(text))
-            kept.append((given, decide(given.text, given.parts, later)))
-        for given, one in reversed(kept):
+            one = decide(given.text, given.parts, later)
+            kept.append((given, one, bool(later) and later.isdisjoint(tokens(one.evidence))))
+        has_found = has_found or any(one.evidence and not is_unused for _, one, is_unused in kept)
+        for given, one, is_unused in reversed(kept):
+            if one.evidence and is_unused:
+                self._run.findings.unused.append(given.tool)
+                if has_found:
+                    left_out.append(LeftOut(given.tool, one.evidence, is_unused=True))
+                    continue
             if (one.own or not one.evidence) and len(left_out) < _MOST_LEFT_OUT:
                 told = " ".join(one.own) or given.text
                 left_out.append(LeftOut(given.tool, told, is_part=bool(one.evidence)))

@@ -140,12 +140,14 @@ class LeftOut(Struct, frozen=True):
         text: its words.
         is_part: the rest of the tool's text is evidence.
         is_declared: the application says that it is none.
+        is_unused: nothing that was said later has a word of it.
     """
 
     name: str
     text: str
     is_part: bool = False
     is_declared: bool = False
+    is_unused: bool = False
 
 
 class PromptNote(Struct, frozen=True):
@@ -171,6 +173,7 @@ class Findings(Struct):
         asked_at: a place to declare where the question was not read from one.
         answered_at: the same of the answer.
         left_out: texts of tools that are no evidence.
+        unused: names of tools of whose texts nothing said later has a word, and that count all the same.
         hows: how sources are known that were named or declared, by name.
         unmatched: passages that were delivered, where the prompt shows none of them.
         prompts: by their text.
@@ -189,6 +192,7 @@ class Findings(Struct):
     asked_at: str = ""
     answered_at: str = ""
     left_out: list[LeftOut] = field(default_factory=list)
+    unused: list[str] = field(default_factory=list)
     hows: dict[str, How] = field(default_factory=dict)
     unmatched: int = 0
     prompts: dict[str, PromptNote] = field(default_factory=dict)

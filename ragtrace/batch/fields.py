@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from ragtrace.capture.passages import ID_KEYS, SCORE_KEYS, id_in, object_fields, read_mapping, score_in, text_key
+from ragtrace.capture.names import ID_KEYS, SCORE_KEYS
+from ragtrace.capture.passages import id_in, object_fields, read_mapping, score_in, text_key
 from ragtrace.errors import InputError
 from ragtrace.model.codec import ALIASES, read_aliases
 from ragtrace.model.line import PassageLine, RecordLine

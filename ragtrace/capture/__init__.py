@@ -21,7 +21,6 @@ from ragtrace.capture.instrumentor import Instrumentor
 from ragtrace.capture.integration_run import IntegrationRun, current_run
 from ragtrace.capture.messages import before_question, prompt_text, spoken
 from ragtrace.capture.model_calls import (
-    ANSWER_FIELDS,
     answer_field,
     answer_text,
     is_json_asked,
@@ -31,20 +30,18 @@ from ragtrace.capture.model_calls import (
     read_usage,
     without_thoughts,
 )
-from ragtrace.capture.model_requests import (
-    NO_SERVER,
-    REQUEST_NAMES,
-    SERVER_NAMES,
-    Server,
-    read_request,
-    read_server,
-)
-from ragtrace.capture.passages import (
+from ragtrace.capture.model_requests import NO_SERVER, Server, read_request, read_server
+from ragtrace.capture.names import (
+    ANSWER_FIELDS,
     ID_KEYS,
-    MOST_PASSAGES,
+    REQUEST_NAMES,
     RERANK_SCORE_KEYS,
     SCORE_KEYS,
+    SERVER_NAMES,
     TEXT_KEYS,
+)
+from ragtrace.capture.passages import (
+    MOST_PASSAGES,
     PassageReader,
     ReadPassages,
     are_joined,

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, AnyStr, Literal, NamedTuple
 from msgspec.structs import replace
 
 from ragtrace.capture.model_calls import answer_field, without_thoughts
+from ragtrace.capture.names import REACT_ANSWER, REACT_THOUGHT
 from ragtrace.capture.pictures import PICTURE, picture_of
 from ragtrace.capture.types import Generation
 from ragtrace.text import composed, folded
@@ -454,7 +455,7 @@ _TAIL_CHARS = 40  # a cut passage whose end stands in another prompt was shown w
 # A text is not in one piece where it was quoted, escaped, set anew, or cut at a tag of LlamaIndex's FLARE.
 _BREAKS = re.compile(r'\\[nrt"]|["\n\r\t]|\[Search\(')
 _MARKS = re.compile(r"\[\^?\d+(?: *, *\^?\d+)*\]|\u3010\d[^\u3011]{0,20}\u3011")  # of sources
-_REASONED = re.compile(r"\s*Thought:.*^(?:Final )?Answer:\s*", re.DOTALL | re.MULTILINE)  # of ReAct
+_REASONED = re.compile(rf"\s*{REACT_THOUGHT}.*^{REACT_ANSWER}\s*", re.DOTALL | re.MULTILINE)  # of ReAct
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s*")  # of at most 2,048 characters
 _LOOKED_AT_CHARS = 2_048  # of a reply, to know it again
 _MOST_BREAKS = 1_000  # of an answer that is looked for by its pieces

@@ -20,6 +20,19 @@ from msgspec.structs import replace
 
 from ragtrace.capture.attribution import letters, unescaped
 from ragtrace.capture.guard import guarded
+from ragtrace.capture.names import (
+    CITATION_HINTS,
+    CITATION_TAGS,
+    CITATION_WORDS,
+    CITED_ID_KEYS,
+    CITED_TEXT_KEYS,
+    CITING_KEYS,
+    LABEL_FIELDS,
+    LABEL_WORDS,
+    PASSAGE_NAME_KEYS,
+    QUOTE_KEYS,
+    SOURCE_HEADINGS,
+)
 from ragtrace.model import AnswerPart, shared_id
 from ragtrace.text import MAX_LITERAL_CHARS, folded
 
@@ -41,7 +54,7 @@ _MOST_ROWS = 1_000  # of such a list, and labels that one statement cites
 _MOST_MARKERS = 4_096  # of a text; what is behind them stays text
 _MOST_LABEL_CHARS = 2_048  # of what one marker or row names: a longer text is cut
 _LISTS = re.compile(
-    r"^[ \t]*(?:#{1,6}[ \t]*)?[*_]*(?:sources?|references?|citations?|footnotes|bibliography|quellen)[*_]*"
+    rf"^[ \t]*(?:#{{1,6}}[ \t]*)?[*_]*(?:{SOURCE_HEADINGS})[*_]*"
     r"(?:[ \t]*:[*_]*|[ \t]*$)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -261,37 +274,31 @@ def _of_item(item: Any, names: _PassageNames) -> list[_Target]:
 
 # -- markers and sentences --
 
-_WORD = (
-    r"(?:sources?|documents?|docs?|passages?|contexts?|chunks?|excerpts?|snippets?|references?|refs?|citations?|"
-    r"quellen?|dokumente?)"
-)
+_WORD = f"(?:{CITATION_WORDS})"
 # Blanks are taken whole (`*+`): two runs of them that stand side by side could be divided in as many ways.
-_LIST = rf"\d{{1,4}}(?:\s*+(?:,?\s*+\b(?:and|und)\b|[,;/&+–—-]|\bto\b)\s*+(?:{_WORD}\s*+)?\#?\d{{1,4}})*"
+_LIST = rf"\d{{1,4}}(?:\s*+(?:,?\s*+\band\b|[,;/&+–—-]|\bto\b)\s*+(?:{_WORD}\s*+)?\#?\d{{1,4}})*"
 _NUMBERS = re.compile(_LIST, re.IGNORECASE)  # of at most 2,048 characters
 _MARKER = re.compile(
-    rf"""(?=[`【¹²³scdpeqr]|<[scrd]|\[\[?[^\[\]\n]|\([^()\n])(?:(?=`)(?P<code>```.*?(?:```|\Z)|`[^`\n]+`)
+    rf"""(?=[`【¹²³scdper]|<[scrd]|\[\[?[^\[\]\n]|\([^()\n])(?:(?=`)(?P<code>```.*?(?:```|\Z)|`[^`\n]+`)
     |<sup>\s*+\[?(?P<sup>{_LIST})\]?\s*+</sup>
-    |<(?P<tag>cite|ref|source|citation|doc|document)\b(?P<facts>[^<>\n]{{0,160}})>(?:(?P<inner>[^<>]*)</(?P=tag)>)?
+    |<(?P<tag>{CITATION_TAGS})\b(?P<facts>[^<>\n]{{0,160}})>(?:(?P<inner>[^<>]*)</(?P=tag)>)?
     |\[\[?\^?(?P<square>[^\[\]\n]{{1,200}})\]?\](?:\((?P<target>[^()\s]{{1,500}})\))?
     |【(?P<wide>[^【】\n]{{1,200}})】
     |\((?P<round>[^()\n]{{1,200}})\)
-    |(?=[scdpeqr])(?<![^\W_])(?P<bare>{_WORD}\s{{1,2}}(?:no\.?\s?|number\s|\#)?(?P<numbers>{_LIST}))(?![^\W_]|[.:]\d)
+    |(?=[scdper])(?<![^\W_])(?P<bare>{_WORD}\s{{1,2}}(?:no\.?\s?|number\s|\#)?(?P<numbers>{_LIST}))(?![^\W_]|[.:]\d)
     |(?=[¹²³])(?:(?<=[.,;:!?)\]"”’])|(?<=[^\W\d_]{{3}}))(?P<raised>[¹²³][¹²³⁰⁴-⁹]*))""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-_HINTS = (
-    "[", "【", "(", "<", "¹", "²", "³", "ource", "OURCE", "ocument", "oc ", "ocs ", "assage", "ontext", "hunk",
-    "xcerpt", "nippet", "eference", "ef ", "efs ", "itation", "uelle", "okument",
-)  # fmt: skip
+_HINTS = ("[", "【", "(", "<", "¹", "²", "³", *CITATION_HINTS)
 _KEYWORD = re.compile(  # of at most 2,048 characters
-    rf"^(?:(?:see|cf\.?|from|per|according to|siehe|vgl\.)\s+)?(?:{_WORD}|cite|id|number|no\.?|nr\.?)[\s:#_=-]+"
+    rf"^(?:(?:see|cf\.?)\s+)?(?:{_WORD}|cite|id|number|no\.?)[\s:#_=-]+"
     r"|^[#@^]\s*",
     re.IGNORECASE,
 )
 _ATTRIBUTE = re.compile(r"""=\s*["']?([^"'<>\s/]+)|^\s+\[?(\d{1,3})\]?\s*/?$""")
 _RANGE = re.compile(r"(\d{1,4})(?:\s*+(?:[–—-]|\bto\b)\s*+#?(\d{1,4}))?")  # of at most 2,048 characters
 _PIECES = re.compile(  # of at most 2,048 characters
-    r"(?:(?<!\s)\s++)?[,;|]\s*+|(?<!\s)\s++(?:and|und|&)\s++"
+    r"(?:(?<!\s)\s++)?[,;|]\s*+|(?<!\s)\s++(?:and|&)\s++"
 )
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _MOST_OF_RANGE = 50
@@ -438,28 +445,6 @@ def _split_sentences(text: str) -> Iterator[str]:
 
 # -- structured answers --
 
-_TEXT_KEYS = (
-    "answer",
-    "response",
-    "text",
-    "sentence",
-    "statement",
-    "claim",
-    "content",
-    "output",
-    "result",
-    "summary",
-)
-_CITING_KEYS = (
-    "citations", "citation", "cited_ids", "citation_ids", "cited_sources", "sources", "source_ids", "source_id",
-    "source", "references", "refs", "reference_ids", "document_ids", "doc_ids", "documents", "chunk_ids",
-    "context_ids", "passage_ids", "passages", "evidence", "quotes", "used_documents", "used_ids", "ids",
-)  # fmt: skip
-_ID_KEYS = (
-    "source_id", "doc_id", "document_id", "chunk_id", "passage_id", "citation_id", "id", "index", "number", "ref",
-    "citation", "source", "document", "file", "name", "title", "url",
-)  # fmt: skip
-_QUOTE_KEYS = ("quote", "quotes", "excerpt", "evidence")
 _MOST_CHARS = 65_536
 _DEPTH = 3
 
@@ -496,8 +481,8 @@ def _statements(value: Any, depth: int = 0) -> list[tuple[str, list[Any]]]:
         return [one for item in value if isinstance(item, dict) for one in _statements(item, depth + 1)]
     if not isinstance(value, dict):
         return []
-    text = next((value[key] for key in _TEXT_KEYS if isinstance(value.get(key), str)), None)
-    cited = next((value[key] for key in _CITING_KEYS if key in value and value[key] is not None), None)
+    text = next((value[key] for key in CITED_TEXT_KEYS if isinstance(value.get(key), str)), None)
+    cited = next((value[key] for key in CITING_KEYS if key in value and value[key] is not None), None)
     if text is not None and cited is not None:
         return [(text, cited if isinstance(cited, list) else [cited])]
     return [one for item in value.values() if isinstance(item, list | dict) for one in _statements(item, depth + 1)]
@@ -514,19 +499,13 @@ def _label_and_quote(item: Any) -> tuple[str, str]:
         return str(item), ""
     if not isinstance(item, dict):
         return "", ""
-    label = next((item[key] for key in _ID_KEYS if isinstance(item.get(key), str | int)), "")
-    quote = next((item[key] for key in _QUOTE_KEYS if isinstance(item.get(key), str)), "")
+    label = next((item[key] for key in CITED_ID_KEYS if isinstance(item.get(key), str | int)), "")
+    quote = next((item[key] for key in QUOTE_KEYS if isinstance(item.get(key), str)), "")
     return str(label), quote
 
 
 # -- names of passages --
 
-_NAME_KEYS = frozenset(
-    {
-        "id", "doc_id", "document_id", "source_id", "chunk_id", "source", "file", "file_name", "filename",
-        "file_path", "path", "title", "name", "url", "uri", "link", "href",
-    }
-)  # fmt: skip
 _MOST_MARKED = 99  # a higher number in brackets is a year or a code, unless a passage has it
 _DIGITS = re.compile(r"\d+")
 _WORDS = re.compile(r"[^\W_]{3,}")
@@ -653,7 +632,9 @@ class _PassageNames:
 
 
 def _names_of(passage: Passage) -> set[str]:
-    found = [str(value) for key, value in passage.metadata.items() if key in _NAME_KEYS and value is not None]
+    found = [
+        str(value) for key, value in passage.metadata.items() if key in PASSAGE_NAME_KEYS and value is not None
+    ]
     found.extend([passage.source] if passage.source is not None else [])
     ends = [name.replace("\\", "/").rstrip("/").rpartition("/")[2] for name in found]
     return {*filter(None, found), *(end for end in ends if end and not end.isdecimal())}
@@ -665,17 +646,14 @@ def _name_key(name: str) -> str:
 
 # -- labels in a prompt --
 
-_LABEL_WORD = (
-    "(?:source|document|doc|passage|context|chunk|excerpt|snippet|reference|ref|citation|result|node|"
-    "quelle|dokument)"
-)
+_LABEL_WORD = f"(?:{LABEL_WORDS})"
 _NAME = r"[^\W_][\w.\-/:]{0,63}?"
 _BEGIN = r"^[ \t#*>({\-]*+"
 # Each finds labels of one kind. A kind counts only where every passage of the prompt has a label of its own.
 _KINDS = (
     re.compile(rf"{_BEGIN}[\[【]\^?(?:{_LABEL_WORD}[ :#_-]*+)?({_NAME})[\]】]", re.MULTILINE | re.IGNORECASE),
     re.compile(
-        rf"{_BEGIN}(?=[\[<scdpeqrn])[\[<]?(?=[scdpeqrn]){_LABEL_WORD}"
+        rf"{_BEGIN}(?=[\[<scdpern])[\[<]?(?=[scdpern]){_LABEL_WORD}"
         rf"[ \t_]*+(?:id|index|number|no\.?)?[ \t]*+[:=#]*+[ \t]*+[\"']?#?(\d{{1,4}})\b",
         re.MULTILINE | re.IGNORECASE,
     ),
@@ -683,7 +661,6 @@ _KINDS = (
     re.compile(r"^[ \t]*+\(?(\d{1,3})[.):][ \t]", re.MULTILINE),
 )
 _FIELD = _KINDS[2]  # of XML or JSON; looked for behind its = or :, since names of fields begin at any letter
-_FIELD_NAMES = ("id", "index", "number", "ref", "citation")
 _HEAD_CHARS, _HEAD_BYTES, _SAMPLE_BYTES = 160, 32, 24
 _MOST_LABELS = 2_000
 
@@ -726,7 +703,7 @@ def _labelled(prompt: str, kind: re.Pattern[str], passages: Sequence[Passage]) -
 
 
 def _is_id(prompt: str, mark: re.Match[str]) -> bool:
-    return prompt[max(0, mark.start() - 16) : mark.start()].rstrip(" \"'").lower().endswith(_FIELD_NAMES)
+    return prompt[max(0, mark.start() - 16) : mark.start()].rstrip(" \"'").lower().endswith(LABEL_FIELDS)
 
 
 def _owners(pieces: Sequence[bytes], passages: Sequence[Passage]) -> dict[int, str] | None:

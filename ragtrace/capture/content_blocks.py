@@ -6,6 +6,18 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.capture.names import (
+    DOCUMENT_BLOCKS,
+    HELD_TEXT_KEYS,
+    PICTURE_BLOCKS,
+    RESULT_BLOCKS,
+    RESULT_KEYS,
+    SERVER_TOOL_BLOCKS,
+    SILENT_BLOCKS,
+    TEXT_BLOCKS,
+    TEXT_FORMATS,
+    TITLE_KEYS,
+)
 from ragtrace.capture.pictures import picture_in_block
 from ragtrace.capture.values import LISTS, Doc
 from ragtrace.text import shown
@@ -14,36 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-_TEXTS = frozenset(("text", "input_text", "output_text"))
-# A model's reasoning is no part of its answer, and tool calls stand in the message's own field.
-_SILENT = frozenset(
-    (
-        "thinking", "redacted_thinking", "reasoning", "reasoning_content", "thought", "tool_use", "tool_call",
-        "tool_call_chunk", "executable_code", "code_execution_result", "cachePoint", "cache_point",
-    )
-)  # fmt: skip
-_SERVER_TOOLS = frozenset(
-    ("server_tool_use", "server_tool_call", "server_tool_call_chunk", "server_tool_result", "non_standard")
-)
-_DOCUMENTS = frozenset(("document", "search_result", "text-plain", "file", "input_file", "file_search_call"))
 PICTURE = "picture"  # of a block: the key that stands in place of its data
-_PICTURES = frozenset(("image_url", "input_image", "image", "media"))
-_RESULTS = frozenset(("tool_result", "custom_tool_call_output", "json"))
-# What a provider's own tools were called with and gave: nothing of that is said.
-_PROVIDERS = frozenset(
-    (
-        "web_search_call", "code_interpreter_call", "computer_call", "image_generation_call", "mcp_call",
-        "local_shell_call", "function_call", "custom_tool_call", "web_search_tool_result",
-        "web_fetch_tool_result", "code_execution_tool_result", "bash_code_execution_tool_result",
-        "text_editor_code_execution_tool_result", "mcp_tool_result",
-    )
-)  # fmt: skip
-BLOCK_TYPES = frozenset(
-    ("refusal", *_TEXTS, *_SILENT, *_SERVER_TOOLS, *_DOCUMENTS, *_PICTURES, *_RESULTS, *_PROVIDERS)
-)
-"""Words by which frameworks and providers tell the blocks of a message apart."""
-MEDIA_TYPES = frozenset(("text/plain", "text/markdown", "text/html", "text/csv", "application/pdf"))
-"""Words by which a block's file is told to be a text, or none."""
 _LONGEST_DECODED_CHARS = 6_000_000  # in fours; more text than capture keeps, so that it sees a longer one as cut
 _DEPTH = 3
 
@@ -91,7 +74,7 @@ def without_picture(block: dict[str, Any]) -> dict[str, Any]:
 
 def _is_picture(block: Mapping[str, object]) -> bool:
     kind = block.get("type")
-    return kind in _PICTURES if kind is not None else "image" in block
+    return kind in PICTURE_BLOCKS if kind is not None else "image" in block
 
 
 def is_text_block(block: object) -> bool:
@@ -101,7 +84,7 @@ def is_text_block(block: object) -> bool:
         >>> is_text_block({"type": "output_text", "text": "Oslo."}), is_text_block({"type": "image"})
         (True, False)
     """
-    return isinstance(block, str) or (isinstance(block, dict) and block.get("type") in _TEXTS)
+    return isinstance(block, str) or (isinstance(block, dict) and block.get("type") in TEXT_BLOCKS)
 
 
 def block_text(block: object) -> str:
@@ -120,11 +103,11 @@ def block_text(block: object) -> str:
     if not isinstance(block, dict):
         return ""
     kind = block.get("type")
-    if kind in _TEXTS or kind is None:  # Bedrock's blocks have no type
+    if kind in TEXT_BLOCKS or kind is None:  # Bedrock's blocks have no type
         return shown(block.get("text"))
     if kind == "refusal":
         return shown(block.get("refusal"))
-    if kind in _SILENT or kind in _SERVER_TOOLS or kind in _DOCUMENTS or kind in _RESULTS:
+    if kind in SILENT_BLOCKS or kind in SERVER_TOOL_BLOCKS or kind in DOCUMENT_BLOCKS or kind in RESULT_BLOCKS:
         return ""
     is_of_provider = isinstance(kind, str) and kind.endswith(("_call", "_tool_result"))
     return "" if is_of_provider else f"[{kind}]"
@@ -143,10 +126,10 @@ def prompt_block_text(block: object, depth: int = 0) -> str:
     if not isinstance(block, dict) or depth > _DEPTH:
         return block_text(block)
     kind = block.get("type")
-    if kind in _DOCUMENTS or (kind is None and "document" in block):
+    if kind in DOCUMENT_BLOCKS or (kind is None and "document" in block):
         return "".join(_document_text(block, found) for found in _documents_in(block, depth)) or f"[{kind}]"
-    if kind in _RESULTS:
-        inner = next((block[name] for name in ("content", "output", "json") if name in block), None)
+    if kind in RESULT_BLOCKS:
+        inner = next((block[name] for name in RESULT_KEYS if name in block), None)
         return _inner_text(inner, depth)
     if _is_picture(block):
         key = block[PICTURE] if PICTURE in block else picture_in_block(block)
@@ -184,13 +167,13 @@ def _documents_in(block: Mapping[str, Any], depth: int) -> list[Doc]:
         return [_made(one, shown(one.get("text"))) for one in results or () if isinstance(one, dict)]
     inner = block.get("file") if kind == "file" else block.get("document")
     held = inner if isinstance(inner, dict) else block  # OpenAI's file, Bedrock's document
-    if kind in _DOCUMENTS or held is not block:
+    if kind in DOCUMENT_BLOCKS or held is not block:
         return [_made({**block, **held}, _held_text(held, depth))]
     return []
 
 
 def _made(facts: Mapping[str, object], text: str) -> Doc:
-    title = next((facts[name] for name in ("title", "filename", "name") if isinstance(facts.get(name), str)), None)
+    title = next((facts[name] for name in TITLE_KEYS if isinstance(facts.get(name), str)), None)
     source = facts.get("source")
     metadata = {
         "title": title,
@@ -206,14 +189,14 @@ def _held_text(held: Mapping[str, Any], depth: int) -> str:
     source = held.get("source")
     place = source if isinstance(source, dict) else held
     kind = place.get("media_type") or place.get("mime_type")
-    for name in ("text", "data", "content"):
+    for name in HELD_TEXT_KEYS:
         part = place.get(name)
         if name == "content" and part is not None:
             return _inner_text(part, depth)
         if isinstance(part, str) and place.get("type") != "base64":
             return part
     if isinstance(place.get("bytes"), bytes):
-        return _decoded(place["bytes"]) if held.get("format") in {"txt", "md", "csv", "html"} else ""
+        return _decoded(place["bytes"]) if held.get("format") in TEXT_FORMATS else ""
     return _unpacked(place.get("file_data") or place.get("base64") or place.get("data"), kind)
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from ragtrace.capture.messages import ROLES
-from ragtrace.capture.passages import ID_KEYS, RERANK_SCORE_KEYS, number_of, read_mapping, text_key
+from ragtrace.capture.names import PASSAGE_LISTS, ROLES, SIGNS_OF_RESULTS
+from ragtrace.capture.passages import number_of, read_mapping, text_key
 from ragtrace.capture.values import HOLDERS, LISTS, Doc, Fields, Turn, fields_of, identity_of, text_of
 from ragtrace.text import MAX_LITERAL_CHARS, shown
 
@@ -24,22 +24,6 @@ if TYPE_CHECKING:
 _DEPTH = 3  # of lists in lists, for cyclic ones
 _LONGEST_READ_CHARS = 1_000_000  # of a tool's text, to find documents in it
 _SHORTEST_PART_CHARS = 16  # of a passage; a shorter text stands in many another
-PASSAGE_LISTS = frozenset({"context", "documents"})  # fields of texts, in chains of the frameworks' own
-SIGNS_OF_RESULTS = frozenset(
-    (
-        *ID_KEYS,
-        *RERANK_SCORE_KEYS,
-        "metadata",
-        "payload",
-        "_source",
-        "url",
-        "link",
-        "source",
-        "title",
-        "file",
-        "page",
-    )
-)
 
 
 def documents_in(value: object, name: str = "") -> list[Doc] | None:

@@ -12,9 +12,18 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ragtrace.capture.content_blocks import BLOCK_TYPES, MEDIA_TYPES, content_text
-from ragtrace.capture.messages import ROLES
-from ragtrace.capture.passages import ID_KEYS, PROCESS_KEY
+from ragtrace.capture.content_blocks import content_text
+from ragtrace.capture.names import (
+    BLOCK_TYPES,
+    CALL_ID_KEYS,
+    CHUNK_TYPES,
+    ID_KEYS,
+    MEDIA_TYPES,
+    ROLES,
+    SOURCE_TYPES,
+    TEXT_FORMATS,
+)
+from ragtrace.capture.passages import PROCESS_KEY
 from ragtrace.capture.pictures import PICTURE
 from ragtrace.capture.types import Failure, Operation
 from ragtrace.capture.values import LISTS, Doc, Fields, Opaque, Redacted, Turn, identity_of
@@ -371,13 +380,13 @@ def _texts_in(value: object) -> list[str]:
 
 
 _KINDS = frozenset({dict, list, tuple, Fields})
-_IDS = frozenset({*ID_KEYS, "call_id", "tool_call_id", "tool_use_id"})
+_IDS = CALL_ID_KEYS | {*ID_KEYS}
 _WORDS: dict[str, frozenset[str]] = {
-    "type": BLOCK_TYPES | ROLES | {"AIMessageChunk", "HumanMessageChunk", "base64", "url"},
+    "type": BLOCK_TYPES | ROLES | CHUNK_TYPES | SOURCE_TYPES,
     "role": ROLES,
     "media_type": MEDIA_TYPES,
     "mime_type": MEDIA_TYPES,
-    "format": frozenset({"txt", "md", "csv", "html"}),
+    "format": TEXT_FORMATS,
 }
 # Names of fields without texts of the application's.
 _NAMES = frozenset(

@@ -45,7 +45,7 @@ MAX_WAITING = 1_024  # events of a run that are kept unread; then they are read 
 _PART_EVENTS = 256  # events of a part: one hand-over takes 3 us, and 25 turns of an agent are 250 events
 _PART_CHARS = MAX_CHARS // 16
 _EVENT_CHARS = 256  # that an event behind the first 1,024 counts: shorter texts are not counted
-_LABELS = "grades are a mapping of passage ids to whole numbers, with a known universe and scale"
+_GRADES_EXPECTED = "grades are a mapping of passage ids to whole numbers, with a known universe and scale"
 
 
 class IntegrationRun(Run):
@@ -265,7 +265,7 @@ class IntegrationRun(Run):
             given: ``{passage id: grade}``, or that under ``grades`` beside universe, scale and version.
         """
         if not isinstance(given, dict):
-            record_wrong_call("with labels", _LABELS, site="ragtrace.capture.run.set_labels")
+            record_wrong_call("with labels", _GRADES_EXPECTED, site="ragtrace.capture.run.set_labels")
             return
         nested = given.get("grades")
         options, grades = (given, nested) if isinstance(nested, dict) else ({}, given)
@@ -724,5 +724,5 @@ def _one_of(value: object, known: tuple[str, ...], default: str) -> str:
     if value in known:
         return str(value)
     if value is not None:
-        record_wrong_call("with labels", _LABELS, site="ragtrace.capture.run.set_labels")
+        record_wrong_call("with labels", _GRADES_EXPECTED, site="ragtrace.capture.run.set_labels")
     return default

@@ -19,11 +19,19 @@ from ragtrace.capture.events import Asked, Began, Said, Sought
 from ragtrace.capture.guard import guarded
 from ragtrace.capture.lineage import Lineage
 from ragtrace.capture.messages import prompt_text
-from ragtrace.capture.model_calls import ANSWER_FIELDS, CALLED_FIELDS, answer_text
-from ragtrace.capture.reading import ANSWER_NAMES, ASKED_NAMES, longest_place, place_in, step_named
+from ragtrace.capture.model_calls import answer_text
+from ragtrace.capture.names import (
+    ANSWER_FIELDS,
+    ANSWER_NAMES,
+    ASKED_NAMES,
+    CALLED_FIELDS,
+    QUESTION_KEYS,
+    STATE_ANSWER_KEYS,
+    STATE_QUESTION_KEYS,
+)
+from ragtrace.capture.reading import longest_place, place_in, step_named
 from ragtrace.capture.scopes import Scope, Speech
 from ragtrace.capture.turns import (
-    QUESTION_KEYS,
     Beginning,
     answer_in,
     branch_answers,
@@ -68,8 +76,6 @@ _DECLARED = frozenset({"metadata", "decorator", "handler", "settings"})
 _OUTPUT = Place("output")
 _EXPLAINED_ROLES = frozenset({"tool", "assistant"})
 _COMPOSED_SHARE = 0.5  # of the words of a text that a program made of replies
-_PLAIN_KEYS = ("question", "query", "messages")
-_SPOKEN_KEYS = ("answer", "final_answer", "generation", "response")
 _BEGINNINGS: dict[Kind, Any] = {"chain": Began(), "tool": Began(), "search": Sought(""), "model": Asked()}
 
 
@@ -1035,7 +1041,7 @@ class Interpreter:
         if scope.is_resumed:  # a person approved what the state held
             given = {}
         is_under_key = any(
-            isinstance(said := fields.get(key), str) and said != given.get(key) for key in _SPOKEN_KEYS
+            isinstance(said := fields.get(key), str) and said != given.get(key) for key in STATE_ANSWER_KEYS
         )
         return is_under_key or _is_replied(fields.get("messages"), given.get("messages"))
 
@@ -1062,7 +1068,7 @@ def _began(scope: Scope) -> dict[object, object]:
 
 def _plain_question(scope: Scope) -> str:
     given = _began(scope)
-    return question_in({key: given[key] for key in _PLAIN_KEYS if key in given})
+    return question_in({key: given[key] for key in STATE_QUESTION_KEYS if key in given})
 
 
 def _is_given(said: str, scope: Scope) -> bool:

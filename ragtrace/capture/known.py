@@ -10,14 +10,8 @@ from msgspec.structs import replace
 
 from ragtrace.capture.chunks import chunks_of, is_form_of
 from ragtrace.capture.guard import is_equal
-from ragtrace.capture.passages import (
-    RERANK_SCORE_KEYS,
-    SCORE_KEYS,
-    ReadPassages,
-    id_in,
-    number_of,
-    score_in,
-)
+from ragtrace.capture.names import RERANK_SCORE_KEYS, SCORE_KEYS
+from ragtrace.capture.passages import ReadPassages, id_in, number_of, score_in
 from ragtrace.capture.values import Redacted, identity_of
 from ragtrace.text import folded
 

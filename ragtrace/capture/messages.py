@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from ragtrace.model import Message
 
 _SPOKEN = {"user", "assistant"}
-ROLES = frozenset({"user", "assistant", "system", "tool", "human", "ai", "function", "developer"})
-"""Names that APIs and frameworks give the speaker of a message."""
 
 
 def spoken(turns: Iterable[Message]) -> tuple[Message, ...]:

@@ -11,101 +11,67 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
+from ragtrace.capture.names import (
+    ANSWER_BEGINS,
+    ANSWER_ENDS,
+    ANSWER_FIELDS,
+    ANSWER_TAGS,
+    ASKING_ROLES,
+    CACHE_READ_TOKENS,
+    CACHE_WRITE_TOKENS,
+    CACHED_DETAILS,
+    CACHED_TOKENS,
+    CALLED_FIELDS,
+    CHANNEL_ENDS,
+    CHOICE_KEYS,
+    CUT_THOUGHTS_BEGIN,
+    CUT_THOUGHTS_END,
+    EPHEMERAL_TOKENS,
+    FEEDBACK_KEYS,
+    FINISH_KEYS,
+    FORMAT_GROUPS,
+    FORMAT_NAMES,
+    INPUT_DETAILS,
+    INPUT_TOKENS,
+    INPUT_TOKENS_WITHOUT_CACHE,
+    MESSAGE_TYPES,
+    OTHER_ROLES,
+    OUTPUT_DETAILS,
+    OUTPUT_TOKENS,
+    PARSED_KEYS,
+    PROVIDER_IN,
+    PROVIDER_OF,
+    REASONING_DETAILS,
+    REFUSAL_KEYS,
+    REFUSALS,
+    REPLY_BLOCK_KEYS,
+    REPLY_KEYS,
+    REPLY_NOTE_KEYS,
+    STREAM_KEYS,
+    TEXT_BLOCKS,
+    THOUGHT_TAGS,
+    THOUGHT_TOKENS,
+    THOUGHTS_BEGIN,
+    THOUGHTS_END,
+)
 from ragtrace.model import Usage
 from ragtrace.text import clean_count, is_vector, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# These providers count cached tokens apart from the input; every other name includes them.
-_INPUT_WITHOUT_CACHE = ("input_tokens", "inputTokens")
-_INPUT = (*_INPUT_WITHOUT_CACHE, "prompt_tokens", "prompt_token_count", "prompt_eval_count")
-_OUTPUT = (
-    "output_tokens", "outputTokens", "completion_tokens", "candidates_token_count", "eval_count",
-)  # fmt: skip
-_CACHE_READ = ("cache_read_input_tokens", "cacheReadInputTokens")
-_CACHE_WRITE = ("cache_creation_input_tokens", "cacheWriteInputTokens")
-_INPUT_DETAILS = ("input_token_details", "input_tokens_details", "prompt_tokens_details")
-_OUTPUT_DETAILS = ("output_token_details", "output_tokens_details", "completion_tokens_details")
-_EPHEMERAL = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
-_THOUGHTS = "thoughts_token_count"
-_CACHED = "cached_content_token_count"
 # A mapping with none of these tells input and output alone, as most do.
-_PARTS = frozenset({*_CACHE_READ, *_CACHE_WRITE, *_INPUT_DETAILS, *_OUTPUT_DETAILS, _THOUGHTS, _CACHED})
-_CONVENTIONAL = {  # what frameworks call otherwise
-    "amazon_bedrock": "aws.bedrock",
-    "azure": "azure.ai.openai",
-    "azure_openai": "azure.ai.openai",
-    "bedrock": "aws.bedrock",
-    "bedrock_converse": "aws.bedrock",
-    "gemini": "gcp.gemini",
-    "google_genai": "gcp.gemini",
-    "google_vertexai": "gcp.vertex_ai",
-    "ibm": "ibm.watsonx.ai",
-    "mistral": "mistral_ai",
-    "mistralai": "mistral_ai",
-    "vertex": "gcp.vertex_ai",
-    "vertexai": "gcp.vertex_ai",
-    "xai": "x_ai",
-}
-_IN_NAMES = {  # a word in the name of a class or module, the more particular first
-    "azure": "azure.ai.openai",
-    "bedrock": "aws.bedrock",
-    "vertex": "gcp.vertex_ai",
-    "gemini": "gcp.gemini",
-    "google": "gcp.gen_ai",
-    "watsonx": "ibm.watsonx.ai",
-    "mistral": "mistral_ai",
-    "moonshot": "moonshot_ai",
-    "anthropic": "anthropic",
-    "cohere": "cohere",
-    "deepseek": "deepseek",
-    "groq": "groq",
-    "perplexity": "perplexity",
-    "openai": "openai",
-    "ollama": "ollama",
-    "huggingface": "huggingface",
-}
+_PARTS = frozenset(
+    {*CACHE_READ_TOKENS, *CACHE_WRITE_TOKENS, *INPUT_DETAILS, *OUTPUT_DETAILS, THOUGHT_TOKENS, CACHED_TOKENS}
+)
 
 _DEPTH = 8
 _MISSING = object()
-# Parameters of a model call that name the form of its reply, and those that hold further parameters.
-_FORMATS = (
-    "response_format", "format", "json_mode", "guided_json", "json_schema", "response_mime_type",
-    "responseMimeType", "response_schema", "response_json_schema", "ls_structured_output_format",
-)  # fmt: skip
-_MORE_PARAMETERS = (
-    "text", "extra_body", "generation_config", "generationConfig", "model_kwargs", "additional_kwargs",
-)  # fmt: skip
 _PLAIN = (str, bytes, bool, int, float, type(None))
 _LISTS = (list, tuple)
 _MOST_LISTED = 10_000  # messages or blocks of a reply that are read, the last ones
 _MOST_LOOKED_AT = 300  # parts of a reply, for a refusal
-_TEXT_BLOCKS = frozenset({"text", "output_text", "input_text"})
-_ASKING = frozenset({"user", "human"})  # who speaks, and asks
-_OTHERS = _ASKING | {"system", "developer", "tool", "function"}  # who speaks, and is no model
-# Names of the answer in structured output and in what a chain returns; the first that is there counts.
-CALLED_FIELDS = ("answer", "final_answer")  # also of a call that no tool answers
-ANSWER_FIELDS = (
-    *CALLED_FIELDS, "output", "result", "response", "generation", "output_text", "completion", "text",
-    "structured_response", "parsed",
-)  # fmt: skip
-# Names under which a reply, or the part of one that holds the text, stands; they are tried in this order.
-_FIRST_OF = ("choices", "candidates", "generations")
-_WITHIN = (*ANSWER_FIELDS[:2], "message", "content", "text", "response", "response_txt", *ANSWER_FIELDS[2:])
-_PARSED = ("parsed", "output_parsed", "parsed_output")  # structured output, read by the provider's package
 _FIELDS = ("__pydantic_fields__", "__dataclass_fields__", "__attrs_attrs__", "__struct_fields__")  # of classes
-# Names of tags around thoughts, and other marks, of models that Ollama, vLLM or llama.cpp serve without a reasoning
-# parser: DeepSeek, Qwen, GLM, Seed-OSS, MiniMax, Claude; Magistral, Kimi, MedGemma, Gemma, OpenThinker, Command R,
-# Apertus.
-THOUGHT_TAGS = r"(?:seed:|mm:|ant|antml:)?think(?:ing)?|thoughts?|reasoning"
-THOUGHTS_BEGIN = (
-    r"\[THINK(?:ING)?\]|◁think▷|<unused94>|<\|channel>\s*thought"
-    r"|<\|(?:begin_of_thought|start_thinking|inner_prefix)\|>"
-)
-THOUGHTS_END = (
-    r"\[/THINK(?:ING)?\]|◁/think▷|<unused95>|<channel\|>|<\|(?:end_of_thought|end_thinking|inner_suffix)\|>"
-)
 _THOUGHT_MARKS = re.compile(
     rf"(?=^[ `~]|</?[a-z]|<\||\[[/t]|◁)(?:(?P<fence>^ {{0,3}}(?:```|~~~))"
     rf"|<(?P<tag>{THOUGHT_TAGS})(?:\s[^<>/]{{0,100}})?>"
@@ -114,26 +80,17 @@ _THOUGHT_MARKS = re.compile(
 )
 # Of gpt-oss: a channel's name and what is said in it, a piece of a tag at the end, and text without the tags.
 _CHANNEL = re.compile(
-    r"<\|channel\|>\s*(\w++)[^<]*+(?:<\|constrain\|>[^<]*+)?<\|message\|>(.*?)(?=<\|(?:end|return|call|start|channel)\|>|\Z)",
+    rf"<\|channel\|>\s*(\w++)[^<]*+(?:<\|constrain\|>[^<]*+)?<\|message\|>(.*?)(?=<\|(?:{CHANNEL_ENDS})\|>|\Z)",
     re.DOTALL,
 )
 _TAG_AT_END = re.compile(r"<\|?\w*+\|?\Z")
 _BARE_CHANNEL = re.compile(r"analysis\S")
 _WRAPPED = re.compile(
-    r"<(?:(answer|response|solution)>|\|(?:start_response|begin_of_solution)\|>)(.*?)"
-    r"(?:</\1>|<\|(?:end_response|end_of_solution)\|>)?",
+    rf"<(?:({ANSWER_TAGS})>|\|(?:{ANSWER_BEGINS})\|>)(.*?)"
+    rf"(?:</\1>|<\|(?:{ANSWER_ENDS})\|>)?",
     re.DOTALL | re.IGNORECASE,
 )
 _NOT_BLANK = re.compile(r"\S")
-_CUT_BEGINS = (  # what a stream may have begun with when it was cut
-    "<thinking>", "<think>", "<thoughts>", "<thought>", "<reasoning>", "<seed:think>", "<mm:think>", "[think]",
-    "◁think▷", "<|begin_of_thought|>", "<|start_thinking|>", "<|inner_prefix|>", "<|channel>thought", "<unused94>",
-    "<|channel|>analysis<|message|>", "<|start|>assistant<|channel|>",
-)  # fmt: skip
-_CUT_ENDS = (
-    "</thinking>", "</thoughts>", "</think>", "</thought>", "</reasoning>", "</seed:think>", "</mm:think>",
-    "[/think]", "◁/think▷", "<|end_of_thought|>", "<|end_thinking|>", "<|inner_suffix|>",
-)  # fmt: skip
 _SIGNS = ("<", "◁", "[T", "[t", "[/T", "[/t")  # a text without them has no tag; "[1]" is in many
 _LEAST_CUT_CHARS = 5  # "</th" may be that of a table's head
 _MOST_CUT_CHARS = 32
@@ -142,19 +99,6 @@ _SENTENCE_ENDS = frozenset(".!?…。！？")  # noqa: RUF001 - of Chinese too
 _QUOTES_BEGIN = frozenset("\"'“‘«„")  # noqa: RUF001
 _QUOTES_END = frozenset("\"'”’»“")  # noqa: RUF001
 _OPEN_SIGNS = frozenset("([{<:=/\\-–—,")  # noqa: RUF001 - what stands behind them belongs to the sentence
-_STREAMS = ("response_gen", "chat_stream", "achat_stream")
-
-_REASONS = ("finish_reason", "finishReason", "stop_reason", "stopReason")
-_FEEDBACK = ("prompt_feedback", "promptFeedback")  # of Gemini
-_BLOCKS = ("content", "output")
-_NOTES = ("response_metadata", "generation_info", "additional_kwargs", "raw", "message", "value", *_FIRST_OF)
-_TOLD = frozenset({*_REASONS, "refusal", "incomplete_details", *_FEEDBACK, *_BLOCKS, *_NOTES})
-_REFUSALS = frozenset(
-    {
-        "refusal", "content_filter", "content_filtered", "guardrail_intervened", "safety", "recitation",
-        "blocklist", "prohibited_content", "spii", "image_safety", "model_armor", "error_toxic",
-    }
-)  # fmt: skip
 
 
 def read_usage(counts: object) -> Usage | None:
@@ -170,21 +114,21 @@ def read_usage(counts: object) -> Usage | None:
     """
     if counts is None:
         return None
-    sent, written = _first(counts, _INPUT), _first(counts, _OUTPUT)
+    sent, written = _first(counts, INPUT_TOKENS), _first(counts, OUTPUT_TOKENS)
     if sent is None and written is None:
         return None
     if isinstance(counts, dict) and _PARTS.isdisjoint(counts):
         return Usage(input_tokens=sent, output_tokens=written)
-    read, stored = _first(counts, _CACHE_READ), _first(counts, _CACHE_WRITE)
-    if sent is not None and _first(counts, _INPUT_WITHOUT_CACHE) is not None:
+    read, stored = _first(counts, CACHE_READ_TOKENS), _first(counts, CACHE_WRITE_TOKENS)
+    if sent is not None and _first(counts, INPUT_TOKENS_WITHOUT_CACHE) is not None:
         sent += (read or 0) + (stored or 0)
-    thoughts = _first(counts, (_THOUGHTS,))
+    thoughts = _first(counts, (THOUGHT_TOKENS,))
     return Usage(
         input_tokens=sent,
         output_tokens=written if written is None or thoughts is None else written + thoughts,
         cache_read_tokens=_known(read, _cached(counts)),
         cache_write_tokens=_known(stored, _stored(counts)),
-        reasoning_tokens=_known(thoughts, _detail(counts, _OUTPUT_DETAILS, ("reasoning", "reasoning_tokens"))),
+        reasoning_tokens=_known(thoughts, _detail(counts, OUTPUT_DETAILS, REASONING_DETAILS)),
     )
 
 
@@ -202,14 +146,14 @@ def clean_usage(usage: Usage | None) -> Usage | None:
 
 
 def _cached(counts: object) -> int | None:
-    found = _detail(counts, _INPUT_DETAILS, ("cache_read", "cached_tokens"))
-    return _known(found, _first(counts, (_CACHED,)))
+    found = _detail(counts, INPUT_DETAILS, CACHED_DETAILS)
+    return _known(found, _first(counts, (CACHED_TOKENS,)))
 
 
 def _stored(counts: object) -> int | None:
     """Return the tokens written to a cache; LangChain gives Anthropic's by their lifetime, and then no total."""
-    total = _detail(counts, _INPUT_DETAILS, ("cache_creation",))
-    parts = [part for name in _EPHEMERAL if (part := _detail(counts, _INPUT_DETAILS, (name,))) is not None]
+    total = _detail(counts, INPUT_DETAILS, ("cache_creation",))
+    parts = [part for name in EPHEMERAL_TOKENS if (part := _detail(counts, INPUT_DETAILS, (name,))) is not None]
     return max(total or 0, sum(parts)) if parts else total
 
 
@@ -237,7 +181,7 @@ def provider_named(name: str) -> str:
         >>> provider_named("azure_openai"), provider_named("openai")
         ('azure.ai.openai', 'openai')
     """
-    return _CONVENTIONAL.get(name, name)
+    return PROVIDER_OF.get(name, name)
 
 
 def provider_in(*names: str) -> str | None:
@@ -248,7 +192,7 @@ def provider_in(*names: str) -> str | None:
         ('azure.ai.openai', None)
     """
     text = " ".join(names).lower()
-    return next((provider for word, provider in _IN_NAMES.items() if word in text), None)
+    return next((provider for word, provider in PROVIDER_IN.items() if word in text), None)
 
 
 class SaidAnswer(NamedTuple):
@@ -372,10 +316,10 @@ def _end_before_cut(text: str, place: int) -> int:
     if at < 0:
         return len(text)
     piece, before = text[at:].lower(), text[max(place, at - _NEAR) : at].rpartition("\n")[2]
-    if any(tag.startswith(piece) for tag in _CUT_BEGINS):
+    if any(tag.startswith(piece) for tag in CUT_THOUGHTS_BEGIN):
         is_first = not text[place:at].strip()
         return at if _begin_thoughts(before, "", is_first=is_first) else len(text)
-    is_end = len(piece) >= _LEAST_CUT_CHARS and any(tag.startswith(piece) for tag in _CUT_ENDS)
+    is_end = len(piece) >= _LEAST_CUT_CHARS and any(tag.startswith(piece) for tag in CUT_THOUGHTS_END)
     return place if is_end and _end_thoughts(before, "") else len(text)
 
 
@@ -461,8 +405,8 @@ def is_json_asked(parameters: Mapping[str, object] | None) -> bool:
         (True, False)
     """
     given = parameters or {}
-    return any(name in given and _asks_for_json(given[name]) for name in _FORMATS) or any(
-        isinstance(more := given.get(name), Mapping) and is_json_asked(more) for name in _MORE_PARAMETERS
+    return any(name in given and _asks_for_json(given[name]) for name in FORMAT_NAMES) or any(
+        isinstance(more := given.get(name), Mapping) and is_json_asked(more) for name in FORMAT_GROUPS
     )
 
 
@@ -501,23 +445,23 @@ def _is_refusal(value: object, parts: deque[object]) -> bool:
         return False
     if hasattr(type(value), "__pydantic_fields__"):  # a look for a field that it lacks costs 2 us, and most lack
         value = {**vars(value), **(getattr(value, "__pydantic_extra__", None) or {})}
-    names = _TOLD.intersection(value) if type(value) is dict else _TOLD
+    names = REFUSAL_KEYS.intersection(value) if type(value) is dict else REFUSAL_KEYS
     told = {name: part for name in names if (part := _field(value, name)) is not None}
     if not told:
         return False
-    if any(map(is_refusal_reason, map(told.get, _REASONS))):
+    if any(map(is_refusal_reason, map(told.get, FINISH_KEYS))):
         return True
     refusal = told.get("refusal")
     if isinstance(refusal, str) and refusal.strip():
         return True
     if is_refusal_reason(_field(told.get("incomplete_details"), "reason")):
         return True
-    if any(map(_is_blocked, map(told.get, _FEEDBACK))):
+    if any(map(_is_blocked, map(told.get, FEEDBACK_KEYS))):
         return True
-    for name in _BLOCKS:
+    for name in REPLY_BLOCK_KEYS:
         blocks = _listed(told.get(name))[-_MOST_LOOKED_AT:]
         parts.extend(block for block in blocks if _kind(block) in {"refusal", "non_standard", "message"})
-    parts.extend(told[name] for name in _NOTES if name in told)
+    parts.extend(told[name] for name in REPLY_NOTE_KEYS if name in told)
     return False
 
 
@@ -529,7 +473,7 @@ def is_refusal_reason(reason: object) -> bool:
         (True, True, False)
     """
     name = reason if isinstance(reason, str) else getattr(reason, "name", None)
-    return isinstance(name, str) and name.rpartition(".")[2].lower() in _REFUSALS
+    return isinstance(name, str) and name.rpartition(".")[2].lower() in REFUSALS
 
 
 def _is_blocked(feedback: object) -> bool:
@@ -547,19 +491,19 @@ def _text_in(value: object, depth: int) -> str | None:
         return _of_list(value, depth)
     if _is_said_by_others(value):
         return None
-    for name in _PARSED:
+    for name in PARSED_KEYS:
         for holder in (value, _field(value, "additional_kwargs")):  # the second of LangChain's messages
             parsed = _field(holder, name)
             if parsed is not None and (answer := answer_field(parsed)) is not None:
                 return answer
-    for name in _FIRST_OF:
+    for name in CHOICE_KEYS:
         if choices := _listed(_field(value, name)):
             # LangChain's results hold a list of choices for each prompt.
             first = choices[0] if not _listed(choices[0]) else _listed(choices[0])[0]
             return _text_in(first, depth + 1)
     if isinstance(said := _field(value, "output_text"), str) and said:
         return said
-    for name in _WITHIN:
+    for name in REPLY_KEYS:
         part = _field(value, name, _MISSING)
         if part is not _MISSING and (found := _of_part(value, name, part, depth)) is not None:
             return found
@@ -601,15 +545,15 @@ def _last_said(messages: Sequence[object], depth: int) -> str | None:
     """Return what the model said last behind the last question; what stands before that is of an earlier turn."""
     for message in reversed(messages):
         role = _role(message)
-        if role in _ASKING:
+        if role in ASKING_ROLES:
             return None
-        if role not in _OTHERS and (found := _text_in(message, depth + 1)) is not None:
+        if role not in OTHER_ROLES and (found := _text_in(message, depth + 1)) is not None:
             return found
     return None
 
 
 def _is_said_by_others(value: object) -> bool:
-    return _role(value) in _OTHERS
+    return _role(value) in OTHER_ROLES
 
 
 def _role(value: object) -> str | None:
@@ -619,16 +563,16 @@ def _role(value: object) -> str | None:
     if isinstance(role, str):
         return role.lower()
     kind = _kind(value)
-    is_message = kind in {"human", "ai", "AIMessageChunk", "system", "tool", "function"}
+    is_message = kind in MESSAGE_TYPES
     return kind if is_message and _field(value, "content", _MISSING) is not _MISSING else None
 
 
 def _is_stream(value: object) -> bool:
-    return any(_field(value, name) is not None for name in _STREAMS)
+    return any(_field(value, name) is not None for name in STREAM_KEYS)
 
 
 def _is_reply_block(block: object) -> bool:
-    return _kind(block) in {*_TEXT_BLOCKS, "refusal"}
+    return _kind(block) in {*TEXT_BLOCKS, "refusal"}
 
 
 def _said_by_block(block: object) -> str:
@@ -638,7 +582,7 @@ def _said_by_block(block: object) -> str:
         return ""
     kind = _kind(block)
     text = _field(block, "refusal" if kind == "refusal" else "text")
-    is_said = kind is None or kind == "refusal" or kind in _TEXT_BLOCKS
+    is_said = kind is None or kind == "refusal" or kind in TEXT_BLOCKS
     if kind == "message":  # an item of OpenAI's Responses API
         return "".join(map(_said_by_block, _listed(_field(block, "content"))))
     return text if is_said and isinstance(text, str) else ""

@@ -6,46 +6,26 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from ragtrace.capture.names import (
+    REQUEST_COUNTS,
+    REQUEST_GROUPS,
+    REQUEST_NAMES,
+    REQUEST_NUMBERS,
+    SERVER_NAMES,
+    STOP_NAMES,
+    STREAM_NAMES,
+    URL_CLASSES,
+)
 from ragtrace.text import MAX_NAME_CHARS, clean_count, clean_score, cut, kept, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_NUMBERS = {
-    "temperature": ("temperature", "ls_temperature"),
-    "top_p": ("top_p", "topP"),
-    "frequency_penalty": ("frequency_penalty", "frequencyPenalty"),
-    "presence_penalty": ("presence_penalty", "presencePenalty"),
-}
-_COUNTS = {
-    "top_k": ("top_k", "topK"),
-    "max_tokens": (
-        "max_tokens", "max_completion_tokens", "max_output_tokens", "maxTokens", "maxOutputTokens", "num_predict",
-        "max_new_tokens", "max_tokens_to_sample", "ls_max_tokens",
-    ),
-    "seed": ("seed", "random_seed"),
-    "choice_count": ("n", "candidate_count", "candidateCount", "choice_count"),
-}  # fmt: skip
-_STOP = ("stop_sequences", "stop", "stopSequences", "ls_stop")
-_STREAM = ("stream", "streaming")
-_WITHIN = ("options", "additional_kwargs", "model_kwargs", "generation_config", "inferenceConfig")
-_ADDRESSES = (
-    "base_url", "api_base", "openai_api_base", "azure_endpoint", "anthropic_api_url", "endpoint_url", "endpoint",
-    "server_url", "inference_server_url", "api_url", "host",
-)  # fmt: skip
-_URLS = frozenset({"URL", "Url", "AnyUrl", "HttpUrl", "AnyHttpUrl"})
 _PORTS = {"http": 80, "https": 443}
 _MOST_STOPS = 16
 
-REQUEST_NAMES = tuple(
-    {name: None for names in (*_NUMBERS.values(), *_COUNTS.values(), _STOP, _STREAM, _WITHIN) for name in names}
-)
-"""Every name under which a model or a call may have a parameter."""
 
 _KNOWN = frozenset(REQUEST_NAMES)
-
-SERVER_NAMES = _ADDRESSES
-"""Every name under which a model may have its server's address."""
 
 
 class Server(NamedTuple):
@@ -69,18 +49,18 @@ def read_request(*settings: object) -> dict[str, Any]:
         {'temperature': 0.2, 'max_tokens': 64, 'stop_sequences': ('END',)}
     """
     mappings = [it for it in settings if isinstance(it, Mapping)]
-    mappings += [inner for it in mappings for name in _WITHIN if isinstance(inner := it.get(name), Mapping)]
+    mappings += [inner for it in mappings for name in REQUEST_GROUPS if isinstance(inner := it.get(name), Mapping)]
     found: dict[str, Any] = {}
     told = {name for it in mappings for name, value in it.items() if value is not None}
     if told.isdisjoint(_KNOWN):  # as mostly
         return found
-    for readers, clean in ((_NUMBERS, clean_score), (_COUNTS, clean_count)):
+    for readers, clean in ((REQUEST_NUMBERS, clean_score), (REQUEST_COUNTS, clean_count)):
         for name, names in readers.items():
             if not told.isdisjoint(names) and (value := _first(mappings, names, clean)) is not None:
                 found[name] = value
-    if (stops := _first(mappings, _STOP, _stops)) is not None:
+    if (stops := _first(mappings, STOP_NAMES, _stops)) is not None:
         found["stop_sequences"] = stops
-    if _first(mappings, _STREAM, lambda value: value is True or None):
+    if _first(mappings, STREAM_NAMES, lambda value: value is True or None):
         found["stream"] = True
     return found
 
@@ -103,7 +83,7 @@ def read_server(*settings: object) -> Server:
         Server(address='localhost', port=11434)
     """
     for it in settings:
-        for name in _ADDRESSES if isinstance(it, Mapping) else ():
+        for name in SERVER_NAMES if isinstance(it, Mapping) else ():
             if name in it and (found := server_of(it[name])).address is not None:  # type: ignore[index, operator]
                 return found
     return NO_SERVER
@@ -117,7 +97,7 @@ def server_of(url: object) -> Server:
         (Server(address='::1', port=8000), Server(address=None, port=None))
     """
     if not isinstance(url, str):
-        url = shown(url) if type(url).__name__ in _URLS else ""
+        url = shown(url) if type(url).__name__ in URL_CLASSES else ""
     if not url or any(letter.isspace() for letter in url):
         return NO_SERVER
     try:

@@ -6,7 +6,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragtrace.capture.passages import RERANK_SCORE_KEYS
+from ragtrace.capture.names import RERANK_SCORE_KEYS
 from ragtrace.capture.words import unescaped
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ragtrace.capture.guard import record_internal_error
 from ragtrace.capture.model_calls import said_in
+from ragtrace.capture.names import ID_KEYS, INNER_KEYS, POOL_KEYS, SCORE_KEYS, TEXT_KEYS
 from ragtrace.capture.pictures import PICTURE, picture_in_facts
 from ragtrace.capture.values import Redacted, named, told
 from ragtrace.model import Passage, content_id
@@ -33,67 +34,9 @@ if TYPE_CHECKING:
 
 MOST_PASSAGES = 10_000  # of one list; more are not looked at
 
-# Names under which stores, search tools and people keep the parts of a passage; they are tried in this order.
-# Integrations and `Run.retrieved` share them. A distance is never a score: lower is better there.
-TEXT_KEYS = (
-    "text",
-    "page_content",
-    "content",
-    "chunk",
-    "chunk_text",
-    "passage",
-    "passage_text",
-    "snippet",
-    "excerpt",
-    "body",
-    "raw_content",
-    "page_text",
-)
-ID_KEYS = ("id", "_id", "chunk_id", "node_id", "id_", "doc_id", "uuid", "pk")
-SCORE_KEYS = (
-    "score",
-    "relevance_score",
-    "similarity_score",
-    "similarity",
-    "_score",
-    "@search.score",
-    "search_score",
-    "retrieval_score",
-    "hybrid_score",
-    "rrf_score",
-    "vector_score",
-    "bm25_score",
-    "certainty",
-    "_relevance_score",
-    "_rankingScore",
-    "$similarity",
-    "@search.reranker_score",  # of a search that ranks anew itself, where it gives no other
-    "@search.rerankerScore",
-)
-RERANK_SCORE_KEYS = (
-    "relevance_score",
-    "rerank_score",
-    "reranker_score",
-    "reranked_score",
-    "rerank_relevance_score",
-    "cross_encoder_score",
-    "query_similarity_score",
-    "@search.reranker_score",
-    "@search.rerankerScore",
-    *SCORE_KEYS,
-)
-# Mappings inside a search result that hold its text or further facts, such as Qdrant's payload.
-_INNER_KEYS = (
-    "metadata", "payload", "_source", "fields", "properties", "node", "document", "entity", "kwargs",
-    "text_resource",
-)  # fmt: skip
 _MOST_INNER = 2  # of objects: a node in its result, and LlamaIndex's text in the node
-_FIELDS = frozenset({*TEXT_KEYS, *ID_KEYS, *SCORE_KEYS, *_INNER_KEYS})
+_FIELDS = frozenset({*TEXT_KEYS, *ID_KEYS, *SCORE_KEYS, *INNER_KEYS})
 _ITEMS = (str, bytes, Mapping, Passage)
-# Names under which results of stores, chains and engines hold their passages; they are tried in this order.
-_POOLS = (
-    "documents", "source_nodes", "source_documents", "context", "nodes", "matches", "points", "hits", "results",
-)  # fmt: skip
 PROCESS_KEY = IdKey(token_bytes(32))  # of ids made of texts, where no other is set; forked processes share it
 _LISTS = (list, tuple)
 _MOST_POOLS = 3  # one inside the other, as Elasticsearch's hits
@@ -124,7 +67,7 @@ def read_mapping(mapping: Mapping[Any, Any]) -> tuple[str | None, dict[Any, Any]
         >>> read_mapping({"_id": "d1", "_score": 2.5, "_source": {"text": "Oslo.", "page": 3}})
         ('Oslo.', {'page': 3, '_id': 'd1', '_score': 2.5})
     """
-    inner = [(key, part) for key in _INNER_KEYS if isinstance(part := mapping.get(key), Mapping)]
+    inner = [(key, part) for key in INNER_KEYS if isinstance(part := mapping.get(key), Mapping)]
     key = text_key(mapping)
     if key is not None:
         spread = {name for name, _ in inner if name == "metadata"}
@@ -286,7 +229,7 @@ def object_fields(item: object) -> dict[str, object]:
 def _named_fields(item: object, depth: int) -> dict[str, object]:
     named = {key: value for key, value in getattr(item, "__dict__", {}).items() if key in _FIELDS}
     for key, value in named.items():
-        if depth and key in _INNER_KEYS and getattr(value, "__dict__", None):
+        if depth and key in INNER_KEYS and getattr(value, "__dict__", None):
             named[key] = _named_fields(value, depth - 1)
     return named
 
@@ -299,7 +242,7 @@ def _pool_in(value: object) -> object:
         fields = value if isinstance(value, Mapping) else getattr(value, "__dict__", None) or {}
         if text_key(fields) is not None:
             break
-        inner = next((fields[name] for name in _POOLS if fields.get(name) is not None), None)
+        inner = next((fields[name] for name in POOL_KEYS if fields.get(name) is not None), None)
         if inner is None:
             break
         value = inner

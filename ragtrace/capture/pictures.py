@@ -12,15 +12,12 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ragtrace.capture.names import PICTURE_DATA_KEYS, PICTURE_KEYS
+
 if TYPE_CHECKING:
     from ragtrace.model import Passage
 
 PICTURE = "picture"  # the fact of a passage that holds its picture's key
-# Names under which applications keep a picture beside a passage's text.
-PICTURE_KEYS = frozenset(
-    ("image", "image_base64", "image_b64", "img_base64", "image_data", "image_url", "base64_image", "b64_image")
-)
-_DATA_KEYS = ("url", "data", "base64", "bytes", "file_uri", "image_url", "uri")
 _HEAD_CHARS = 16_384  # of base64, beside its length: a passage may be cut, and pictures are megabytes
 # The first bytes of PNG, JPEG, GIF, WebP, TIFF, AVIF or HEIC and SVG in base64.
 _BASE64_PICTURE = re.compile(  # of at most 256 characters
@@ -80,7 +77,7 @@ def picture_in_block(block: Mapping[Any, Any]) -> str | None:
     image, source = block.get("image"), block.get("source")
     inner = image.get("source") if isinstance(image, Mapping) else None
     for holder in (block.get("image_url"), source, inner, image, block):
-        parts = [holder.get(name) for name in _DATA_KEYS] if isinstance(holder, Mapping) else [holder]
+        parts = [holder.get(name) for name in PICTURE_DATA_KEYS] if isinstance(holder, Mapping) else [holder]
         data = next((part for part in parts if isinstance(part, str | bytes)), None)
         if data is not None and (key := picture_key(data)) is not None:
             return key

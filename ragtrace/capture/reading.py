@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from ragtrace.capture.types import EndedRun, Findings, LeftOut
     from ragtrace.model import Passage, Pool
 
-# Names under which chains and agents of LangChain and LlamaIndex themselves take a question and give an answer.
-ASKED_NAMES = frozenset({"question", "query", "input", "messages", "query_str", "user_msg", "message"})
-ANSWER_NAMES = frozenset({"answer", "output", "result", "text", "output_text", "response", "messages"})
 _MOST_PARTS = 5_000  # of a value that are looked at
 _DEPTH = 6
 _SHOWN_CHARS = 60  # of the words that a sign is about

@@ -25,9 +25,8 @@ from ragtrace.capture.declared import Declared
 from ragtrace.capture.draft import REPORTS, Draft
 from ragtrace.capture.events import Asked, Asking, Began, Chosen, Ended, Event, Gave, Marked, Node, Said, Sought
 from ragtrace.capture.integration_run import IntegrationRun
-from ragtrace.capture.messages import ROLES
-from ragtrace.capture.passages import RERANK_SCORE_KEYS
-from ragtrace.capture.pictures import PICTURE, PICTURE_KEYS, picture_key, picture_of
+from ragtrace.capture.names import PICTURE_KEYS, RERANK_SCORE_KEYS, ROLES
+from ragtrace.capture.pictures import PICTURE, picture_key, picture_of
 from ragtrace.capture.types import Failure, Limits, RunConfig
 from ragtrace.capture.values import Doc, Fields, Opaque, Prompt, Redacted, Steer, Turn
 from ragtrace.errors import InputError

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from ragtrace.capture.content_blocks import content_text, said_text
 from ragtrace.capture.guard import is_equal
 from ragtrace.capture.messages import before_question, spoken
-from ragtrace.capture.model_calls import ANSWER_FIELDS, answer_field
+from ragtrace.capture.model_calls import answer_field
+from ragtrace.capture.names import ANSWER_FIELDS, API_ROLE_OF, API_ROLES, EARLIER_KEYS, HISTORY_KEYS, QUESTION_KEYS
 from ragtrace.capture.values import Doc, Opaque, Prompt, Turn, fields_of, mapping_of
 from ragtrace.model import Call, Message
 from ragtrace.text import MAX_NAME_CHARS, shown
@@ -23,11 +24,6 @@ from ragtrace.text import MAX_NAME_CHARS, shown
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-QUESTION_KEYS = ("question", "query", "input")  # of chains of LangChain's own
-HISTORY_KEYS = ("chat_history", "history", "messages")
-_EARLIER = frozenset({"chat_history", "history"})
-_ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "HumanMessageChunk": "user"}
-_SPEAKERS = frozenset({"user", "assistant", "system", "tool"})
 _DEPTH = 4  # of containers in containers, for cyclic ones
 _MESSAGES = "messages"
 
@@ -85,9 +81,9 @@ def conversation_in(fields: Mapping[object, object]) -> tuple[Message, ...]:
     found = [
         turns
         for name, part in fields.items()
-        if isinstance(part, list) and part and name != "messages" and name not in _EARLIER
+        if isinstance(part, list) and part and name != "messages" and name not in EARLIER_KEYS
         if len(turns := turns_in(part)) == len(part) and any(turn.role == "user" for turn in turns)
-        if all(turn.role in _SPEAKERS for turn in turns)
+        if all(turn.role in API_ROLES for turn in turns)
     ]
     return found[0] if len(found) == 1 else ()
 
@@ -183,7 +179,7 @@ def role_named(name: object) -> str:
         >>> role_named("human"), role_named("critic")
         ('user', 'critic')
     """
-    return _ROLES.get(name, name) if isinstance(name, str) else "user"
+    return API_ROLE_OF.get(name, name) if isinstance(name, str) else "user"
 
 
 def _call(call: Mapping[str, object]) -> Call:
@@ -283,7 +279,7 @@ def _answer_under_keys(outputs: dict[object, object], depth: int) -> str | None:
         if key in outputs and (found := answer_in(outputs[key], depth + 1)) is not None:
             return found
     if "messages" not in outputs and not depth:
-        talks = [part for name, part in outputs.items() if _are_messages(part) and name not in _EARLIER]
+        talks = [part for name, part in outputs.items() if _are_messages(part) and name not in EARLIER_KEYS]
         return _last_said(talks[0]) if len(talks) == 1 else None
     messages = outputs.get("messages")
     return _last_said(messages if isinstance(messages, Iterable) else ())

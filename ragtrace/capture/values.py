@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Self
 
 from msgspec import Struct
 
+from ragtrace.capture.names import DRIVERS, ROW_CLASSES
 from ragtrace.text import (
     MAX_FACTS,
     MAX_METADATA_ITEMS,
@@ -159,8 +160,6 @@ class Fields(dict[str, Any]):
 LISTS = (list, tuple)
 HOLDERS = (list, tuple, dict)
 _SCALARS = frozenset((str, int, float, bool, bytes, type(None)))  # types of which nobody can change a value
-_ROWS = frozenset(("Row", "RowMapping", "Record"))  # classes of the drivers' packages
-_DRIVERS = frozenset(("sqlite3", "sqlalchemy", "asyncpg", "pyodbc"))
 VECTOR = "vector"
 _DEPTH = 6
 MOST_PARTS = 20_000  # of one value, numbers and texts too
@@ -584,7 +583,7 @@ def row_of(value: Any) -> dict[str, Any] | tuple[Any, ...] | None:
         ({'town': 'Oslo', 'rooms': 12}, None)
     """
     kind = type(value)
-    if kind.__name__ not in _ROWS or kind.__module__.partition(".")[0] not in _DRIVERS:
+    if kind.__name__ not in ROW_CLASSES or kind.__module__.partition(".")[0] not in DRIVERS:
         return None
     named = getattr(value, "_mapping", value)  # of SQLAlchemy's, which is a tuple too
     return {str(key): named[key] for key in named.keys()} if hasattr(named, "keys") else tuple(value)  # noqa: SIM118

@@ -23,6 +23,7 @@ from ragtrace.capture import (
 )
 from ragtrace.capture.content_blocks import block_text, is_text_block
 from ragtrace.capture.events import Asked, Node, Said
+from ragtrace.capture.names import MODEL_NAMES, REPLY_FINISH_KEYS, SESSION_KEYS, USER_KEYS
 from ragtrace.capture.values import Turn, told, within
 from ragtrace.model import Usage
 
@@ -40,8 +41,8 @@ _OWN = {
 }
 # Names that applications and LangGraph use already, for what is not given under our own.
 _COMMON = {
-    "session": ("session_id", "conversation_id", "thread_id"),
-    "user": ("user_id",),
+    "session": SESSION_KEYS,
+    "user": USER_KEYS,
 }
 _DESCRIBED = ("session", "user", "corpus", "corpus_version", "k")
 # Tags that LangChain and LangGraph set on their own steps.
@@ -163,8 +164,6 @@ def asks_of(error: BaseException) -> str:
 
 # -- models --
 
-_REASON_KEYS = ("finish_reason", "stop_reason", "stopReason", "done_reason")
-_MODEL_KEYS = ("model", "model_name", "model_id", "deployment_name", "azure_deployment", "repo_id")
 _COSTS = frozenset({"input_cost", "output_cost"})
 _IN_PROCESS = ("fake", "llamacpp", "huggingface_pipeline", "huggingfacepipeline", "gpt4all", "ctransformers")
 
@@ -212,7 +211,7 @@ def _asks_for_json(parameters: object) -> bool:
 def _model_in(settings: object) -> str | None:
     if not isinstance(settings, dict):
         return None
-    return next((name for key in _MODEL_KEYS if (name := _text(settings.get(key)))), None)
+    return next((name for key in MODEL_NAMES if (name := _text(settings.get(key)))), None)
 
 
 def _text(value: object) -> str | None:
@@ -246,7 +245,7 @@ def said_of(
     counts = [getattr(message, "usage_metadata", None) for message in messages]
     whole = getattr(response, "llm_output", None) or {}
     first = facts[0] if facts else {}
-    reasons = (next((fact[key] for key in _REASON_KEYS if fact.get(key)), None) for fact in facts)
+    reasons = (next((fact[key] for key in REPLY_FINISH_KEYS if fact.get(key)), None) for fact in facts)
     is_cached = any(count is not None and _is_cached(count) for count in counts)
     return Said(
         choices=[

@@ -26,6 +26,7 @@ from ragtrace.capture import (
     score_in,
 )
 from ragtrace.capture.events import Gave
+from ragtrace.capture.names import PICTURE_FIELDS
 from ragtrace.capture.pictures import PICTURE, picture_key
 from ragtrace.capture.values import Doc, Turn, Walker, copied, told
 from ragtrace.model.passage import is_content_id
@@ -44,7 +45,6 @@ _MOST_ROWS = 500  # written out while the application waits
 _MOST_OFFERED = 2_000
 _LONGEST_READ_CHARS = 1_000_000  # of a text that may be JSON
 _DATA = {bytes, str}
-_PICTURES = ("image", "image_url", "image_path", "data", "url", "path")
 _PLAIN = (str, int, float, bool, list, dict, type(None))
 
 
@@ -271,7 +271,7 @@ def picture_in(part: object) -> str | None:
         True
     """
     holders = (part, getattr(part, "image_resource", None))
-    held = (getattr(holder, name, None) for holder in holders for name in _PICTURES)
+    held = (getattr(holder, name, None) for holder in holders for name in PICTURE_FIELDS)
     found = (
         one if type(one) in _DATA else str(one) for one in held if one is not None and not hasattr(one, "read")
     )

@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from ragtrace.capture.model_calls import THOUGHT_TAGS, THOUGHTS_BEGIN, THOUGHTS_END
+from ragtrace.capture.names import THOUGHT_TAGS, THOUGHTS_BEGIN, THOUGHTS_END
 from ragtrace.errors import JudgeIncomplete, JudgeInvalidOutput
 from ragtrace.judges.base import Support, Verdict
 from ragtrace.judges.stances import SIDES, Stance, Words, sides_of

@@ -16,33 +16,9 @@ from string import ascii_lowercase
 from unicodedata import normalize
 
 from ragtrace.capture.attribution import unescaped
-from ragtrace.capture.documents import PASSAGE_LISTS, SIGNS_OF_RESULTS
-from ragtrace.capture.messages import ROLES
-from ragtrace.capture.model_calls import ANSWER_FIELDS
-from ragtrace.capture.passages import ID_KEYS, RERANK_SCORE_KEYS, SCORE_KEYS, TEXT_KEYS
-from ragtrace.capture.turns import HISTORY_KEYS, QUESTION_KEYS
+from ragtrace.capture.names import KEPT
 from ragtrace.text import MAX_NAME_CHARS, folded, valid
 
-# Names that rules know a value by; the frameworks write them.
-_LISTED = (
-    ANSWER_FIELDS,
-    HISTORY_KEYS,
-    ID_KEYS,
-    PASSAGE_LISTS,
-    QUESTION_KEYS,
-    RERANK_SCORE_KEYS,
-    SCORE_KEYS,
-    TEXT_KEYS,
-)
-_KEPT = ROLES.union(*_LISTED, SIGNS_OF_RESULTS) | frozenset(
-    {
-        "_additional", "answer", "args", "artifact", "base64", "bytes", "call_id", "calls", "certainty", "context",
-        "content", "data", "document", "file", "file_data", "file_id", "filename", "format", "goto", "grades", "id",
-        "image", "json", "kwargs", "media_type", "messages", "metadata", "mime_type", "name", "output",
-        "page_content", "parsed", "picture", "raw", "refusal", "results", "role", "score", "source", "text",
-        "title", "tool_call_id", "tool_calls", "turns", "type", "update", "value",
-    }
-)  # fmt: skip
 _HAN, _HIRAGANA, _KATAKANA = "\u3400-\u4dbf\u4e00-\u9fff\u3005", "\u3041-\u309f", "\u30a1-\u30ff"
 _UNSEEN = "\u0300-\u036f\u00ad\u034f\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff"
 _RAISED = "\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2079\u2080-\u2089"
@@ -129,7 +105,7 @@ class Masker:
     def _masked_name(self, name: str) -> str:
         if len(name) > MAX_NAME_CHARS:
             return self.text(name)
-        if name in _KEPT or name == "Document":  # as LangChain writes one out
+        if name in KEPT or name == "Document":  # as LangChain writes one out
             return name
         return _PARTS.sub(lambda part: self._digits(part[0]) if part[0].isdecimal() else self._word(part[0]), name)
 

@@ -307,10 +307,10 @@ _BEHIND = (  # what ends a sentence
     rf"(?:[.!?…][\"')\]”’»*_]*(?:[ \t]*{_MARK}(?![ \t]+[a-z]))*(?=\s+[^\sa-z])"
     rf"|[.!?…][\"')\]”’»*_]*{_MARK}+(?=[^\s{_MARK}])|[。！？][」』”’）]*(?:[ \t]*{_MARK})*)"
 )
-# It is looked for first: the abbreviations before a full stop take the longer time.
+# No sentence ends behind a letter, a stop and a letter ("e.g"), or a word of two letters with a capital ("Dr").
+# It is looked for first: what stands before a full stop takes the longer time.
 _END = re.compile(  # of at most 65,536 characters
-    rf"(?=[.!?…。！？])(?={_BEHIND})(?<![\s(](?:e\.g|i\.e|z\.B))(?<!\b(?:Dr|Mr|Ms|No|Nr|vs|ca))(?<!\b(?:Mrs|etc))"
-    rf"(?<!\bapprox){_BEHIND}"
+    rf"(?=[.!?…。！？])(?={_BEHIND})(?<!\b[^\W\d_]\.[^\W\d_])(?<!\b[A-Z][a-z]){_BEHIND}"
 )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ragtrace.capture.attribution import answered_prompts, unread_texts
 from ragtrace.capture.content_blocks import content_text
+from ragtrace.capture.declared import HEADS
 from ragtrace.capture.follows import Before, Root, followed, graders
 from ragtrace.capture.own_words import texts_of
 from ragtrace.capture.residue import Explained, Memory, Prompted, held_in, unread
@@ -30,7 +31,6 @@ _MOST_PARTS = 5_000  # of a value that are looked at
 _DEPTH = 6
 _SHOWN_CHARS = 60  # of the words that a sign is about
 _MESSAGES = ("messages",)
-_HEADS = frozenset({"input", "output", "state"})
 _MOST_SIGNS = 8  # of one run
 _UNNAMED = "search"
 _OWN_WORDS = "the model said it first, or it says only that something was done"
@@ -234,7 +234,7 @@ def _of_places(found: Findings, question: Found | None, answers: tuple[Found, ..
 
 def _declared(name: str, place: str, offered: str) -> str:
     """Return the argument that declares a place: the one that was read, else another one to be looked at."""
-    named = place if place.partition(".")[0].partition("[")[0] in _HEADS else offered
+    named = place if place.partition(".")[0].partition("[")[0] in HEADS else offered
     return f"{name}={json.dumps(named, ensure_ascii=False)}" if named else ""
 
 
@@ -266,7 +266,7 @@ def _of_evidence(
 def _counted_at(place: str) -> str:
     """Return the declaration that makes a value evidence: its place, or a function and the place in its output."""
     head = place.partition(".")[0].partition("[")[0]
-    if not place or head in _HEADS:
+    if not place or head in HEADS:
         return _counts(place) if place else ""
     rest = place[len(head) :]
     name, inner = (json.dumps(one, ensure_ascii=False) for one in (head, "output" + rest))

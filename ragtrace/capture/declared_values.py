@@ -1,4 +1,4 @@
-"""What stands at declared places: a question, an answer, texts, or passages in an order."""
+"""Values at declared places: a question, an answer, texts, or passages in an order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Brought(NamedTuple):
-    """What a declared place brought: passages in an order, or texts without one."""
+    """Evidence of a declared place: passages in an order, or texts without one."""
 
     documents: list[Doc]
     texts: list[str]

@@ -151,7 +151,7 @@ class IntegrationRun(Run):
 
     @property
     def findings(self) -> Findings:
-        """Where what is reported was read; what reads events writes it."""
+        """Places of what is reported; what reads events writes them."""
         return self._draft.findings
 
     @property

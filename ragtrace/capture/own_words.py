@@ -1,4 +1,4 @@
-"""Who said what first in a run: a sentence that a model said first is the model's, in any language.
+"""First speakers of a run: a sentence that a model said first is the model's, in any language.
 
 What comes back from a tool and was a model's is no evidence, in whatever frame it comes back. What a source said
 first stays evidence, also where a model repeats it and a tool finds it again.
@@ -44,14 +44,14 @@ class Part(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What of a text is evidence, and the sentences that are left out as the models' own."""
+    """Evidence in a text, and the sentences that are left out as the models' own."""
 
     evidence: str
     own: tuple[str, ...] = ()
 
 
 class FirstSpeakers:
-    """Who said what first in one run. Not thread-safe.
+    """First speakers of one run. Not thread-safe.
 
     Example:
         >>> first = FirstSpeakers()

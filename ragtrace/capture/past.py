@@ -1,4 +1,4 @@
-"""What a process remembers of its runs: ids that were met, and hashes of answers and prompts; no text."""
+"""Memory of a process for its runs: ids that were met, and hashes of answers and prompts; no text."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RecentIds:
 
 
 class PastRuns:
-    """What a recorder's earlier runs tell of the next one; no text of them is kept.
+    """Memory of a recorder's earlier runs; no text of them is kept.
 
     Attributes:
         answering: names of the workflows that have had an answer.

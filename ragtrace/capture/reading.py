@@ -1,4 +1,4 @@
-"""Where the question, the answer and the evidence of a run were read, and what is unsure of them.
+"""Places of question, answer and evidence of a run, and signs of what is unsure of them.
 
 An interpreter finds them; this says their places, which a person can look up, and declare where they are wrong.
 """

@@ -81,7 +81,7 @@ class Unread(NamedTuple):
 
 
 class Explained:
-    """What the events of one run explain; made once for a run.
+    """Texts that the events of one run explain; made once for a run.
 
     A long text is mostly shown as it is. It is then cut out of the prompt, and its words are read only where the
     rest of a prompt needs them.

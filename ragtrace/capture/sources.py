@@ -1,4 +1,4 @@
-"""What brought evidence without being a search: texts of tools, and the documents that they write out."""
+"""Sources of evidence that are no search: texts of tools, and the documents that they write out."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ class PromptNote(Struct, frozen=True):
 
 
 class Findings(Struct):
-    """Where an interpreter read what it reports of a run, and what was there beside it.
+    """Places of what an interpreter reports of a run, and values that were there beside it.
 
     Attributes:
         question: None where the application said it itself.

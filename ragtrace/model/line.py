@@ -130,7 +130,7 @@ class SignLine(Struct, omit_defaults=True, kw_only=True):
 
 
 class ReadingLine(Struct, omit_defaults=True, kw_only=True):
-    """What capture read of a run, and where."""
+    """Reading of a run: its places, sources and signs."""
 
     question: Annotated[FoundLine | None, _said("Where the question was read.")] = None
     answers: Annotated[list[FoundLine] | None, _said("Where the answer was read.")] = None

@@ -1,4 +1,4 @@
-"""What capture read of a run and where: question, answers, sources of evidence, and what is unsure of them."""
+"""Readings: places of question and answers, sources of evidence, and signs of what is unsure, of one run."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Sign(Struct, frozen=True, omit_defaults=True):
 
 
 class Reading(Struct, frozen=True, omit_defaults=True):
-    """What capture read of a run, and where.
+    """Places, sources and signs that capture read of a run.
 
     Attributes:
         question: where it was read; None where the run has none.

@@ -214,7 +214,7 @@ class RagRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def signs(self) -> tuple[Sign, ...]:
-        """What capture is unsure of in this run; () where it is sure, and of a record that was not captured."""
+        """Signs of this run; () where capture is sure, and of a record that was not captured."""
         return () if self.reading is None else self.reading.signs
 
     @property

@@ -1073,7 +1073,8 @@ def _plain_question(scope: Scope) -> str:
 
 def _is_given(said: str, scope: Scope) -> bool:
     """Tell whether a chain was given an answer and searched nothing: it checks it, or puts it in other words."""
-    return not scope.found and any(said.strip() in text for text in given_texts(scope.inputs))
+    given = scope.asked.messages if scope.asked is not None else scope.inputs
+    return not scope.found and any(said.strip() in text for text in given_texts(given))
 
 
 def _given_directly(outputs: object, direct: Mapping[str, str]) -> str:

@@ -524,7 +524,7 @@ class Interpreter:
     def _take_streamed(self, scope: Scope, inputs: object) -> None:
         """Take the input of a streamed chain, which comes with its end: documents or a text in their place."""
         texts = self.lineage.texts
-        if scope.parent is None:
+        if scope.is_top:
             scope.inputs = inputs
         if texts.given is None and not self.lineage.pool:
             texts.given = documents_in(inputs)

@@ -1,4 +1,4 @@
-"""A check, a grader or a router outside a block is no run, and a chain that translates, shortens or improves is one."""
+"""A check of an answer is a run that says which one it follows; in a block it leaves the answer."""
 
 from __future__ import annotations
 
@@ -36,16 +36,6 @@ class Backing(BaseModel):
     backing: str = Field(description="how far")
 
 
-class Stars(BaseModel):
-    stars: int
-    comment: str
-
-
-class Faithful(BaseModel):
-    is_faithful: bool
-    missing: list[str] = []
-
-
 class VerdictDict(TypedDict):
     """Verdict."""
 
@@ -67,18 +57,8 @@ def text(template, reply):
 
 
 CHECKS = {
-    "self-RAG support": lambda: (CHECK | structured(Support, response="Fully supported")).invoke(GIVEN),
-    "partial support": lambda: (CHECK | structured(Support, response="Partially supported")).invoke(GIVEN),
-    "no support": lambda: (CHECK | structured(Support, response="No support")).invoke(GIVEN),
-    "support in a sentence": lambda: (
-        CHECK | structured(Support, response="All that it says is in the context, word for word and in full.")
-    ).invoke(GIVEN),
-    "another name": lambda: (CHECK | structured(Backing, backing="all of it")).invoke(GIVEN),
+    "structured": lambda: (CHECK | structured(Support, response="Fully supported")).invoke(GIVEN),
     "a dict": lambda: (CHECK | structured(VerdictDict, outcome="all of it is there")).invoke(GIVEN),
-    "stars and a comment": lambda: (
-        PromptTemplate.from_template(TEXT) | structured(Stars, stars=4, comment="Names the city, not the street.")
-    ).invoke(ALL),
-    "a boolean": lambda: (PromptTemplate.from_template(TEXT) | structured(Faithful, is_faithful=True)).invoke(ALL),
     "JSON": lambda: (
         PromptTemplate.from_template(TEXT) | chat('{"faithful": 1, "why": "it is there"}') | JsonOutputParser()
     ).invoke(ALL),
@@ -88,32 +68,23 @@ CHECKS = {
             replies=[AIMessage("", tool_calls=[{"name": "Backing", "args": {"backing": "all of it"}, "id": "1"}])]
         ).with_structured_output(Backing, include_raw=True)
     ).invoke(GIVEN),
-    "yes": lambda: text(TEXT, "yes").invoke(ALL),
-    "Yes, and why": lambda: text(TEXT, "Yes, the answer is grounded in the document.").invoke(ALL),
-    "a score": lambda: text(TEXT, "score: 4").invoke(ALL),
-    "a score of many": lambda: text(TEXT, "Score: 4/5\nReason: it names the city.").invoke(ALL),
-    "out of": lambda: text(TEXT, "4 out of 5").invoke(ALL),
-    "bold": lambda: text(TEXT, "**Supported**").invoke(ALL),
-    "pass": lambda: text(TEXT, "PASS").invoke(ALL),
+    "a text": lambda: text(TEXT, "yes").invoke(ALL),
+    "another language": lambda: text(TEXT, "Ja, die Antwort ist belegt.").invoke(ALL),
     "a message": lambda: (ChatPromptTemplate.from_template(TEXT) | chat("no")).invoke(ALL),
     "a function behind it": lambda: (
         ChatPromptTemplate.from_template(TEXT) | chat("It holds.") | (lambda m: m.content == "It holds.")
     ).invoke(ALL),
+    "in a stream": lambda: list((CHECK | chat("Fully supported") | StrOutputParser()).stream(GIVEN)),
+}
+OF_A_PROMPT = {"a prompt in one text": lambda: chat("Not supported.").invoke(f"Is {ANSWER} supported?")}
+OTHERS = {
     "a relevance grade": lambda: text("{question} {document}", "Relevant").invoke(
         {"question": "Where?", "document": "Oslo."}
     ),
     "a router": lambda: (PromptTemplate.from_template("{question}") | structured(Next, next="billing")).invoke(
         {"question": "Where is my bill?"}
     ),
-    "Llama Guard": lambda: text(TEXT, "unsafe\nS2").invoke(ALL),
-    "safe": lambda: chat("safe").invoke("Check if there is unsafe content: Where?"),
-    "a reason, then the verdict": lambda: text(TEXT, "It names the city.\n\nVerdict: yes").invoke(ALL),
-    "a reason, then a letter": lambda: text(TEXT, "It names the city.\n\nY").invoke(ALL),
-    "a reason, then a result": lambda: text(TEXT, "Feedback: It names the city. [RESULT] 5").invoke(ALL),
-    "statements with verdicts": lambda: chat(
-        '{"statements": [{"statement": "It is in Oslo.", "reason": "The page says so.", "verdict": 1}]}'
-    ).invoke("Judge."),
-    "a grade by a prompt in one text": lambda: chat("Not supported.").invoke(f"Is {ANSWER} supported?"),
+    "a new question": lambda: text(TEXT, "At 8.").invoke({**ALL, "question": "When does it open?"}),
 }
 
 
@@ -145,18 +116,30 @@ def test_an_answer_in_json_is_a_run(keeper, recorder, answer):
     assert keeper.only.record.answer == answer
 
 
-@pytest.mark.parametrize("form", CHECKS)
-def test_a_check_is_no_run(keeper, recorder, form):
+def followed(keeper):
+    return [[sign.about for sign in run.record.signs if sign.name == "follows_answer"] for run in keeper.runs]
+
+
+@pytest.mark.parametrize("form", CHECKS | OF_A_PROMPT)
+def test_a_check_follows_the_run_whose_answer_it_was_given(keeper, recorder, form):
     (PROMPT | chat() | StrOutputParser()).invoke(ASKED)
-    CHECKS[form]()
-    assert [(run.record.query, run.record.answer) for run in keeper.runs] == [("Where?", ANSWER)]
+    (CHECKS | OF_A_PROMPT)[form]()
+    assert keeper.runs[0].record.answer == ANSWER
+    assert followed(keeper) == [[], [keeper.runs[0].record.trace_id]]
     assert recorder.open_runs == 0
 
 
-async def test_a_check_in_a_stream_and_async(keeper, recorder):
+async def test_an_async_check_follows_too(keeper, recorder):
+    await (PROMPT | chat() | StrOutputParser()).ainvoke(ASKED)
     await (CHECK | structured(Backing, backing="all of it")).ainvoke(GIVEN)
-    list((CHECK | chat("Fully supported") | StrOutputParser()).stream(GIVEN))
-    assert (keeper.runs, recorder.open_runs) == ([], 0)
+    assert (followed(keeper), recorder.open_runs) == ([[], [keeper.runs[0].record.trace_id]], 0)
+
+
+@pytest.mark.parametrize("form", OTHERS)
+def test_a_run_that_was_given_no_answer_or_asks_something_new_follows_none(keeper, recorder, form):
+    (PROMPT | chat() | StrOutputParser()).invoke(ASKED)
+    OTHERS[form]()
+    assert (followed(keeper), recorder.open_runs) == ([[], []], 0)
 
 
 class Translation(BaseModel):

@@ -101,6 +101,10 @@ def shown(keeper):
     return [passage.text for passage in keeper.only.record.contexts]
 
 
+def signs(keeper):
+    return [(sign.name, sign.about) for sign in keeper.only.record.signs]
+
+
 def scripted(*turns):
     """A model that says one turn after the other, by the number of tool messages before it."""
     starts = {}
@@ -146,11 +150,9 @@ REPEATS = {
     "a document": ("save_memory", lambda text: [Document(page_content=text)]),
     "reordered": ("plan", lambda text: f"{text.split(', ')[1]} / {text.split(', ')[0]}"),
     "only a word": ("f", lambda text: "ok"),
-    "only a status": ("f", lambda text: {"status": "ok"}),
     "nothing": ("f", lambda text: ""),
     "none": ("f", lambda text: None),
     "Saved.": ("f", lambda text: "Saved."),
-    "a count": ("write_file", lambda text: f"Wrote {len(text)} characters to notes"),
 }
 
 
@@ -160,26 +162,19 @@ def test_a_result_that_repeats_the_arguments_is_no_evidence(keeper, config, name
     assert shown(keeper) == [PAGE]
 
 
-def test_a_line_that_says_what_was_done_with_the_arguments_is_no_evidence(keeper, config):
-    @tool
-    def schedule_meeting(attendees: list[str], subject: str, day: str, start: int) -> str:
-        """Schedule a meeting."""
-        return f"Meeting '{subject}' scheduled on {day} at {start} with {len(attendees)} attendees"
-
-    run_tool(
-        config, schedule_meeting, {"attendees": ["a@x", "b@x"], "subject": "Boats", "day": "May 16", "start": 14}
-    )
-    assert shown(keeper) == [PAGE]
+RECEIPTS = {
+    "a count": ("write_file", lambda text: f"Wrote {len(text)} characters to notes"),
+    "a status": ("f", lambda text: {"status": "ok"}),
+    "what was done": ("schedule", lambda text: f"Meeting '{text[:5]}' is set for May 16 at 14 with 2 people"),
+}
 
 
-def test_a_time_that_a_tool_found_is_evidence(keeper, config):
-    @tool
-    def ferry(day: str) -> str:
-        """Find the ferry of a day."""
-        return f"On {day} at 14"
-
-    run_tool(config, ferry, {"day": "May 16"})
+@pytest.mark.parametrize("name", RECEIPTS)
+def test_a_receipt_is_evidence_by_guess(keeper, config, name):
+    called, receipt = RECEIPTS[name]
+    run_tool(config, tool_named(called, receipt), {"text": LIE})
     assert len(shown(keeper)) == 2
+    assert ("tool_text_guessed", f"tool {called}") in signs(keeper)
 
 
 def test_two_arguments_in_another_order(keeper, config):
@@ -197,6 +192,7 @@ FACTS = {
     "a number that was computed": ("multiply", {"text": "3", "other": "4"}, "12"),
     "an equation": ("calculator", {"text": "3 * 4"}, "3 * 4 = 12"),
     "today": ("current_date", {"text": ""}, "2026-11-27"),
+    "a time": ("ferry", {"text": "May 16"}, "On May 16 at 14"),
     "the weather": ("get_weather", {"text": "Oslo"}, "It's always sunny in Oslo!"),
     "an order": ("order", {"text": "7"}, "7: shipped"),
     "a state": ("check_order", {"text": "7"}, "done"),
@@ -208,8 +204,13 @@ FACTS = {
 @pytest.mark.parametrize("name", FACTS)
 def test_what_a_tool_says_itself_is_evidence(keeper, config, name):
     called, arguments, text = FACTS[name]
-    run_tool(config, tool_named(called, lambda _: text), arguments, answer="It is so.")
+    run_tool(config, tool_named(called, lambda _: text), arguments, answer=f"It is so: {text}")
     assert shown(keeper) == [PAGE, text]
+
+
+def test_a_few_words_that_no_reply_says_are_no_evidence(keeper, config):
+    run_tool(config, tool_named("order", lambda _: "7: shipped"), {"text": "7"}, answer="Nothing is known of it.")
+    assert shown(keeper) == [PAGE]
 
 
 @pytest.mark.parametrize(
@@ -235,7 +236,7 @@ def test_a_to_do_list(keeper, config):
     assert shown(keeper) == [PAGE]
 
 
-@pytest.mark.parametrize("form", ["{}", "     1\t{}\n     2\tStudents pay double.", '{{"content": "{}"}}'])
+@pytest.mark.parametrize("form", ["{}", "     1\t{}\n     2\tStudents pay it twice.", '{{"content": "{}"}}'])
 def test_a_file_that_the_model_wrote_itself(keeper, config, form):
     files = {}
 
@@ -252,7 +253,7 @@ def test_a_file_that_the_model_wrote_itself(keeper, config, form):
 
     model = scripted(
         [("web_search", {"query": "loans"})],
-        [("write_file", {"path": "/notes.md", "content": f"{LIE}\nStudents pay double."})],
+        [("write_file", {"path": "/notes.md", "content": f"{LIE}\nStudents pay it twice."})],
         [("read_file", {"path": "/notes.md"})],
         LIE,
     )
@@ -300,11 +301,8 @@ class Research(TypedDict, total=False):
     messages: Annotated[list, operator.add]
 
 
-@pytest.mark.parametrize(
-    ("name", "counts"),
-    [("ToUnderwriter", False), ("CompleteOrEscalate", False), ("route_to_billing", False), ("LookUp", True)],
-)
-def test_what_a_graph_notes_under_a_call_that_hands_over(keeper, config, name, counts):
+@pytest.mark.parametrize("name", ["ToUnderwriter", "LookUp"])
+def test_what_a_graph_notes_under_a_call_is_evidence_by_guess(keeper, config, name):
     note = "Take the role of the underwriter: the firm repairs hulls of wood, class 41020."
     model = Chat(reply=lambda text, messages: "Class 41020." if said(messages) else [(name, {"request": "insure"})])
 
@@ -319,11 +317,12 @@ def test_what_a_graph_notes_under_a_call_that_hands_over(keeper, config, name, c
     graph.add_edge("enter", "agent")
     graph.add_conditional_edges("agent", lambda s: "enter" if s["messages"][-1].tool_calls else END)
     graph.compile().invoke({"messages": [HumanMessage("Insure us.")]}, config)
-    assert [bool(keeper.only.record.pools), keeper.only.record.answer] == [counts, "Class 41020."]
+    assert (shown(keeper), keeper.only.record.answer) == ([note], "Class 41020.")
+    assert signs(keeper) == [("tool_text_guessed", f"tool {name}")]
 
 
 @pytest.mark.parametrize("form", SUMMARIES)
-@pytest.mark.parametrize("summary", [LIE, "The handbook says 28 days.", "28 days."])
+@pytest.mark.parametrize("summary", [LIE, "The handbook says 28 days."])
 def test_a_summary_that_a_node_puts_into_a_tool_message(keeper, config, form, summary):
     index = Index(found={"loans": ["loan"]})
     model = Chat(
@@ -362,16 +361,6 @@ def test_a_sub_agent_in_a_tool(keeper, config, result):
 
     model = scripted([("ask_researcher", {"question": "How long?"})], LIE)
     create_agent(model, [ask_researcher]).invoke({"messages": [HumanMessage(Q)]}, config)
-    assert shown(keeper) == [PAGE]
-
-
-def test_a_model_s_message_that_no_event_told_of(keeper, config):
-    @tool
-    def ask(question: str) -> Any:
-        """Ask."""
-        return AIMessage(LIE)
-
-    run_tool(config, ask, {"question": "How long?"})
     assert shown(keeper) == [PAGE]
 
 
@@ -438,31 +427,6 @@ def test_agents_that_hand_over_to_each_other_keep_the_passages_before(keeper, co
     skip_where_agents_stay(app, given)
     app.invoke(given, config)
     assert (shown(keeper), keeper.only.prompt_ids) == ([TEXTS["loan"]], ("loan",))
-
-
-def test_a_supervisor_that_gets_hand_back_messages(keeper, config):
-    """As langgraph-supervisor writes them: a call and its message that no tool made."""
-    index = Index(found={"loans": ["loan"]})
-
-    def researcher(state):
-        index.invoke("loans")
-        back = AIMessage(
-            "Transferring back to supervisor",
-            tool_calls=[{"name": "transfer_back_to_supervisor", "args": {}, "id": "back"}],
-        )
-        note = ToolMessage(
-            "Successfully transferred back to supervisor", name="transfer_back_to_supervisor", tool_call_id="back"
-        )
-        answer = AIMessage(Chat(reply="The handbook says 28 days.").invoke(joined(docs("loan"))).content)
-        return {"messages": [answer, back, note]}
-
-    graph = StateGraph(Research)
-    graph.add_node("researcher", researcher)
-    graph.add_node("supervisor", lambda s: {"messages": [Chat(reply="28 days.").invoke(s["messages"])]})
-    graph.add_edge(START, "researcher")
-    graph.add_edge("researcher", "supervisor")
-    graph.compile().invoke({"messages": [HumanMessage(Q)]}, config)
-    assert shown(keeper) == [TEXTS["loan"]]
 
 
 @pytest.mark.parametrize("is_search", [True, False])
@@ -909,8 +873,10 @@ class Table(TypedDict, total=False):
     answer: str
 
 
-ROWS = [{"b.name": "Göteborg", "r.number": 12}, {"b.name": "Örgryte", "r.number": 3}]
-PAIRS = [("Göteborg", 12), ("Örgryte", 3)]
+PAIRS = [
+    (name, 12 - number) for number, name in enumerate(("Göteborg", "Örgryte", "Kungälv", "Mölndal", "Lerum", "Ale"))
+]
+ROWS = [{"b.name": name, "r.number": number} for name, number in PAIRS]
 WRITTEN = {
     "repr": str,
     "JSON": lambda rows: json.dumps(rows, ensure_ascii=False),
@@ -919,7 +885,6 @@ WRITTEN = {
     "a table": lambda rows: "\n".join(
         " | ".join(map(str, getattr(row, "values", lambda row=row: row)())) for row in rows
     ),
-    "the first": lambda rows: str(rows[0]),
 }
 
 
@@ -977,20 +942,9 @@ def test_queries_to_send_are_no_rows(keeper, config):
 
 @pytest.mark.parametrize("form", WRITTEN)
 @pytest.mark.parametrize("rows", [ROWS, PAIRS, [list(pair) for pair in PAIRS]], ids=["mappings", "tuples", "lists"])
-@pytest.mark.parametrize("field", ["database_records", "rows", "query_result", "found"])
-def test_rows_of_a_database_are_evidence(keeper, config, form, rows, field):
-    of_database(rows, WRITTEN[form], field).invoke({"question": "How many rooms has each branch?"}, config)
-    text = "\n".join(shown(keeper))
-    assert ("Göteborg" in text, "12" in text) == (True, True)
-    assert "evidence_unread" not in {sign.name for sign in keeper.only.record.signs}
-
-
-@pytest.mark.parametrize(
-    "text", ["[('Göteborg', 12), ('Örgryte', 3)]", "[('Göteborg', Decimal('12.5'), datetime.date(2026, 1, 1))]"]
-)
-def test_the_text_of_a_sql_database_is_evidence(keeper, config, text):
-    of_database(text, str, "result").invoke({"question": "How many rooms has each branch?"}, config)
-    assert shown(keeper) == [text]
+def test_rows_of_a_database_are_said_to_be_unread(keeper, config, form, rows):
+    of_database(rows, WRITTEN[form], "found").invoke({"question": "How many rooms has each branch?"}, config)
+    assert (shown(keeper), signs(keeper)) == ([], [("evidence_unread", "state.found")])
 
 
 def test_a_query_tool_s_text_is_evidence(keeper, config):
@@ -1004,25 +958,19 @@ def test_a_query_tool_s_text_is_evidence(keeper, config):
     assert shown(keeper) == [str(PAIRS)]
 
 
-def test_rows_that_a_chain_is_given(keeper, config):
-    """As GraphCypherQAChain gives them to the chain that answers."""
-    answer = RunnableLambda(lambda given: f"Information: {given['context']}\n{given['question']}") | Chat(
-        reply="12 rooms."
-    )
-    ask = RunnableLambda(lambda question: answer.invoke({"question": question, "context": ROWS}).content)
-    ask.invoke("How many rooms?", config)
-    assert shown(keeper) == [str(ROWS)]
+QUERY = """SELECT column1 AS name, column2 AS rooms FROM
+    (VALUES ('Göteborg', 12), ('Örgryte', 11), ('Kungälv', 10), ('Mölndal', 9), ('Lerum', 8), ('Ale', 7))"""
 
 
 def of_sqlite():
     database = sqlite3.connect(":memory:")
     database.row_factory = sqlite3.Row
-    return database.execute("SELECT 'Göteborg' AS name, 12 AS rooms UNION ALL SELECT 'Örgryte', 3").fetchall()
+    return database.execute(QUERY).fetchall()
 
 
 def of_sqlalchemy(*, are_mappings=False):
     with create_engine("sqlite://").connect() as database:
-        found = database.execute(statement("SELECT 'Göteborg' AS name, 12 AS rooms UNION ALL SELECT 'Örgryte', 3"))
+        found = database.execute(statement(QUERY))
         return found.mappings().all() if are_mappings else found.all()
 
 
@@ -1040,11 +988,9 @@ def as_mappings(rows):
     ],
     ids=["sqlite3", "SQLAlchemy", "mappings of SQLAlchemy's", "their repr"],
 )
-@pytest.mark.parametrize("field", ["rows", "found"])
-def test_rows_as_drivers_give_them_are_evidence(keeper, config, give, written, field):
-    rows = give()
-    of_database(rows, written, field).invoke({"question": "How many rooms has each branch?"}, config)
-    assert shown(keeper) == [written(rows)]
+def test_rows_as_drivers_give_them_are_said_to_be_unread(keeper, config, give, written):
+    of_database(give(), written).invoke({"question": "How many rooms has each branch?"}, config)
+    assert (shown(keeper), signs(keeper)) == ([], [("evidence_unread", "state.rows")])
 
 
 NOTED = {
@@ -1053,20 +999,6 @@ NOTED = {
     "sub-questions": [{"sub_question": "How long?", "answer": "28 days"}],
     "pairs": [("How long?", "28 days")],
 }
-
-
-@pytest.mark.parametrize("field", ["result", "data", "found"])
-def test_a_row_that_has_only_what_the_query_names_is_a_row(keeper, config, field):
-    rows = [{"b.name": "name"}]
-    of_database(rows, str, field).invoke({"question": "Is there a branch of that name?"}, config)
-    assert shown(keeper) == [str(rows)]
-
-
-@pytest.mark.parametrize("field", ["hits", "documents", "results"])
-def test_pairs_of_a_name_and_a_text_stay_passages(keeper, config, field):
-    pairs = [("loan.md", TEXTS["loan"]), ("room.md", TEXTS["room"])]
-    of_database(pairs, lambda hits: "\n".join(text for _, text in hits), field).invoke({"question": Q}, config)
-    assert shown(keeper) == [TEXTS["loan"], TEXTS["room"]]
 
 
 class Record:
@@ -1115,16 +1047,6 @@ def test_hits_with_typed_values_that_langchain_writes_out(keeper, config, day):
     assert ids(keeper.only, "retrieved") == ["loan", "fine"]
 
 
-@pytest.mark.parametrize("field", ["rows", "found"])
-def test_rows_that_stand_in_the_prompt_in_other_words_are_said_to_be_unread(keeper, config, field):
-    words = of_database(
-        ROWS, lambda rows: "; ".join(f"{row['r.number']} rooms are in {row['b.name']}" for row in rows), field
-    )
-    words.invoke({"question": "How many rooms?"}, config)
-    assert keeper.only.record.pools == ()
-    assert [sign.name for sign in keeper.only.record.signs] == ["evidence_unread"]
-
-
 def test_a_profile_that_the_run_was_given_is_no_unread_context(keeper, config):
     class State(TypedDict, total=False):
         question: str
@@ -1161,7 +1083,7 @@ def test_rows_beside_passages(keeper, config):
     graph.add_edge("search", "answer")
     graph.compile().invoke({"question": Q}, config)
     assert ids(keeper.only, "retrieved") == ["room"]
-    assert shown(keeper) == [TEXTS["room"], str(ROWS)]
+    assert (shown(keeper), signs(keeper)) == ([TEXTS["room"]], [("evidence_unread", "state.rows")])
 
 
 def test_lists_that_are_no_rows(keeper, config):

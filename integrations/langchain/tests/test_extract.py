@@ -41,7 +41,7 @@ def of(value):
         ({"anything": "Where?", "n": 3}, "Where?"),
         ({"a": "Where?", "b": "How?"}, ""),
         ({"input": ""}, ""),
-        ({"question": {"nested": "x"}}, ""),
+        ({"question": {"nested": "x"}}, "x"),
         (None, ""),
         (7, ""),
         ([], ""),

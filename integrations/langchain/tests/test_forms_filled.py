@@ -81,7 +81,8 @@ def test_a_form_is_the_answer_and_a_note_is_not(keeper, config):
     replies = ["gegründet 1871 von Resi Thaler; Bergkäse, Ziger", calls("Form", **WHOLE)]
     researched(replies, ["Gründung", "Ware"]).invoke(GIVEN, config)
     record = keeper.only.record
-    assert (record.query, record.answer) == ("Käserei Grau", '{"seit": 1871, "waren": ["Bergkäse", "Ziger"]}')
+    assert (record.query, record.answer) == ("", '{"seit": 1871, "waren": ["Bergkäse", "Ziger"]}')
+    assert [sign.name for sign in record.signs][:2] == ["question_guessed", "answer_guessed"]
     assert [one.text for one in record.contexts] == [TEXTS["Gründung"], TEXTS["Ware"]]
 
 
@@ -202,10 +203,12 @@ def test_words_beside_a_call_without_an_answer_stay(keeper, config):
     assert keeper.only.record.answer == "Ich suche noch."
 
 
-@pytest.mark.parametrize("path", ["/data/a report.md", "./out/1.txt", "C:\\reports\\1.docx", "~/antwort.html"])
-def test_the_path_of_a_file_is_no_answer(keeper, config, path):
-    answering(AIMessage("Seit 1871."), response=path).invoke({"messages": [HumanMessage("Seit wann?")]}, config)
-    assert keeper.only.record.answer == "Seit 1871."
+def test_the_path_of_a_file_is_a_guess(keeper, config):
+    answering(AIMessage("Seit 1871."), response="/data/a report.md").invoke(
+        {"messages": [HumanMessage("Seit wann?")]}, config
+    )
+    assert keeper.only.record.answer == "/data/a report.md"
+    assert [sign.name for sign in keeper.only.record.signs] == ["answer_guessed"]
 
 
 @pytest.mark.parametrize("text", ["Seit 1871.", "and/or", "Siehe /tmp/a.md.", "https://a.example/b.html"])

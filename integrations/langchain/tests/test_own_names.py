@@ -1,4 +1,4 @@
-"""An application's own names and its own language: its question, its answer, its messages, its verdicts, its notes."""
+"""An application's own names and its own language: its question, its answer, its messages, its notes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Annotated, TypedDict
 import pytest
 from langchain import agents
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-from langchain_core.output_parsers import JsonOutputParser, StrOutputParser
 from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
@@ -43,95 +42,29 @@ def told(run):
 # -- the question --
 
 
+def signs(run):
+    return {sign.name for sign in run.record.signs}
+
+
 @pytest.mark.parametrize(
-    ("given", "question"),
+    ("given", "question", "is_guessed"),
     [
-        ({"prompt": "Be brief.", "customer_message": "How long?"}, "How long?"),
-        ({"text": "A book. It has two chapters.", "user_message": "How long?"}, "How long?"),
-        ({"text": "How long?", "message_type": "mail"}, "How long?"),
-        ({"frage": "Öffnungszeiten der Filiale", "sprache": "de"}, "Öffnungszeiten der Filiale"),
-        ({"kundenanfrage": "Ich möchte verlängern.", "kanal": "E-Mail"}, "Ich möchte verlängern."),
-        ({"demande": "Prolonger mon livre", "langue": "fr"}, "Prolonger mon livre"),
-        ({"質問": "本の貸出期間を教えてください", "言語": "ja"}, "本の貸出期間を教えてください"),
-        ({"本文": "本はいつまで借りられますか。", "言語": "ja"}, "本はいつまで借りられますか。"),
-        ({"email_content": "Please renew my book", "sender": "a@b.c", "email_id": "e 1"}, "Please renew my book"),
-        ({"note": "Please renew", "draft_response": "It is renewed.", "tone": "very brief"}, "Please renew"),
-        ({"one": "Please renew", "other": "my book of birds"}, ""),
-        ({"pairs": [("a", "b")], "customer_message": "How long?"}, "How long?"),
-        ({"turns": [HumanMessage("Hi"), AIMessage("Hello")], "say": "How long?"}, "How long?"),
+        (
+            {"pairs": [("a", "b")], "turns": [HumanMessage("Hi"), AIMessage("Hello"), HumanMessage("And?")]},
+            "And?",
+            False,
+        ),
+        ({"frage": "Öffnungszeiten der Filiale", "k": 4}, "Öffnungszeiten der Filiale", True),
+        ({"質問": "本の貸出期間を教えてください", "k": 4}, "本の貸出期間を教えてください", True),
+        ({"prompt": "Be brief.", "customer_message": "How long?"}, "", True),
+        ({"brief": {"betreff": "Buch weg?", "inhalt": "Was kostet mich das?"}}, "", True),
     ],
     ids=str,
 )
-def test_the_name_of_a_question(keeper, config, given, question):
+def test_a_question_under_a_name_of_ones_own_is_a_guess(keeper, config, given, question, is_guessed):
     (RunnableLambda(lambda x: f"Answer. {x}") | chat()).invoke(given, config)
     assert keeper.only.record.query == question
-
-
-LETTER = "Ich habe das Buch verloren.\nWas kostet mich das?\nMit freundlichem Gruß, Resi"
-
-
-class Post(MessagesState, total=False):
-    brief: dict
-    ticket: object
-
-
-class Ticket(BaseModel):
-    number: str
-    text: str
-
-
-@pytest.mark.parametrize(
-    ("given", "written", "question"),
-    [
-        (
-            {"brief": {"absender": "Resi Thaler", "betreff": "Buch weg?", "inhalt": LETTER}},
-            f"Beantworte den Brief von Resi Thaler, Buch weg?\n\n{LETTER}\n--",
-            LETTER,
-        ),
-        ({"ticket": Ticket(number="A 7", text="My card is lost.")}, "New ticket A 7: My card is lost.", "My card is lost."),
-        ({"brief": {"ort": "Tal", "satz": "Was kostet das?"}}, "Jemand schrieb.", "Jemand schrieb."),
-    ],
-)  # fmt: skip
-def test_a_message_that_a_program_writes_around_the_input_is_not_the_question(
-    keeper, config, given, written, question
-):
-    def open_letter(state):
-        return {"messages": [HumanMessage(written)]}
-
-    def answer(state):
-        return {"messages": [chat(SAID).invoke(state["messages"])]}
-
-    built(Post, open_letter, answer).invoke(given, config)
-    assert told(keeper.only) == (question, SAID, "answered")
-
-
-def test_a_letter_is_the_question_without_a_message(keeper, config):
-    given = {"brief": {"absender": "Resi Thaler", "betreff": "Buch weg?", "inhalt": LETTER}}
-    (RunnableLambda(lambda x: f"Answer. {x}") | chat()).invoke(given, config)
-    assert keeper.only.record.query == LETTER
-
-
-@pytest.mark.parametrize(
-    ("asked", "held", "question"),
-    [
-        (f"Beantworte:\nResi Thaler\n{LETTER}", {"von": "Resi Thaler", "inhalt": LETTER}, LETTER),
-        ("Ich bin Resi Thaler und will mein Buch.", {"name": "Resi Thaler", "wunsch": "will mein Buch"}, None),
-        (f"Gelesen:\n{LETTER}", {"inhalt": LETTER}, None),
-    ],
-    ids=["written of a letter", "a model read two fields in it", "one text alone says too little"],
-)
-def test_the_message_of_a_saved_state_that_was_written_around_a_letter(keeper, config, asked, held, question):
-    def open_letter(state):
-        return {"messages": [HumanMessage(asked)], "brief": held}
-
-    def answer(state):
-        interrupt("Darf ich?")
-        return {"messages": [chat(SAID).invoke(state["messages"])]}
-
-    graph = built(Post, open_letter, answer, checkpointer=InMemorySaver())
-    graph.invoke({"ticket": "A 7"}, at(config))
-    graph.invoke(Command(resume="ja"), at(config))
-    assert told(keeper.runs[-1]) == (question or asked, SAID, "answered")
+    assert ("question_guessed" in signs(keeper.only)) == is_guessed
 
 
 class Talk(TypedDict, total=False):
@@ -239,10 +172,8 @@ REWRITE, GRADE = ask("suchanfrage", "Leihfrist Buch", "frage"), ask("bewertung",
 ANSWER = ask("antwort", SAID, "dokumente", "frage")
 
 
-@pytest.mark.parametrize("check", ["ja", "Ja, die Antwort ist belegt.", "Vollständig belegt", "Bewertung: 5"])
-def test_a_state_in_german(keeper, config, check):
-    nodes = REWRITE, hole, GRADE, ANSWER, ask("bewertung", check, "antwort")
-    built(German, *nodes).invoke({"frage": ASKED}, config)
+def test_a_state_in_german(keeper, config):
+    built(German, REWRITE, hole, GRADE, ANSWER).invoke({"frage": ASKED}, config)
     assert (told(keeper.only), keeper.only.record.lossy) == ((ASKED, SAID, "answered"), {})
 
 
@@ -254,16 +185,8 @@ def test_a_state_in_german_that_is_resumed(keeper, config):
     app = built(German, REWRITE, hole, free, ANSWER, checkpointer=InMemorySaver())
     app.invoke({"frage": ASKED}, at(config))
     app.invoke(Command(resume=True), at(config))
-    assert [told(run) for run in keeper.runs] == [(ASKED, "", "interrupted"), (ASKED, SAID, "answered")]
-
-
-@pytest.mark.parametrize("name", ["antwort", "réponse", "respuesta", "回答"])
-def test_the_field_of_structured_output(keeper, config, name):
-    text = f'{{"{name}": "{SAID}", "quellen": [1]}}'
-    (PromptTemplate.from_template("{question}") | chat(text) | JsonOutputParser()).invoke(
-        {"question": ASKED}, config
-    )
-    assert keeper.only.record.answer == SAID
+    assert [told(run) for run in keeper.runs] == [(ASKED, "", "interrupted"), ("", SAID, "answered")]
+    assert "question_guessed" in signs(keeper.runs[1])
 
 
 class Own(TypedDict, total=False):
@@ -283,7 +206,6 @@ def pages(state):
 
 STEPS = {
     "a plan before it": [ask("plan", "First look it up.", "problem"), pages, ask("reply", SAID, "dokumente")],
-    "a title behind it": [pages, ask("reply", SAID, "dokumente"), ask("titel", "Bücher", "problem")],
     "a draft and its critique": [
         pages, ask("draft", "28 Tage.", "dokumente"), ask("kritik", "Zu kurz.", "draft"), ask("reply", SAID, "dokumente"),
     ],
@@ -334,28 +256,6 @@ def test_a_direct_tools_result_under_another_name(keeper, config):
 # -- what is a run --
 
 
-@pytest.mark.parametrize(
-    ("keys", "reply"),
-    [
-        (("answer", "context"), "Ja."),
-        (("antwort", "kontext"), "yes"),
-        (("antwort", "kontext"), "Nein, die Antwort ist nicht belegt."),
-        (("frage", "dokument"), "nein"),
-        (("question", "document"), "Nicht relevant"),
-        (("question", "document"), "pertinent"),
-        (("réponse", "contexte"), "Non"),
-        (("回答", "文脈"), "はい"),
-        (("frage", "dokument"), "Bewertung: 4\nBegründung: Es passt."),
-        (("frage", "dokument"), '{"bewertung": "ja", "begruendung": "Passt."}'),
-    ],
-    ids=str,
-)
-def test_a_check_in_another_language_is_no_run(keeper, config, keys, reply):
-    check = PromptTemplate.from_template(" ".join(f"{{{key}}}" for key in keys)) | chat(reply) | StrOutputParser()
-    check.invoke(dict.fromkeys(keys, SAID), config)
-    assert keeper.runs == []
-
-
 def test_a_translation_of_an_answer_is_a_run(keeper, config):
     (PromptTemplate.from_template("{antwort}") | chat(SAID)).invoke({"antwort": "28 days for a book."}, config)
     assert keeper.only.record.answer == SAID
@@ -385,7 +285,8 @@ def test_a_short_answer_to_what_was_looked_up_is_a_run(keeper, config, reply):
     nodes = ask("query", "SELECT count(*) FROM rooms", "question"), execute, ask("answer", reply, "result")
     built(Database, *nodes).invoke({"question": ASKED}, config)
     assert [told(run) for run in keeper.runs] == [(ASKED, reply, "answered")] * 2
-    assert [run.record.contexts[0].text for run in keeper.runs] == ["There are 12 rows in the table.", "[(12,)]"]
+    assert [run.record.contexts for run in keeper.runs[1:]] == [()]
+    assert keeper.runs[0].record.contexts[0].text == "There are 12 rows in the table."
 
 
 def test_a_short_answer_in_a_conversation_is_a_run(keeper, config):
@@ -408,15 +309,13 @@ def search(query: str) -> str:
 
 
 NOTES = [
-    "Notiz wurde erfolgreich gespeichert.",
-    "Note enregistrée avec succès.",
-    "Nota guardada con éxito.",
+    "Note enregistrée.",
     "メモを保存しました。",
 ]
 
 
 @pytest.mark.parametrize("line", NOTES)
-def test_a_status_line_in_another_language_is_no_evidence(keeper, config, line):
+def test_a_few_words_that_no_reply_says_are_no_evidence_in_any_language(keeper, config, line):
     @tool
     def merke(text: str) -> str:
         """Merkt sich etwas."""
@@ -428,49 +327,3 @@ def test_a_status_line_in_another_language_is_no_evidence(keeper, config, line):
     agents.create_agent(model, [search, merke]).invoke({"messages": [("user", ASKED)]}, config)
     assert [one.text for one in keeper.only.record.contexts] == ["Passage d0 says that the lab moved 0 times."]
     assert ids(keeper.only, "retrieved") == ["d0"]
-
-
-class Rows(TypedDict, total=False):
-    frage: str
-    zeilen: str
-    antwort: str
-
-
-TABLES = [
-    "| Filiale | Räume |\n|---|---:|\n| Göteborg | 12 |",
-    "Filiale,Räume\nGöteborg,12\nÖrgryte,3",
-    "Filiale\tRäume\nGöteborg\t12",
-]
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_a_table_as_text_is_evidence_where_a_prompt_shows_it(keeper, config, table):
-    def execute(state):
-        return {"zeilen": table}
-
-    for given in ("zeilen", "frage"):
-        built(Rows, execute, ask("antwort", "Göteborg hat zwölf.", given)).invoke({"frage": ASKED}, config)
-    assert [[one.text for one in run.record.contexts] for run in keeper.runs] == [[table], []]
-
-
-@pytest.mark.parametrize("text", ["Dear Ada,\nthank you,", "One, two\nthree, four", "One line, only"])
-def test_a_text_with_commas_is_no_table(keeper, config, text):
-    def execute(state):
-        return {"zeilen": text}
-
-    built(Rows, execute, ask("antwort", "Göteborg hat zwölf.", "zeilen")).invoke({"frage": ASKED}, config)
-    assert keeper.only.record.contexts == ()
-
-
-@pytest.mark.parametrize("name", ["sentiment", "priority", "subject", "headline", "crm_note"])
-def test_a_few_words_about_an_answer_leave_it(keeper, config, name):
-    Kept = TypedDict("Kept", {"question": str, "customer_reply": str, name: str}, total=False)  # type: ignore[misc]
-    graph = StateGraph(Kept)
-    graph.add_node(
-        "reply", lambda state: {"customer_reply": chat("The lab is in Oslo, at the harbour.").invoke("?").text}
-    )
-    graph.add_node("note", lambda state: {name: chat("quite positive").invoke(state["customer_reply"]).text})
-    graph.add_edge(START, "reply")
-    graph.add_edge("reply", "note")
-    graph.compile().invoke({"question": "Where is it?"}, config)
-    assert keeper.only.record.answer == "The lab is in Oslo, at the harbour."

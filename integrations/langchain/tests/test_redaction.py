@@ -87,7 +87,6 @@ def test_ids_are_hashes_of_the_content_where_nothing_is_redacted():
 
 HITS = {
     "mappings": lambda i: {"text": f"Room {i} is free today.", "source": "plan"},
-    "texts": lambda i: f"Room {i} is free today.",
 }
 
 

@@ -132,11 +132,6 @@ def test_an_earlier_reply_is_not_taken_for_one_of_thoughts_alone(keeper, config)
     assert keeper.only.record.answer == ""
 
 
-def test_a_grader_that_thinks_is_no_question(keeper, config):
-    (PROMPT | Model(replies=["<think>Passage d0 fits.</think>yes"]) | StrOutputParser()).invoke(ASKED, config)
-    assert keeper.runs == []
-
-
 def test_an_agent_that_thinks_before_its_calls(keeper, config):
     agents = pytest.importorskip("langchain.agents")
     call = {"name": "search", "args": {"query": "lab"}, "id": "0"}

@@ -61,8 +61,6 @@ def tool_of(value, **options):
 
 # What the tool returns, and the passages that a person sees in it: ids, scores.
 OUTPUTS = {
-    "a text": (OSLO, HASHES[:1], [None]),
-    "a list of texts": ([OSLO, HOURS], HASHES, [None, None]),
     "mappings": (RESULTS, ["a", "b"], [0.9, 0.4]),
     "mappings as JSON": (json.dumps(RESULTS), ["a", "b"], [0.9, 0.4]),
     "mappings as repr": (str(RESULTS), ["a", "b"], [0.9, 0.4]),
@@ -70,8 +68,12 @@ OUTPUTS = {
     "documents without ids": ([Document(page_content=OSLO)], HASHES[:1], [None]),
     "an envelope": ({"query": "lab", "results": RESULTS, "took": 3}, ["a", "b"], [0.9, 0.4]),
     "one mapping": (RESULTS[0], ["a"], [0.9]),
-    "MCP blocks": ([{"type": "text", "text": OSLO}, {"type": "text", "text": HOURS}], HASHES, [None, None]),
-    "other JSON": ('{"order": 7, "status": "shipped"}', [content_id('{"order": 7, "status": "shipped"}')], [None]),
+}
+TOOL_TEXTS = {
+    "a text": (OSLO, [OSLO]),
+    "a list of texts": ([OSLO, HOURS], [OSLO, HOURS]),
+    "MCP blocks": ([{"type": "text", "text": OSLO}, {"type": "text", "text": HOURS}], [OSLO, HOURS]),
+    "other JSON": ('{"order": 7, "status": "shipped"}', ['{"order": 7, "status": "shipped"}']),
 }
 
 
@@ -87,11 +89,27 @@ def test_what_a_tool_returns_is_the_pool(keeper, config, name):
     assert run.record.lossy == {}
 
 
-def test_a_text_of_a_tool_is_marked_as_such(keeper, config):
-    run_agent([tool_of(OSLO)], config)
-    (passage,) = keeper.only.record.pool("retrieved")
-    assert (passage.text, dict(passage.metadata)) == (OSLO, {"kind": "tool_output"})
-    assert keeper.only.record.selection_source == "prompt"
+@pytest.mark.parametrize("name", TOOL_TEXTS)
+def test_texts_of_a_tool_are_contexts_without_rank(keeper, config, name):
+    value, expected = TOOL_TEXTS[name]
+    run_agent([tool_of(value)], config)
+    run = keeper.only
+    assert (run.record.pools, run.record.selection_source) == ((), None)
+    assert [(p.text, p.source, dict(p.metadata)) for p in run.record.unranked_contexts] == [
+        (one, "search", {"kind": "tool_output"}) for one in expected
+    ]
+    assert run.record.contexts == run.record.unranked_contexts
+    assert run.prompt_ids == tuple(map(content_id, expected))
+    assert (run.record.query, run.record.answer, run.record.lossy) == ("Where is the lab?", ANSWER, {})
+    assert signs(run) == [("tool_text_guessed", "tool search")]
+
+
+def signs(run):
+    return [(sign.name, sign.about) for sign in run.record.signs]
+
+
+def context_ids(run):
+    return [one.id for one in run.record.unranked_contexts]
 
 
 @pytest.mark.parametrize("artifact", [DOCUMENTS, RESULTS, {"results": RESULTS}])
@@ -116,9 +134,9 @@ def test_another_tool_displaces_no_documents(keeper, config):
     run_agent([order_status, search], config)
     run = keeper.only
     assert ids(run, "retrieved") == ["d0", "d1"]
-    assert ids(run, "used") == ["d0", "d1", content_id("Order 7 was shipped on May 4.")]
-    assert (run.record.k, run.record.selection_source) == (2, "retriever")
-    assert list(run.prompt_ids) == ids(run, "used")
+    assert (ids(run, "used"), context_ids(run)) == (["d0", "d1"], [content_id("Order 7 was shipped on May 4.")])
+    assert (run.record.k, run.record.selection_source) == (None, "retriever")  # K is the number of the used
+    assert list(run.prompt_ids) == [*ids(run, "used"), *context_ids(run)]
 
 
 def test_a_calculator_alone_is_what_the_answer_was_made_of(keeper, config):
@@ -127,7 +145,8 @@ def test_a_calculator_alone_is_what_the_answer_was_made_of(keeper, config):
         """Multiply."""
         return 12
 
-    run_agent([multiply], config)
+    agent = agents.create_agent(Model(messages=iter([call("multiply"), AIMessage("It is 12.")])), [multiply])
+    agent.invoke({"messages": [("user", "How much is it?")]}, config)
     assert [p.text for p in keeper.only.record.contexts] == ["12"]
 
 
@@ -163,7 +182,7 @@ def test_earlier_turns_are_no_pool_of_this_question(keeper, config):
     model = Model(messages=iter([call("search", call_id="2"), AIMessage(ANSWER)]))
     agent = agents.create_agent(model, [tool_of(OSLO)])
     agent.invoke({"messages": [*earlier, ("user", "Where is the lab?")]}, config)
-    assert (ids(keeper.only, "retrieved"), keeper.only.record.query) == (HASHES[:1], "Where is the lab?")
+    assert (context_ids(keeper.only), keeper.only.record.query) == (HASHES[:1], "Where is the lab?")
 
 
 @pytest.mark.parametrize(("content", "expected"), [(OSLO, HASHES[:1]), (json.dumps(RESULTS), ["a", "b"])])
@@ -174,8 +193,8 @@ def test_tools_called_by_hand(keeper, config, content, expected):
         return chat().invoke([*asked, ToolMessage(content, tool_call_id="1", name="search"), said]).content
 
     RunnableLambda(answer).invoke("Where is the lab?", config)
-    assert (ids(keeper.only, "retrieved"), keeper.only.record.answer) == (expected, ANSWER)
-    assert {p.source for p in keeper.only.record.pool("retrieved")} == {"search"}
+    assert ([one.id for one in keeper.only.record.contexts], keeper.only.record.answer) == (expected, ANSWER)
+    assert {p.source for p in keeper.only.record.contexts} == {"search"}
 
 
 def test_an_agent_in_a_tool_is_no_source(keeper, config):
@@ -189,7 +208,7 @@ def test_an_agent_in_a_tool_is_no_source(keeper, config):
         return inner.invoke({"messages": [("user", query)]})["messages"][-1].content
 
     run_agent([researcher], config)
-    assert (ids(keeper.only, "retrieved"), keeper.only.prompt_ids) == (HASHES[:1], tuple(HASHES[:1]))
+    assert (context_ids(keeper.only), keeper.only.prompt_ids) == (HASHES[:1], tuple(HASHES[:1]))
 
 
 class Chunk(BaseModel):
@@ -274,11 +293,19 @@ def test_chunks_in_a_graphs_state(keeper, config, name, keeps):
     assert (run.record.answer, run.record.lossy) == (ANSWER, {})
 
 
-def test_chunks_of_a_function_in_a_chain(keeper, config):
+def test_texts_of_a_function_in_a_chain_are_said_to_be_unread(keeper, config):
     retrieve = RunnableLambda(lambda question: [OSLO, HOURS], name="retrieve")
-    rank = RunnableLambda(lambda texts: texts[::-1], name="rank")
-    given = {"context": retrieve | rank | "\n".join, "question": RunnablePassthrough()}
+    given = {"context": retrieve | "\n".join, "question": RunnablePassthrough()}
     (given | PROMPT | chat() | StrOutputParser()).invoke("Where?", config)
+    assert (keeper.only.record.pools, keeper.only.record.contexts) == ((), ())
+    assert signs(keeper.only) == [("evidence_unread", "retrieve")]
+
+
+def test_texts_that_a_state_holds_as_its_context_are_passages(keeper, config):
+    retrieve = RunnableLambda(lambda given: {**given, "context": [OSLO, HOURS]}, name="retrieve")
+    rank = RunnableLambda(lambda given: {**given, "context": given["context"][::-1]}, name="rank")
+    written = RunnableLambda(lambda given: {**given, "context": "\n".join(given["context"])})
+    (retrieve | rank | written | PROMPT | chat() | StrOutputParser()).invoke({"question": "Where?"}, config)
     run = keeper.only
     assert (ids(run, "retrieved"), ids(run, "reranked"), run.prompt_ids) == (
         HASHES,
@@ -309,27 +336,23 @@ def joined_graph():
 
 
 CONTEXT_AND_QUESTION = {
-    "a field of a graph": joined_graph(),
-    "a function that searches and formats": {
+    "state.context": joined_graph(),
+    "search_faq": {
         "context": RunnableLambda(lambda given: JOINED, name="search_faq"),
         "question": RunnableLambda(lambda given: given["question"]),
     }
     | PROMPT
     | chat(),
+    "input.context": PROMPT | chat(),
 }
 
 
-@pytest.mark.parametrize("name", CONTEXT_AND_QUESTION)
-def test_a_context_in_one_text_is_one_passage(keeper, config, name):
-    CONTEXT_AND_QUESTION[name].invoke({"question": "Where is the lab?"}, config)
-    (passage,) = keeper.only.record.pool("retrieved")
-    assert (passage.text, dict(passage.metadata)) == (JOINED, {"kind": "context_text"})
-    assert (keeper.only.prompt_ids, keeper.only.record.lossy) == ((content_id(JOINED),), {})
-
-
-def test_a_context_that_the_caller_gives_is_one_passage(keeper, config):
-    (PROMPT | chat()).invoke({"question": "Where is the lab?", "context": JOINED}, config)
-    assert [p.text for p in keeper.only.record.contexts] == [JOINED]
+@pytest.mark.parametrize("place", CONTEXT_AND_QUESTION)
+def test_a_context_in_one_text_is_said_to_be_unread(keeper, config, place):
+    given = {"context": JOINED} if place == "input.context" else {}
+    CONTEXT_AND_QUESTION[place].invoke({"question": "Where is the lab?", **given}, config)
+    assert (keeper.only.record.contexts, keeper.only.record.lossy) == ((), {})
+    assert signs(keeper.only) == [("evidence_unread", place)]
 
 
 def test_a_context_made_of_documents_is_no_passage(keeper, config):
@@ -368,13 +391,16 @@ def test_other_lists_of_a_state_are_no_passages(keeper, config, name):
 
 
 def test_context_that_middleware_puts_into_the_prompt_is_not_silent(keeper, config):
+    found = iter([OSLO, HOURS])
+
     @dynamic_prompt
     def with_context(request):
-        return f"Use the following context in your response:\n\n{OSLO}\n\n{HOURS}"
+        return f"Use the following context in your response:\n\n{next(found)}"
 
-    run_agent([], config, middleware=[with_context])
-    assert keeper.only.record.pools == ()
-    assert [(sign.name, sign.about) for sign in keeper.only.record.signs] == [("evidence_unread", "prompt")]
+    for _ in range(2):
+        run_agent([], config, middleware=[with_context])
+    assert [run.record.pools for run in keeper.runs] == [(), ()]
+    assert [signs(run) for run in keeper.runs] == [[], [("evidence_unread", "prompt")]]
 
 
 def test_documents_in_the_state_of_middleware(keeper, config):

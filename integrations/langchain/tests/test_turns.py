@@ -326,7 +326,7 @@ class Model(BaseModel):
 
 
 @pytest.mark.parametrize("kind", [Plain, Data, Model])
-def test_a_state_with_names_of_its_own(keeper, config, kind):
+def test_the_question_of_a_state_with_names_of_its_own_is_a_guess(keeper, config, kind):
     def value(state, name):
         return state[name] if isinstance(state, dict) else getattr(state, name)
 
@@ -340,9 +340,10 @@ def test_a_state_with_names_of_its_own(keeper, config, kind):
         return {"answer": Scripted(replies=[NEW]).invoke(shown(value(state, "docs"))).content}
 
     app = built(kind, rewrite, find, generate, checkpointer=InMemorySaver(), interrupt_before=["generate"])
-    app.invoke({"customer_message": SECOND, "lang": "de"}, at(config))
+    app.invoke({"customer_message": SECOND}, at(config))
     app.invoke(None, at(config))
-    assert [told(run) for run in keeper.runs] == [(SECOND, "", "interrupted"), (SECOND, NEW, "answered")]
+    assert [told(run) for run in keeper.runs] == [(SECOND, "", "interrupted"), ("", NEW, "answered")]
+    assert all("question_guessed" in {sign.name for sign in run.record.signs} for run in keeper.runs)
 
 
 @pytest.mark.parametrize("given", [SECOND, {"note": SECOND, "lang": "de"}, [HumanMessage(SECOND)]], ids=str)
@@ -389,29 +390,12 @@ def test_the_text_that_a_retriever_is_asked_with(keeper, config):
     assert [run.record.query for run in keeper.runs] == ["returns"] * 2
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"customer_message": FIRST, "lang": "de"},
-        {"lang": "de", "tier": "gold", "note": FIRST},
-        {"payload": {"user_question": FIRST, "lang": "de"}, "tenant": "acme"},
-        {"ticket": {"question": FIRST}},
-        {"system_message": "Be brief.", "message": FIRST, "message_id": "m-1"},
-        Data(customer_message=FIRST),
-        Model(customer_message=FIRST),
-    ],
-    ids=str,
-)
-def test_without_a_retriever_a_name_or_a_question_mark_says_it(keeper, config, given):
-    (RunnableLambda(lambda x: f"Answer. {x}") | chat()).invoke(given, config)
-    assert keeper.only.record.query == FIRST
-
-
-def test_a_rewritten_query_is_no_question(keeper, config):
+def test_a_rewritten_query_stands_in_as_a_guess(keeper, config):
     rewrite = ChatPromptTemplate.from_template("Rewrite {text}") | chat("return window") | StrOutputParser()
-    chain = RunnableLambda(lambda x: shown(Faq(size=1).invoke(rewrite.invoke({"text": x["message"]})))) | chat()
-    chain.invoke({"message": "I want to give it back", "lang": "en"}, config)
-    assert keeper.only.record.query == "I want to give it back"
+    chain = RunnableLambda(lambda x: shown(Faq(size=1).invoke(rewrite.invoke({"text": x["note"]})))) | chat()
+    chain.invoke({"note": "I want to give it back", "lang": "en"}, config)
+    assert keeper.only.record.query == "return window"
+    assert "question_guessed" in {sign.name for sign in keeper.only.record.signs}
 
 
 def test_the_retrievers_question_stands_in_for_a_nameless_one(keeper, config):

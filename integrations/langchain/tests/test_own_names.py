@@ -197,7 +197,6 @@ class Own(TypedDict, total=False):
     kritik: str
     reply: str
     other: str
-    titel: str
 
 
 def pages(state):

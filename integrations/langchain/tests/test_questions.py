@@ -16,7 +16,6 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough, chain
 from langchain_core.tools import create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.graph import START, StateGraph
-from pydantic import BaseModel
 
 from integrations.langchain.tests.parts import PROMPT, Broken, Faq, chat, lcel, shown
 from ragtrace.metrics import EvalContext, evaluate, select
@@ -35,10 +34,6 @@ def installed(recorder):
     instrument(recorder)
     yield
     uninstrument()
-
-
-class Grade(BaseModel):
-    binary_score: str
 
 
 class Caller(GenericFakeChatModel):

@@ -21,7 +21,6 @@ from ragtrace_langchain.values import Values
 from tests.kept import ANSWER, step
 
 THOUGHT = "Did the lab move? Perhaps to Bergen, as passage d2 says."
-ASKED = {"context": "c", "question": "Where?"}
 JSON = json.dumps({"answer": ANSWER, "sources": ["d0"]})
 COUNTS = {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12}
 

@@ -153,6 +153,8 @@ REPEATS = {
     "nothing": ("f", lambda text: ""),
     "none": ("f", lambda text: None),
     "Saved.": ("f", lambda text: "Saved."),
+    "only a status": ("f", lambda text: {"status": "ok"}),
+    "a count": ("write_file", lambda text: f"Wrote {len(text)} characters to notes"),
 }
 
 
@@ -162,19 +164,11 @@ def test_a_result_that_repeats_the_arguments_is_no_evidence(keeper, config, name
     assert shown(keeper) == [PAGE]
 
 
-RECEIPTS = {
-    "a count": ("write_file", lambda text: f"Wrote {len(text)} characters to notes"),
-    "a status": ("f", lambda text: {"status": "ok"}),
-    "what was done": ("schedule", lambda text: f"Meeting '{text[:5]}' is set for May 16 at 14 with 2 people"),
-}
-
-
-@pytest.mark.parametrize("name", RECEIPTS)
-def test_a_receipt_is_evidence_by_guess(keeper, config, name):
-    called, receipt = RECEIPTS[name]
-    run_tool(config, tool_named(called, receipt), {"text": LIE})
-    assert len(shown(keeper)) == 2
-    assert ("tool_text_guessed", f"tool {called}") in signs(keeper)
+def test_a_receipt_that_a_reply_has_a_word_of_is_evidence_by_guess(keeper, config):
+    receipt = "Meeting of the books club is set for May 16 at 14 with 2 people"
+    run_tool(config, tool_named("schedule", lambda _: receipt), {"text": "May 16"})
+    assert shown(keeper) == [PAGE, receipt]
+    assert ("tool_text_guessed", "tool schedule") in signs(keeper)
 
 
 def test_two_arguments_in_another_order(keeper, config):
@@ -204,7 +198,7 @@ FACTS = {
 @pytest.mark.parametrize("name", FACTS)
 def test_what_a_tool_says_itself_is_evidence(keeper, config, name):
     called, arguments, text = FACTS[name]
-    run_tool(config, tool_named(called, lambda _: text), arguments, answer=f"It is so: {text}")
+    run_tool(config, tool_named(called, lambda _: text), arguments, answer=f"28 days. It is so: {text}")
     assert shown(keeper) == [PAGE, text]
 
 
@@ -267,7 +261,7 @@ def test_a_file_that_somebody_else_wrote(keeper, config):
         """Read."""
         return "     1\tThe desk opens at 8.\n     2\tDogs stay outside."
 
-    run_tool(config, read_file, {"path": "/rules.md"}, answer="At 8.")
+    run_tool(config, read_file, {"path": "/rules.md"}, answer="28 days, and it opens at 8.")
     assert len(shown(keeper)) == 2
 
 

@@ -58,7 +58,22 @@ SILENT = {
     "car-buyer-agent": ("answer pool", "what a program types into a message of its own is text of the prompt"),
     "open-deep-research": ("pool prompt tools", "a call that a program carries out itself is no tool's"),
 }
-UNSETTLED = set()  # of what is declared: wrong still
+# Of what is declared: wrong still, and why.
+UNSETTLED = {
+    "long-term-memory-agent": "a tool's text is never in the pool",
+    "email-assistant-hitl": "a part of the mail; schedule_meeting: False is not kept to",
+    "customer-support-bot": "no tool of that name is called: a node calls it",
+    "local-deep-researcher": "the state at the end has no such field",
+    "code-assistant": "no line found yet",
+    "database-discovery-fleet": "the schema stands in no prompt of the answer",
+    "open-deep-research-legacy": "the state at the end has no such field",
+    "human-approval-tools": "the figure is no passage of the pool for a person",
+    "contextual-quoting": "tools without an event: False is not kept to",
+    "sql-research-assistant": "rows in a chain's own field have no place in the state",
+    "data-enrichment": "text of a prompt inside a tool",
+    "car-buyer-agent": "the answer is the last message",
+    "open-deep-research": "tools without an event: False is not kept to",
+}
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -74,7 +89,7 @@ def test_an_application_is_read_as_a_person_reads_it(name):
 def test_no_application_is_held_twice_or_is_unknown():
     assert not SIGNED.keys() & SILENT.keys()
     assert SIGNED.keys() | SILENT.keys() <= EXPECTED.keys()
-    assert UNSETTLED <= DECLARED.keys() <= SIGNED.keys() | SILENT.keys()
+    assert UNSETTLED.keys() <= DECLARED.keys() <= SIGNED.keys() | SILENT.keys()
 
 
 @pytest.mark.parametrize("name", DECLARED)

@@ -51,12 +51,12 @@ class AgentWithEngine(AgentApplication):
 
 
 class AgentWithTextTool(AgentApplication):
-    """The tool is a function that returns a text: the text is the one passage."""
+    """The tool is a function that returns a text: the text is a context without rank."""
 
     expected = (
         Expected(
             question="Is there duty on a parcel to Oslo?",
-            pool=("#customs",),
+            pool=(),
             prompt=("#customs",),
             answer="Yes, from 22 euros on.",
         ),

@@ -111,7 +111,7 @@ class Interpreter:
         self._answer: str | None = None  # in the root's output, once the root has ended
         self._chain_answer: str | None = None  # of the last chain in a joined run
         run.findings.told = self.speech.told
-        self._offered: dict[object, object] = {}  # what functions gave out, of a framework that tells it
+        self._offered: dict[object, object] = {}  # what functions or nodes of a graph gave out last, by name
         self._outputs: object = None  # of the root, or of the last chain in a joined run
         self._is_asked_at_start = False  # the application said the question before anything happened
         self._branches: list[str] = []  # answers of branches that ran side by side
@@ -494,6 +494,8 @@ class Interpreter:
             if scope.kind == "chain" and scope.parent is not None and scope.within is None:
                 self._take_function(scope, gave.value)
                 self._note_held("state" if scope.node is not None else scope.name, gave.value)
+                if scope.node is not None and self.run.declarations:
+                    self._offered.update(fields_of(gave.value) or {})
         self._take_output(scope, inputs, gave, outcome)
         if scope.parent is None:
             self._outcome = outcome

@@ -144,10 +144,13 @@ class Sources:
             call = calls.get(message.call_id)
             name = message.name or (call["name"] if call else "")
             tool = Scope(scope.parent, "tool", name or "tool", scope.started_ns)
+            tool.call_id = message.call_id
             arguments = call["args"] if call else None
             tool.replies_before = self._called_after.get(message.call_id or "", len(self._speech.replies))
             documents = documents_in(message.artifact, tool.name)
-            if documents:
+            if (declared := self._run.declarations.evidence(tool.name)) is not None:
+                documents = self.declared(tool, declared, _content_of(message), documents)
+            elif documents:
                 documents = self._kept(documents, arguments)
             else:
                 documents = self._written(tool, _content_of(message), arguments)

@@ -16,6 +16,7 @@ from string import ascii_lowercase
 from unicodedata import normalize
 
 from ragtrace.capture.attribution import unescaped
+from ragtrace.capture.model_calls import is_refusal_reason
 from ragtrace.capture.names import KEPT
 from ragtrace.text import MAX_NAME_CHARS, folded, valid
 
@@ -81,7 +82,7 @@ class Masker:
         return _TOKEN.sub(self._token, valid(text))
 
     def name(self, name: str) -> str:
-        """Return a name of a field, a step or a tool; one that the frameworks write stays.
+        """Return a name of a field, a step or a tool; one that the frameworks or providers write stays.
 
         Example:
             >>> Masker(b"a key").name("documents"), "oslo" in Masker(b"a key").name("oslo_docs")
@@ -105,7 +106,8 @@ class Masker:
     def _masked_name(self, name: str) -> str:
         if len(name) > MAX_NAME_CHARS:
             return self.text(name)
-        if name in KEPT or name == "Document":  # as LangChain writes one out
+        # "Document" as LangChain writes one out; a provider's refusal is read by its reason.
+        if name in KEPT or name == "Document" or is_refusal_reason(name):
             return name
         return _PARTS.sub(lambda part: self._digits(part[0]) if part[0].isdecimal() else self._word(part[0]), name)
 

@@ -134,12 +134,15 @@ def test_how_a_search_joins_its_inner_ones_is_no_text(fuses):
     assert redacted(Sought("Where?", fuses=fuses), kind="search").fuses == fuses
 
 
-def test_a_joined_context_that_is_redacted_is_known_as_one():
-    told = Story(redact=no_letters)
-    told.step(None, {"context": "The lab is in Oslo, near the station, on the second floor."}, "gather")
-    told.asks("Use: The lab is in Oslo, near the station, on the second floor.")
-    (text,) = told.ended().record.contexts
-    assert text.metadata == {"kind": "context_text"}
+def test_a_redacted_text_of_a_step_that_a_prompt_shows_is_unread():
+    told = Story(redact=no_digits)
+    text = "The lab is in Oslo, near the station, on the second floor, behind the door 12."
+    told.step(None, {"context": text}, "gather")
+    told.asks(f"Use: {text}")
+    record = told.ended().record
+    (sign,) = record.signs
+    assert (record.contexts, sign.name, sign.about) == ((), "evidence_unread", "gather.context")
+    assert "12" not in sign.text
 
 
 @pytest.mark.parametrize("masker", [None, Masker()], ids=["plain", "masked"])

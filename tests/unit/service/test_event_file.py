@@ -204,7 +204,7 @@ def test_names_of_a_file_command_no_terminal(tmp_path, capsys):
     EventFile(str(path), is_masked=False).write(RecordedRun(red, 1, events, ended_ns=2))
     assert main(["replay", str(path)]) == 0
     out = capsys.readouterr().out
-    assert (out.count(r"\x1b[31mred\nline\u2028"), "\x1b" in out, "\u2028" in out) == (2, False, False)
+    assert (out.count(r"\x1b[31mred\nline\u2028"), "\x1b" in out, "\u2028" in out) == (3, False, False)
     assert main(["replay", str(path), "--run", "3"]) == 2
     assert "\x1b" not in (error := capsys.readouterr().err)
     assert error.count("\n") == 1

@@ -224,8 +224,15 @@ def _texts_shown(run: EndedRun, seen: _Stages) -> tuple[Passage, ...]:
     if not run.texts or run.used_passages is not None:
         return ()
     shown = shown_texts(run, seen.retrieved, is_searched=_has_searched(run))
-    known = {one.id for one in shown} | run.declared_texts | _answered_ids(run)
-    return ranked([*shown, *(one for one in run.texts if one.id in known and one not in shown)])
+    answered = _answered_ids(run)
+    told = (
+        one
+        for one in run.texts
+        if one not in shown
+        if one.id in run.declared_texts
+        or (one.id in answered and not (seen.retrieved and found_in(one.text, seen.retrieved)))
+    )
+    return ranked([*shown, *told])
 
 
 def _answered_ids(run: EndedRun) -> set[str]:

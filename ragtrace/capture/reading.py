@@ -135,7 +135,8 @@ def reading_of(run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage], s
         follows = _followed(run, pools, texts)
     missing = (Sign("declared_missing", f"{name}: {place}") for name, place in found.missing)
     signs = [*missing, *_of_places(found, question, answers), *_of_evidence(run, pools, texts, sources, left)]
-    if follows is not None:
+    if follows is not None:  # that run's question is the question
+        signs = [sign for sign in signs if sign.name != "question_guessed"]
         signs.append(Sign("follows_answer", follows, declare="follows=False"))
     return Reading(question if facts.get("query") else None, answers, sources, tuple(signs[:_MOST_SIGNS]))
 

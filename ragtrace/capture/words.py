@@ -32,7 +32,7 @@ _BLANK_BYTES = bytes(code if code > 127 or chr(code).isalnum() else 32 for code 
 _IS_SPECIAL = re.compile(f"[{_UNSPACED}{_MARKS}]")  # of texts of at most 100,000 characters
 _WIDE_BETWEEN = re.compile(r"[^\w\x00-\x7f]+")  # of texts of at most 100,000 characters
 _UNIT_END = re.compile(
-    r"[\n\r]+|(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f\u0964])"
+    r"[\n\r]+|(?<=[.!?;])\s+|(?<=[.!?;][\"'\u2019\u201d)])\s+|(?<=[\u3002\uff01\uff1f\u0964])"
 )  # of texts of at most 100,000 characters
 _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrtbf\"'/\\])")  # of texts of at most 100,000 characters
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")  # of one token

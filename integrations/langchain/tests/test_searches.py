@@ -101,7 +101,7 @@ def test_texts_of_a_tool_are_contexts_without_rank(keeper, config, name):
     assert run.record.contexts == run.record.unranked_contexts
     assert run.prompt_ids == tuple(map(content_id, expected))
     assert (run.record.query, run.record.answer, run.record.lossy) == ("Where is the lab?", ANSWER, {})
-    assert signs(run) == [("tool_text_guessed", "tool search")]
+    assert ("tool_text_guessed", "tool search") in signs(run)
 
 
 def signs(run):
@@ -128,13 +128,16 @@ def test_another_tool_displaces_no_documents(keeper, config):
     @tool("order_status")
     def order_status(query: str):
         """Look up an order."""
-        return "Order 7 was shipped on May 4."
+        return "Order 7 was shipped on May 4 to the lab."
 
     search = create_retriever_tool(Faq(size=2), "search", "Searches.")
     run_agent([order_status, search], config)
     run = keeper.only
     assert ids(run, "retrieved") == ["d0", "d1"]
-    assert (ids(run, "used"), context_ids(run)) == (["d0", "d1"], [content_id("Order 7 was shipped on May 4.")])
+    assert (ids(run, "used"), context_ids(run)) == (
+        ["d0", "d1"],
+        [content_id("Order 7 was shipped on May 4 to the lab.")],
+    )
     assert (run.record.k, run.record.selection_source) == (None, "retriever")  # K is the number of the used
     assert list(run.prompt_ids) == [*ids(run, "used"), *context_ids(run)]
 

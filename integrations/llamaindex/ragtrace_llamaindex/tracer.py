@@ -400,7 +400,9 @@ class Tracer:
         found = result.source_nodes if isinstance(result, Response) and root.kind == "query" else None
         if found and not (state.is_searched or state.is_asked):  # kept from earlier, or by a service that searches
             state.run.set_candidates(found)
-        state.result = result if state.run.has_declared else None
+        if state.run.has_declared:  # copied at once: a stream that nobody reads is to be collected
+            held = getattr(result, "result", None)  # of a workflow's last event
+            state.result = state.values.of(result if held is None else held)
         answer = None if root.kind == "retriever" else answer_of(result, is_synthesis=root.kind == "synthesize")
         texts = given_out(result) if answer is None and root.kind == "other" else ()
         error, state.error = state.error, None
@@ -508,7 +510,7 @@ def _tell_end(
         _end_open(state, error)
     finally:
         asks = told(_asked_of_person(state)) if outcome == "interrupted" else None
-        ended = Ended(outcome, answer, texts, asks, _declared_result(state))
+        ended = Ended(outcome, answer, texts, asks, state.result)
         state.add(RunEvent("end", ended_ns=time.time_ns(), data=ended, error=failure))
 
 
@@ -518,15 +520,6 @@ def _given(state: OpenRun) -> dict[str, object]:
     event = arguments.pop("start_event", None)
     named = {} if event is None else fields_of(event)
     return {**{name: one for name, one in arguments.items() if name not in {"self", "ctx"}}, **named}
-
-
-def _declared_result(state: OpenRun) -> object:
-    """Return what the root gave out, where something is declared of the run: a place may be in it."""
-    result = state.result
-    if result is None:
-        return None
-    held = getattr(result, "result", None)  # of a workflow's last event
-    return state.values.of(result if held is None else held)
 
 
 @guarded

@@ -187,6 +187,8 @@ class Interpreter:
         """Take the input of a chain or a tool: the documents in it, and the question of the run."""
         lineage, inputs = self.lineage, scope.inputs
         lineage.begin(scope)
+        if scope.parent is None and scope.within is None:
+            lineage.texts.contexts(scope.name, None, inputs)
         if scope.within is not None:
             return
         if scope.is_top:
@@ -530,6 +532,8 @@ class Interpreter:
             scope.inputs = inputs
         if texts.given is None and not self.lineage.pool:
             texts.given = documents_in(inputs)
+            if scope.parent is None:
+                texts.contexts(scope.name, None, inputs)
 
     @guarded
     def _take_output(self, scope: Scope, inputs: object, gave: Gave, outcome: Outcome | None) -> None:

@@ -412,6 +412,8 @@ class Lineage:
             written = (fields_of(outputs) or {}).items() if not isinstance(outputs, str) else [("", outputs)]
             new = (text for key, text in written if isinstance(text, str) and before.get(key) is not text)
             chosen = next((parts for text in new if (parts := self._written_parts(scope, text)) is not None), None)
+        if chosen is None and not (self.pool or scope.has_model or scope.within is not None):
+            self.texts.contexts(scope.name, inputs, outputs)
         return chosen
 
     def _written_parts(self, scope: Scope, written: object) -> list[Doc] | None:

@@ -11,6 +11,7 @@ from ragtrace.capture.content_blocks import content_text, documents_in_blocks
 from ragtrace.capture.declared import Place
 from ragtrace.capture.declared_values import brought_at
 from ragtrace.capture.documents import document_of, documents_in, value_of_text
+from ragtrace.capture.names import PASSAGE_LISTS
 from ragtrace.capture.own_words import Part, decide, texts_of
 from ragtrace.capture.scopes import Scope
 from ragtrace.capture.types import LeftOut
@@ -174,6 +175,14 @@ class Sources:
             return self._kept([document for documents in written for document in documents], arguments)
         self.note(tool, texts, arguments)
         return None
+
+    def contexts(self, name: str, given: object, value: object) -> None:
+        """Note the texts that a value has in the fields in which chains of the frameworks' own hand on contexts."""
+        before = fields_of(given) or {}
+        for key in PASSAGE_LISTS:
+            text = (fields_of(value) or {}).get(key)
+            if isinstance(text, str) and text is not before.get(key) and not self._speech.first.owns(text):
+                self._run.add_text(text, source=name, kind="context_text")
 
     def note(self, tool: Scope, texts: Sequence[str], arguments: object) -> None:
         """Note a tool's texts, with what of them the models had said by then."""

@@ -121,7 +121,7 @@ class GivenText(LangChainApplication):
     expected = (
         Expected(
             question="Who pays the duty?",
-            pool=(content_id(JOINED),),
+            pool=(),
             prompt=(content_id(JOINED),),
             answer="The buyer does.",
         ),

@@ -9,7 +9,8 @@ from ragtrace.model import Passage, RagRecord
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-IDENTITY = frozenset({"id", "trace_id", "span_id", "started", "ended"})
+# What tells one run from another, and how it was read.
+IDENTITY = frozenset({"id", "trace_id", "span_id", "started", "ended", "reading"})
 _MOST_SHOWN = 20
 _MOST_CHARS = 160
 

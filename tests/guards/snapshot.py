@@ -198,11 +198,16 @@ def _score(score):
     return {name: score[name] for name in SHOWN_OF_SCORES if score.get(name) is not None}
 
 
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
 def _attributes(given):
     """Return attributes by name, with JSON texts as values."""
     found = {}
     for name, value in (given or {}).items():
         is_json, value = _read(value)  # noqa: PLW2901 - what it holds
+        if isinstance(value, str) and _UUID.fullmatch(value):  # LlamaIndex draws one for a call of a ReAct agent
+            value = "(UUID)"  # noqa: PLW2901
         found[f"{name} (JSON)" if is_json else name] = "(time)" if name in TIMES else value
     return found
 

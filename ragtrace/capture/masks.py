@@ -18,6 +18,7 @@ from unicodedata import normalize
 from ragtrace.capture.attribution import unescaped
 from ragtrace.capture.model_calls import is_refusal_reason
 from ragtrace.capture.names import KEPT
+from ragtrace.capture.words import MARKS
 from ragtrace.text import MAX_NAME_CHARS, folded, valid
 
 _HAN, _HIRAGANA, _KATAKANA = "\u3400-\u4dbf\u4e00-\u9fff\u3005", "\u3041-\u309f", "\u30a1-\u30ff"
@@ -38,7 +39,7 @@ _TOKEN = re.compile(
     |(?=[tfnNTF])(?P<literal>(?<=[:,\[({{\s])(?:{_LITERALS})(?=\s*[,}}\])]))
     |(?P<name>(?<=["'])[^\W\d][\w.@$ -]{{0,62}}(?=\\?["']\s*:)|(?<=[(,\s])[^\W\d]\w{{0,62}}(?==["'\[{{(\d])
       |(?=D)\bDocument(?=\())
-    |(?P<word>(?:{_LETTER}|{_ESCAPED})(?:(?:{_LETTER}|[{_UNSEEN}])++|{_ESCAPED})*+)
+    |(?P<word>(?:{_LETTER}|{_ESCAPED})(?:(?:{_LETTER}|[{_UNSEEN}{MARKS}])++|{_ESCAPED})*+)
     |(?P<han>[{_HAN}]+)|(?P<hiragana>[{_HIRAGANA}]+)|(?P<katakana>[{_KATAKANA}]+)
     |(?P<digits>\d+(?:[ \u00a0.,/:'\u2019-]?\d+)*+)))""",
     re.VERBOSE,

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 # Scripts that set no blanks between words: each sign is a token. Chinese, Japanese, Thai, Lao, Khmer, Burmese.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 # Signs that belong to the letter before them, in scripts where they are no letters of their own.
-_MARKS = (
+MARKS = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
     "\u0900-\u0903\u093a-\u094f\u0981-\u0983\u09bc-\u09cd\u0a01-\u0a03\u0a3c-\u0a4d\u0a81-\u0a83\u0abc-\u0acd"
     "\u0b01-\u0b03\u0b3c-\u0b4d\u0b82\u0bbe-\u0bcd\u0c00-\u0c04\u0c3e-\u0c56\u0c81-\u0c83\u0cbc-\u0cd6"
     "\u0d00-\u0d03\u0d3b-\u0d4d\u0d81-\u0d83\u0dca-\u0ddf\u0f71-\u0f84\u1dc0-\u1dff\u200c\u200d\u20d0-\u20ff"
 )
 _TOKEN = re.compile(  # of texts of at most 100,000 characters
-    rf"[{_UNSPACED}]|[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{_MARKS}])*+"
+    rf"[{_UNSPACED}]|[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{MARKS}])*+"
 )
 _BLANKS = str.maketrans({sign: " " for sign in map(chr, range(128)) if not sign.isalnum()})
 _BLANK_BYTES = bytes(code if code > 127 or chr(code).isalnum() else 32 for code in range(256))
-_IS_SPECIAL = re.compile(f"[{_UNSPACED}{_MARKS}]")  # of texts of at most 100,000 characters
+_IS_SPECIAL = re.compile(f"[{_UNSPACED}{MARKS}]")  # of texts of at most 100,000 characters
 _WIDE_BETWEEN = re.compile(r"[^\w\x00-\x7f]+")  # of texts of at most 100,000 characters
 _UNIT_END = re.compile(
     r"[\n\r]+|(?<=[.!?;])\s+|(?<=[.!?;][\"'\u2019\u201d)])\s+|(?<=[\u3002\uff01\uff1f\u0964])"

@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from importlib.util import find_spec
+
+import pytest
 
 for _signal in ("TRACES", "METRICS", "LOGS"):
     os.environ.setdefault(f"OTEL_{_signal}_EXPORTER", "none")
@@ -23,3 +26,12 @@ def pytest_collection_finish() -> None:
     """Freeze imported modules and collected tests, which a full garbage collection walks in 0.2 s."""
     gc.collect()  # garbage that is frozen stays for ever
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_decorated():
+    """Forget what a test decorated as evidence: a later one may have a function of that name."""
+    yield
+    decorated = sys.modules.get("ragtrace.capture.decorated")
+    if decorated is not None and decorated.noted().evidence:
+        decorated._noted = decorated._Noted()

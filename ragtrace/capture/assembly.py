@@ -70,7 +70,7 @@ def finished_run(ended: IntegrationRun) -> FinishedRun | None:
         outcome=run.outcome,
         lossy=lossy,
         unranked_contexts=texts,
-        reading=reading_of(run, pools, texts, prompt_ids or ()),
+        reading=reading_of(run, pools, texts, prompt_ids),
         **facts,
     )
     limits = run.limits

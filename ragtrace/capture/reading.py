@@ -117,19 +117,21 @@ def step_named(name: str) -> str:
     return f".{short}" if short.isidentifier() else '["' + short.replace('"', "'") + '"]'
 
 
-def reading_of(run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage], shown: Collection[str]) -> Reading:
+def reading_of(
+    run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage], shown: Collection[str] | None
+) -> Reading:
     """Return what was read of a run that ended, and where.
 
     Args:
         run: as it was reported.
         pools: of its record.
         texts: texts of tools that count.
-        shown: ids of what stands in the prompts that the answer goes back to.
+        shown: ids of what stands in the prompts that the answer goes back to; None where no prompt was seen.
     """
     found, facts = run.findings, run.attributes
     question = found.question or (Found(how="call") if facts.get("query") else None)
     answers = (found.answers or (Found(how="call"),)) if facts.get("answer") else ()
-    sources = tuple(_sources(run, pools, texts, frozenset(shown)))
+    sources = tuple(_sources(run, pools, texts, shown))
     with run.past.lock:
         left = _unread_in(run, pools, texts)
         follows = _followed(run, pools, texts)
@@ -207,7 +209,7 @@ def _followed(run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage]) ->
         question=facts.get("query", ""),
         answer=facts.get("answer", ""),
         given=found.given,
-        is_alone=not (called or passages or texts),
+        is_alone=not (called or passages or any(one.metadata.get("kind") == "tool_output" for one in texts)),
         asked=[text for note in found.prompts.values() for text in note.texts],
         found=[*passages, *(one.text for one in run.texts)],
     )
@@ -290,7 +292,7 @@ def _cut(text: str) -> str:
 
 
 def _sources(
-    run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage], shown: frozenset[str]
+    run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage], shown: Collection[str] | None
 ) -> Iterator[Source]:
     """Yield what brought evidence, each with its numbers, and what of it is no evidence."""
     found = run.findings
@@ -319,7 +321,7 @@ def _sources(
             kind="marked" if found.hows.get(name) == "call" and kind == "search" else kind,
             passages=len(ids),
             chosen=len(ids) if chosen is None or kind != "search" else sum(one in chosen for one in ids),
-            shown=sum(one in shown for one in ids),
+            shown=None if shown is None else sum(one in shown for one in ids),
             left_out=left.get(name, 0) if kind == "tool" else 0,
             why=whys[name] if kind == "tool" and left.get(name) else "",
             how=found.hows.get(name) or ("guess" if kind == "tool" else "structure"),

@@ -71,7 +71,7 @@ class Source(Struct, frozen=True, omit_defaults=True):
         kind: see `Kind`.
         passages: how many it brought.
         chosen: how many of these a later step chose; all of them where nothing chose.
-        shown: how many of them stand in the prompts of the answer.
+        shown: how many of them stand in the prompts of the answer; None where no prompt was seen.
         left_out: how many of its texts are no evidence.
         why: why these were left out.
         how: see `How`.
@@ -81,7 +81,7 @@ class Source(Struct, frozen=True, omit_defaults=True):
     kind: Kind
     passages: int = 0
     chosen: int = 0
-    shown: int = 0
+    shown: int | None = None
     left_out: int = 0
     why: str = ""
     how: How = "structure"
@@ -166,7 +166,9 @@ def preview(reading: Reading) -> list[str]:
 
 
 def _told(found: Found) -> str:
-    place = f"from {found.place}" if found.place else "as it was told"
+    if not found.place:
+        return "as the request told it" if found.how == "metadata" else "as the application told it"
+    place = f"from {found.place}"
     return place if found.how in {"structure", "framework"} else f"{place} ({found.how})"
 
 
@@ -184,10 +186,11 @@ def _brought(source: Source) -> str:
         return count
     is_chosen = source.chosen != source.passages
     told = [f"{source.chosen} chosen"] if is_chosen else []
-    told.append(f"{source.shown} in the prompt")
+    if source.shown is not None:
+        told.append(f"{source.shown} in the prompt")
     if source.how == "guess":
         told.append("guessed")
-    return f"{count} ({', '.join(told)})"
+    return f"{count} ({', '.join(told)})" if told else count
 
 
 def _unsure(sign: Sign) -> str:

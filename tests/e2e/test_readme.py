@@ -21,7 +21,8 @@ def test_the_first_snippet_shows_a_score_and_its_worst_claim_with_nothing_else(t
     done = subprocess.run(
         [sys.executable, "first.py"], cwd=tmp_path, env=keep, capture_output=True, text=True, timeout=60, check=True
     )
-    lines = done.stderr.splitlines()
+    read, *lines = [line for line in done.stderr.splitlines() if not line.startswith("  evidence: ")]
+    assert read.startswith("ragtrace: rag: question ")
     assert re.match(
         r"ragtrace: faithfulness 0\.\d\d LOW \(bad below 0\.57\), invented_specifics 1\.00 HIGH \(bad above 0\.2\), "
         r".* \| How do I cancel\? \| trace [0-9a-f]{32}$",

@@ -274,7 +274,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 def test_the_public_names() -> None:
     assert sorted(ragtrace.__all__) == [
         "EvalContext", "MetricResult", "MetricSpec", "Output", "Passage", "RagRecord",
-        "Score", "__version__", "batch", "configure", "display", "feedback", "flush", "metric", "query", "recorder", "shutdown",
+        "Score", "__version__", "batch", "configure", "display", "evidence", "feedback", "flush", "metric", "query", "recorder", "shutdown",
     ]  # fmt: skip
     assert all(getattr(ragtrace, name) is not None for name in ragtrace.__all__)
 

@@ -159,7 +159,7 @@ def test_a_store_that_gives_no_key_is_one_warning_and_the_process_has_one(start,
     make.store(tmp_path / "store").close()
     with sqlite3.connect(tmp_path / "store") as file:
         file.execute("DROP TABLE store_facts")
-        file.execute("CREATE VIEW store_facts AS SELECT 'schema' AS name, 5 AS value")
+        file.execute("CREATE VIEW store_facts AS SELECT 'schema' AS name, 6 AS value")
     start(store=str(tmp_path / "store"))
     assert current().id_key is PROCESS_KEY
     assert len([one for one in caplog.records if "set RAGTRACE_ID_KEY" in one.getMessage()]) == 1

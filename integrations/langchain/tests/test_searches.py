@@ -296,12 +296,12 @@ def test_chunks_in_a_graphs_state(keeper, config, name, keeps):
     assert (run.record.answer, run.record.lossy) == (ANSWER, {})
 
 
-def test_texts_of_a_function_in_a_chain_are_said_to_be_unread(keeper, config):
+def test_texts_of_a_function_that_are_joined_as_a_context_have_no_rank(keeper, config):
     retrieve = RunnableLambda(lambda question: [OSLO, HOURS], name="retrieve")
     given = {"context": retrieve | "\n".join, "question": RunnablePassthrough()}
     (given | PROMPT | chat() | StrOutputParser()).invoke("Where?", config)
-    assert (keeper.only.record.pools, keeper.only.record.contexts) == ((), ())
-    assert signs(keeper.only) == [("evidence_unread", "retrieve")]
+    assert keeper.only.record.pools == ()
+    assert [one.text for one in keeper.only.record.unranked_contexts] == [f"{OSLO}\n{HOURS}"]
 
 
 def test_texts_that_a_state_holds_as_its_context_are_passages(keeper, config):
@@ -351,11 +351,12 @@ CONTEXT_AND_QUESTION = {
 
 
 @pytest.mark.parametrize("place", CONTEXT_AND_QUESTION)
-def test_a_context_in_one_text_is_said_to_be_unread(keeper, config, place):
+def test_a_context_in_one_text_has_no_rank(keeper, config, place):
     given = {"context": JOINED} if place == "input.context" else {}
     CONTEXT_AND_QUESTION[place].invoke({"question": "Where is the lab?", **given}, config)
-    assert (keeper.only.record.contexts, keeper.only.record.lossy) == ((), {})
-    assert signs(keeper.only) == [("evidence_unread", place)]
+    assert (keeper.only.record.pools, keeper.only.record.lossy) == ((), {})
+    assert [one.text for one in keeper.only.record.unranked_contexts] == [JOINED]
+    assert signs(keeper.only) == []
 
 
 def test_a_context_made_of_documents_is_no_passage(keeper, config):

@@ -137,11 +137,11 @@ def test_how_a_search_joins_its_inner_ones_is_no_text(fuses):
 def test_a_redacted_text_of_a_step_that_a_prompt_shows_is_unread():
     told = Story(redact=no_digits)
     text = "The lab is in Oslo, near the station, on the second floor, behind the door 12."
-    told.step(None, {"context": text}, "gather")
+    told.step(None, {"found": text}, "gather")
     told.asks(f"Use: {text}")
     record = told.ended().record
     (sign,) = record.signs
-    assert (record.contexts, sign.name, sign.about) == ((), "evidence_unread", "gather.context")
+    assert (record.contexts, sign.name, sign.about) == ((), "evidence_unread", "gather.found")
     assert "12" not in sign.text
 
 

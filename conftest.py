@@ -7,8 +7,12 @@ import os
 import signal
 import sys
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 for _signal in ("TRACES", "METRICS", "LOGS"):
     os.environ.setdefault(f"OTEL_{_signal}_EXPORTER", "none")
@@ -29,9 +33,9 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_decorated():
+def _nothing_decorated() -> Iterator[None]:
     """Forget what a test decorated as evidence: a later one may have a function of that name."""
     yield
     decorated = sys.modules.get("ragtrace.capture.decorated")
     if decorated is not None and decorated.noted().evidence:
-        decorated._noted = decorated._Noted()
+        decorated._noted = decorated._Noted()  # noqa: SLF001

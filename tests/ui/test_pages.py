@@ -179,7 +179,7 @@ def test_a_run_says_what_capture_read_and_each_sign_has_its_line_to_declare(tmp_
     page = page_of(client, "/runs/1")
     said = " ".join(page.text.split())
     assert "What capture read 1 sign of what it is unsure of question from input.question; answer from" in said
-    assert "evidence: 2 passages of retriever `faq` (0 in the prompt)" in said
+    assert "evidence: 2 passages of retriever `faq`" in said
     assert "?question guessed the question stands under a name that says nothing of it (input.body)" in said
     assert "“My <order>” To settle it, declare question=... Copy" in said
     (button,) = (attributes for _, attributes in page.elements if "data-copy" in attributes)

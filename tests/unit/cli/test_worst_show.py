@@ -246,7 +246,7 @@ def test_texts_of_tools_are_listed_below_the_passages(tmp_path, shown):
 READING = {
     "question": {"place": "input.body", "how": "guess"},
     "answers": [{"place": "output"}],
-    "sources": [{"name": "faq", "kind": "search", "passages": 2, "chosen": 2}],
+    "sources": [{"name": "faq", "kind": "search", "passages": 2, "chosen": 2, "shown": 0}],
     "signs": [{"name": "question_guessed", "about": "input.body", "text": "How\nso?", "declare": "question=..."}],
 }
 

@@ -12,7 +12,9 @@ from ragtrace.sinks.console_readings import ConsoleReadings
 from tests import make
 from tests.process.observing import providers
 
-SEARCHED = Reading(Found("input.question"), (Found("output"),), (Source("faq", "search", passages=5, chosen=5),))
+SEARCHED = Reading(
+    Found("input.question"), (Found("output"),), (Source("faq", "search", passages=5, chosen=5, shown=0),)
+)
 TOLD = Reading(Found("input.question"), (Found("output"),))
 
 

@@ -95,10 +95,6 @@ def _store_file(value: str | None) -> str | None:
     return value
 
 
-def _evidence(value: object) -> object:
-    return evidence_items(value)
-
-
 def _place(value: object) -> object:
     return None if value is None else str(Place.of(value))
 
@@ -272,7 +268,7 @@ class Reading(Options):
     """Where the answer stands: output.report."""
     selected: PlaceText = None
     """Where the chosen passages stand: state.relevant_docs."""
-    evidence: Annotated[tuple[str, ...], BeforeValidator(_evidence)] = ()
+    evidence: Annotated[tuple[str, ...], BeforeValidator(evidence_items)] = ()
     """Tools, retrievers, functions and places that are evidence: web_search,state.rows; with - those that are not:
     -think_tool; with = where in its output it stands: fetch_page=output.pages[*].text. In code a dict as well."""
     roots: Annotated[tuple[str, ...], BeforeValidator(_root_names)] = ()

@@ -20,9 +20,8 @@ from ragtrace.cli.io.verdicts import verdict_line
 from ragtrace.errors import ConfigError, nearest
 from ragtrace.model.diagnosis import DIAGNOSIS, FAILURES, verdict_in
 from ragtrace.model.printable import count_text
-from ragtrace.model.reading import SIGNS
+from ragtrace.model.reading import ANY_SIGN, SIGNS
 from ragtrace.views.scored_answer import FIRST_METRICS, ScoredAnswer, first_metric, stored_answer
-from ragtrace.views.types import ANY_SIGN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -213,9 +212,7 @@ def _of_file(source: str, metric: str | None, most: int, sign: str | None) -> Ra
 
 def _has_sign(record: RagRecord, sign: str) -> bool:
     """Return whether capture set a sign of this name; whether the run counts as signed for `ANY_SIGN`."""
-    if sign == ANY_SIGN:
-        return record.reading is not None and record.reading.is_signed
-    return any(one.name == sign for one in record.signs)
+    return record.reading is not None and sign in record.reading.counted_as
 
 
 class WorstAnswers:

@@ -45,6 +45,9 @@ SIGNS: dict[SignName, str] = {
 }
 """What a sign says of its run."""
 
+ANY_SIGN: Final = "any"
+"""Stands for every run that counts as signed, see `Reading.is_signed`."""
+
 IN_PROMPT: Final = "prompt"
 """What a sign is about where a prompt shows text of no source that is known."""
 
@@ -133,6 +136,17 @@ class Reading(Struct, frozen=True, omit_defaults=True):
         if any(sign.name != "tool_text_guessed" for sign in self.signs):
             return True
         return bool(self.signs) and not any(one.passages for one in self.sources if one.how != "guess")
+
+    @property
+    def counted_as(self) -> frozenset[str]:
+        """Names that the run counts under: those of its signs, and `ANY_SIGN` where it counts as signed.
+
+        Example:
+            >>> sorted(Reading(signs=(Sign("several_answers"),)).counted_as)
+            ['any', 'several_answers']
+        """
+        names = {sign.name for sign in self.signs}
+        return frozenset((*names, ANY_SIGN) if self.is_signed else names)
 
 
 def signed_text(signed: int, runs: int) -> str:

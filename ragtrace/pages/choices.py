@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragtrace.model.diagnosis import STAGES
-from ragtrace.views.types import ANY_SIGN, RunFilter
+from ragtrace.model.reading import ANY_SIGN
+from ragtrace.views.types import RunFilter
 
 if TYPE_CHECKING:
     from ragtrace.views.types import Culprit, InvestigationView, MetricView, Overview, VerdictShare

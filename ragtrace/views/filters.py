@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from ragtrace.errors import InputError
 from ragtrace.model.diagnosis import STAGES, VERDICTS
-from ragtrace.model.reading import SIGNS
+from ragtrace.model.reading import ANY_SIGN, SIGNS
 from ragtrace.views.columns import STATES
-from ragtrace.views.types import ANY_SIGN, Order, RunFilter
+from ragtrace.views.types import Order, RunFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ragtrace.model.diagnosis import FAILURES, STAGES, VERDICTS
+from ragtrace.model.reading import ANY_SIGN
 from ragtrace.views.columns import STATES
 from ragtrace.views.figures import output_of
 from ragtrace.views.filters import FAILED, MISSED
 from ragtrace.views.scored_answer import first_metric
-from ragtrace.views.types import ANY_SIGN, RunLine
+from ragtrace.views.types import RunLine
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

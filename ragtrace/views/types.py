@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ragtrace.stats.intervals import Interval
 
 Order = Literal["worst", "best", "newest", "oldest"]
-ANY_SIGN = "any"
-"""Stands for every run that counts as signed, see `ragtrace.model.reading.Reading.is_signed`."""
 DriftState = Literal["steady", "fell", "rose", "too_few", "unwatched"]
 
 

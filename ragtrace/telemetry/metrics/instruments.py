@@ -15,6 +15,7 @@ from ragtrace import semconv
 from ragtrace.capture import Generation, Rerank, Retrieval, internal_errors
 from ragtrace.model import SIGNS, Scale, Usage
 from ragtrace.model.cluster import cluster_of
+from ragtrace.model.reading import ANY_SIGN
 from ragtrace.telemetry.metrics.clusters import ClusterSums, Squares
 from ragtrace.telemetry.metrics.meters import instruments_of
 from ragtrace.telemetry.metrics.series import (
@@ -52,7 +53,6 @@ _WINDOW_FIELDS = {
     semconv.PASS_RATIO: "passed",
 }  # fmt: skip
 _MOST_PRECREATED = 1_000  # label sets; the SDK folds those beyond 2,000 an instrument into one
-_ANY_SIGN = "any"
 _MOST_COUNT = 10**12  # of one score: sums beyond 2^63 would end the export of every metric
 _ANY_SCALE = Scale()  # of a score that no chosen metric gives: one that a killed scorer had written
 # Not the empty context: the SDK would then take the current span of the scorer's thread.
@@ -242,13 +242,10 @@ class Instruments:
         about: Attributes = {semconv.GEN_AI_WORKFLOW_NAME: workflow}
         if workflow not in self._ran:  # 0 once, so that the first increase is seen
             self._ran.add(workflow)
-            for name in (*SIGNS, _ANY_SIGN):
+            for name in (*SIGNS, ANY_SIGN):
                 self._add(semconv.RUNS_SIGNED, 0, about | {semconv.SIGN: name})
         self._add(semconv.RUNS, 1, about)
-        names: set[str] = {sign.name for sign in record.signs}
-        if record.reading is not None and record.reading.is_signed:
-            names.add(_ANY_SIGN)
-        for name in names:
+        for name in () if record.reading is None else record.reading.counted_as:
             self._add(semconv.RUNS_SIGNED, 1, about | {semconv.SIGN: name})
 
     def assembly(self, reason: str, count: int) -> None:

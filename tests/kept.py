@@ -14,6 +14,7 @@ from ragtrace.capture import (
     ToolCall,
     finished_run,
 )
+from ragtrace.capture.declared import Declarations
 
 ANSWER = "The lab is in Oslo."
 
@@ -42,6 +43,17 @@ class Keeper:
     def only(self) -> FinishedRun:
         assert len(self.runs) == 1, [run.record.query for run in self.runs]
         return self.runs[0]
+
+
+@dataclass
+class Declaring(Keeper):
+    """Keeps what each run was told too."""
+
+    told: list[Declarations] = field(default_factory=list)
+
+    def on_end(self, root: Ref, run: IntegrationRun) -> None:
+        super().on_end(root, run)
+        self.told.append(run.declarations)
 
 
 @dataclass

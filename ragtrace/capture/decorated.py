@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, overload
 
 from ragtrace.capture.declared import NOTHING, Declared
+from ragtrace.capture.events import Marked
 from ragtrace.capture.guard import guarded
 from ragtrace.capture.passages import MOST_PASSAGES
 from ragtrace.capture.run import entered_run
@@ -18,6 +19,7 @@ from ragtrace.model.passage import is_content_id
 
 if TYPE_CHECKING:
     from ragtrace.capture.integration_run import IntegrationRun
+    from ragtrace.capture.values import Doc
 
 T = TypeVar("T")
 _MOST_NAMES = 1_000  # that are noted in a process
@@ -34,6 +36,32 @@ class OpenPlace(Protocol):
 
     def take(self, items: list[object], source: str, *, is_ranked: bool) -> None:
         """Report passages, or texts without rank, of a function named `source`."""
+
+
+class StepPlace:
+    """A step of an integration's as such a place.
+
+    Args:
+        run: the run that the step belongs to.
+        read: makes passages of what a function returned.
+        mark: reports them in the step.
+    """
+
+    def __init__(
+        self,
+        run: IntegrationRun,
+        read: Callable[[list[object]], list[Doc]],
+        mark: Callable[[Marked], None],
+    ) -> None:
+        self.run = run
+        self._read = read
+        self._mark = mark
+
+    def take(self, items: list[object], source: str, *, is_ranked: bool) -> None:
+        """Report what the function returned; items that are no passages are left out."""
+        found = self._read(items)
+        if found or not items:
+            self._mark(Marked(found, is_choice=False, source=source, is_ranked=is_ranked))
 
 
 _finders: dict[str, Callable[[], Iterable[OpenPlace]]] = {}

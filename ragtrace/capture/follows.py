@@ -13,7 +13,7 @@ from array import array
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragtrace.capture.words import SHINGLE, shingles, tokens, weight
+from ragtrace.capture.words import SHINGLE, hashes, tokens, weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -105,8 +105,8 @@ class Before:
             self._alone.clear()
         elif follows is None:
             texts = (*root.given, root.question, *root.asked)
-            hashes = frozenset(_hashes(map(tokens, texts), SHINGLE, _MOST_HASHES))
-            self._alone.append(_Alone(root.trace_id, hashes, answer))
+            given = frozenset(_hashes(map(tokens, texts), SHINGLE, _MOST_HASHES))
+            self._alone.append(_Alone(root.trace_id, given, answer))
 
     def take_alone(self) -> None:
         """Forget the roots that searched nothing: they belong to a run now."""
@@ -115,11 +115,11 @@ class Before:
     def held_in(self, texts: Sequence[str]) -> Iterable[_Answer]:
         """Yield the answers that stand in some texts, the latest first."""
         read = [*map(tokens, texts)]
-        hashes = {size: _hashes(read, size) for size in self._sizes}
-        numbers = {self._numbers[one] for some in hashes.values() for one in some if one in self._numbers}
+        given = {size: _hashes(read, size) for size in self._sizes}
+        numbers = {self._numbers[one] for some in given.values() for one in some if one in self._numbers}
         for number in sorted(numbers, reverse=True):
             answer = self._answers[number]
-            if _is_held(answer, hashes[answer.size]):
+            if _is_held(answer, given[answer.size]):
                 yield answer
 
     def _remember(self, answer: _Answer) -> None:
@@ -194,8 +194,8 @@ def _answer_of(root: Root, trace_id: str) -> _Answer | None:
     size = min(len(words), _ANSWER_SHINGLE)
     if size < _FEWEST_TOKENS or weight(words) < _FEWEST_WORDS:
         return None
-    hashes = [*map(hash, shingles(words[: _MOST_HASHES + size - 1], size))]
-    return _Answer(trace_id, hash((*tokens(root.question),)), size, array("q", hashes))
+    some = array("q", hashes(words[: _MOST_HASHES + size - 1], size))
+    return _Answer(trace_id, hash((*tokens(root.question),)), size, some)
 
 
 def _hashes(texts: Iterable[list[str]], size: int, most: int | None = None) -> set[int]:
@@ -203,9 +203,9 @@ def _hashes(texts: Iterable[list[str]], size: int, most: int | None = None) -> s
     found: set[int] = set()
     for words in texts:
         some = words if most is None else words[: max(most - len(found), 0) + size - 1]
-        found.update(map(hash, shingles(some, size)))
+        found.update(hashes(some, size))
     return found
 
 
-def _is_held(answer: _Answer, hashes: set[int]) -> bool:
-    return sum(map(hashes.__contains__, answer.hashes)) >= _SHARE * len(answer.hashes)
+def _is_held(answer: _Answer, given: set[int]) -> bool:
+    return sum(map(given.__contains__, answer.hashes)) >= _SHARE * len(answer.hashes)

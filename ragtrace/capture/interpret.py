@@ -187,7 +187,7 @@ class Interpreter:
         """Take the input of a chain or a tool: the documents in it, and the question of the run."""
         lineage, inputs = self.lineage, scope.inputs
         lineage.begin(scope)
-        if scope.parent is None and scope.within is None:
+        if scope.parent is None:
             lineage.texts.contexts(scope.name, None, inputs)
         if scope.within is not None:
             return
@@ -539,12 +539,11 @@ class Interpreter:
     def _take_output(self, scope: Scope, inputs: object, gave: Gave, outcome: Outcome | None) -> None:
         """Take what a chain or a tool gave out: the replies of a graph's node, the answer of a root."""
         outputs = gave.value
-        if scope.is_top:
-            self._outputs = outputs
         if not scope.is_top:
             if scope.node is not None:
                 self._take_node(scope, outputs)
             return
+        self._outputs = outputs
         if gave.is_streamed and not self._is_joined:
             self._ask(inputs)
         if not self._has_query:
@@ -1113,7 +1112,7 @@ def _held_direct(outputs: object, direct: Mapping[str, str]) -> str:
 
 
 def _is_documents_state(scope: Scope, outputs: object, said: Collection[str]) -> bool:
-    """Tell whether a state holds documents, and beside them no text that is new and longer than a grade."""
+    """Tell whether a state holds documents, no text of a model's, and beside them nothing new but numbers."""
     fields = fields_of(outputs)
     if not fields or documents_in(outputs) is None:
         return False

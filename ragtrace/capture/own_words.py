@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ragtrace.capture.words import MOST_CHARS, SHINGLE, scalars, shingles, tokens, units, weight, written_value
+from ragtrace.capture.words import MOST_CHARS, SHINGLE, hashes, scalars, tokens, units, weight, written_value
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -110,7 +110,7 @@ class FirstSpeakers:
 
     def _parts(self, text: str, arguments: Sequence[str]) -> list[Part]:
         given = [words for one in arguments if (words := tokens(one))]
-        now = {one for words in given for one in map(hash, shingles(words))} - self._heard
+        now = {one for words in given for one in hashes(words)} - self._heard
         asked = frozenset(word for words in given for word in words)
         short = [words for words in given if len(words) < SHINGLE]
         found = []
@@ -134,7 +134,7 @@ class FirstSpeakers:
             texts = [said] if isinstance(said, str) else map(str, scalars(said))
             for unit in (one for text in texts for one in units(text)[:_MOST_UNITS]):
                 words = tokens(unit)
-                grams = set(map(hash, shingles(words)))
+                grams = set(hashes(words))
                 if speaker == "model":
                     self._words.update(words)
                     self._said |= grams
@@ -179,7 +179,7 @@ def _is_used(words: Sequence[str], said: Collection[str]) -> bool:
 
 def _cover(words: Sequence[str], known: Collection[int], also: Collection[int]) -> bytearray:
     covered = bytearray(len(words))
-    for at, one in enumerate(map(hash, shingles(words))):
+    for at, one in enumerate(hashes(words)):
         if one in known or one in also:
             covered[at : at + SHINGLE] = _COVERED * SHINGLE
     return covered

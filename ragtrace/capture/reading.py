@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from ragtrace.capture.attribution import answered_prompts, unread_texts
 from ragtrace.capture.content_blocks import content_text
-from ragtrace.capture.declared import HEADS
-from ragtrace.capture.follows import Before, Root, followed, graders
+from ragtrace.capture.declared import is_place
+from ragtrace.capture.follows import Before, Root, followed
 from ragtrace.capture.own_words import texts_of
 from ragtrace.capture.residue import Explained, Memory, Prompted, held_in, unread
 from ragtrace.capture.types import Retrieval, ToolCall
@@ -158,19 +158,8 @@ def _unread_in(run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage]) -
             *run.findings.talk,
             *run.findings.explained,
             *(text for one in known for text in (one.text, one.id, one.source or "", *_values_of(one.metadata))),
-            *(
-                text
-                for step in run.steps
-                if isinstance(step, Retrieval)
-                for one in step.passages
-                for text in (one.text,)
-            ),
-            *(
-                text
-                for step in run.steps
-                if isinstance(step, ToolCall)
-                for text in (*texts_of(step.arguments), step.result)
-            ),
+            *(one.text for step in run.steps if isinstance(step, Retrieval) for one in step.passages),
+            *(text for step in run.steps if isinstance(step, ToolCall) for text in _of_call(step)),
         )
         if text
     )
@@ -214,9 +203,7 @@ def _followed(run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage]) ->
         found=[*passages, *(one.text for one in run.texts)],
     )
     before = run.past.answers = run.past.answers or Before()
-    may_follow = run.findings.may_follow
-    follows = followed(root, before) if may_follow else None
-    graders(root, before)
+    follows = followed(root, before) if found.may_follow else None
     before.add(root, follows)
     return follows
 
@@ -237,7 +224,7 @@ def _of_places(found: Findings, question: Found | None, answers: tuple[Found, ..
 
 def _declared(name: str, place: str, offered: str) -> str:
     """Return the argument that declares a place: the one that was read, else another one to be looked at."""
-    named = place if place.partition(".")[0].partition("[")[0] in HEADS else offered
+    named = place if is_place(place) else offered
     return f"{name}={json.dumps(named, ensure_ascii=False)}" if named else ""
 
 
@@ -268,9 +255,9 @@ def _of_evidence(
 
 def _counted_at(place: str) -> str:
     """Return the declaration that makes a value evidence: its place, or a function and the place in its output."""
-    head = place.partition(".")[0].partition("[")[0]
-    if not place or head in HEADS:
+    if not place or is_place(place):
         return _counts(place) if place else ""
+    head = place.partition(".")[0].partition("[")[0]
     rest = place[len(head) :]
     name, inner = (json.dumps(one, ensure_ascii=False) for one in (head, "output" + rest))
     return f"evidence={{{name}: {inner}}}"

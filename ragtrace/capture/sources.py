@@ -119,15 +119,11 @@ class Sources:
         brought = brought_at(run.declarations, place, (value,), run.prompts)
         if not brought:
             run.findings.missing.append(("evidence", f"{tool.name}: {place}"))
-        if said is True and (texts := _texts_of(value, tool.shown)):  # what the tool said, whole
-            for text in texts:
-                run.add_text(text, source=tool.name, call_id=tool.call_id, is_declared=True)
-                self._of_tools.append(text)
-            return None
-        for text in brought.texts:
+        whole = _texts_of(value, tool.shown) if said is True else []  # what the tool said
+        for text in whole or brought.texts:
             run.add_text(text, source=tool.name, call_id=tool.call_id, is_declared=True)
             self._of_tools.append(text)
-        return brought.documents or None
+        return None if whole else brought.documents or None
 
     def in_prompt(self, scope: Scope, prompt: Sequence[Turn]) -> Iterator[tuple[Scope, list[Doc]]]:
         """Note the tool messages of this question whose tools fired no event; yield the documents in them.

@@ -307,7 +307,7 @@ class ToldInterpreter(Interpreter):
         Several are the answers of branches; where one was made of another, none is taken.
         """
         replies = {answer_text(said, is_json=False).strip() for said in self._said}
-        asked = {search.query.strip() for search in self.run.retrievals()}
+        asked = self._queries()
         said = [text for text in texts if text in replies and text not in asked]
         if len(said) < 2:
             return said

@@ -86,14 +86,14 @@ def shingles(words: Sequence[str], size: int = SHINGLE) -> Iterator[tuple[str, .
     return zip(*(words[at:] for at in range(size)), strict=False)
 
 
-def hashes(words: Sequence[str]) -> list[int]:
-    """Return the hash of each four tokens in a row, as this process makes it; nothing of fewer tokens.
+def hashes(words: Sequence[str], size: int = SHINGLE) -> list[int]:
+    """Return the hash of each `size` tokens in a row, as this process makes it; nothing of fewer tokens.
 
     Example:
         >>> len(hashes(["a", "b", "c", "d", "e"])), hashes(["a"])
         (2, [])
     """
-    return [*map(hash, shingles(words))]
+    return [*map(hash, shingles(words, size))]
 
 
 def excerpt(text: str, start: int, end: int) -> str:

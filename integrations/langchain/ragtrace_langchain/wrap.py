@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,7 +19,7 @@ from ragtrace.capture import (
     ranked,
     score_in,
 )
-from ragtrace.capture.decorated import find_places_with
+from ragtrace.capture.decorated import StepPlace, find_places_with
 from ragtrace.capture.documents import as_documents
 from ragtrace.capture.events import Chosen, Event, Marked
 from ragtrace.capture.known import KnownDocuments, read_documents
@@ -84,7 +85,7 @@ def mark_selected(documents: Documents) -> Documents:
 def _mark_retrieved(documents: Iterable[object], source: str | None) -> None:
     some, steps = list(islice(documents, MOST_PASSAGES + 1)), _open_steps()
     for step in steps:
-        _mark(step, Marked(as_documents(step.of.values.items(some)), is_choice=False, source=source))
+        _mark(step, Marked(_documents(step, some), is_choice=False, source=source))
     if not steps:
         _mark_in_block(some, source, is_choice=False)
 
@@ -93,7 +94,7 @@ def _mark_retrieved(documents: Iterable[object], source: str | None) -> None:
 def _mark_selected(documents: Iterable[object]) -> None:
     some, steps = list(islice(documents, MOST_PASSAGES + 1)), _open_steps()
     for step in steps:
-        _mark(step, Marked(as_documents(step.of.values.items(some)), is_choice=True))
+        _mark(step, Marked(_documents(step, some), is_choice=True))
     if not steps:
         _mark_in_block(some, None, is_choice=True)
 
@@ -109,26 +110,20 @@ def _open_steps() -> list[OpenStep]:
     return [next((one for one in inside if one.of is step.of and one.is_in(step)), step) for step in steps]
 
 
+def _documents(step: OpenStep, items: Iterable[object]) -> list[Doc]:
+    return as_documents(step.of.values.items(items))
+
+
 def _mark(step: OpenStep, marked: Marked) -> None:
     now_ns = time.time_ns()
     step.of.add(Event("mark", parent=step.id, started_ns=now_ns, ended_ns=now_ns, data=marked))
 
 
-class _Place:
-    """A step in which a function of the application's reports what it returned, see `ragtrace.evidence`."""
-
-    def __init__(self, step: OpenStep) -> None:
-        self._step = step
-        self.run = step.of.run
-
-    def take(self, items: list[object], source: str, *, is_ranked: bool) -> None:
-        """Report what the function returned; items that are no passages are left out."""
-        found = as_documents(self._step.of.values.items(items))
-        if found or not items:
-            _mark(self._step, Marked(found, is_choice=False, source=source, is_ranked=is_ranked))
+def _place(step: OpenStep) -> StepPlace:
+    return StepPlace(step.of.run, partial(_documents, step), partial(_mark, step))
 
 
-find_places_with("langchain", lambda: map(_Place, _open_steps()))
+find_places_with("langchain", lambda: map(_place, _open_steps()))
 
 
 def _mark_in_block(items: list[object], source: str | None, *, is_choice: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from typing import TYPE_CHECKING
 
 import pytest
 from langchain.agents import create_agent
@@ -15,22 +14,11 @@ from msgspec.structs import replace
 
 import ragtrace
 from integrations.langchain.tests.parts import PROMPT, Scripted, calls, chat, lcel
-from ragtrace.capture import IntegrationRun, Recorder, Retrieval
+from ragtrace.capture import Recorder, Retrieval
 from ragtrace.capture.declared import Declared, Place
 from ragtrace.errors import ConfigError
 from ragtrace_langchain import RagtraceHandler, instrument, uninstrument
-from tests.kept import Keeper, ids
-
-if TYPE_CHECKING:
-    from tests.kept import Ref
-
-
-class Declaring(Keeper):
-    """Keeps what each run was told too."""
-
-    def on_end(self, root: Ref, run: IntegrationRun) -> None:
-        super().on_end(root, run)
-        self.told = [*getattr(self, "told", []), run.declarations]
+from tests.kept import Declaring, ids
 
 
 @pytest.fixture

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from llama_index.core.instrumentation.span import active_span_id
 
 from ragtrace.capture import guarded_call
-from ragtrace.capture.decorated import find_places_with
+from ragtrace.capture.decorated import StepPlace, find_places_with
 from ragtrace.capture.events import Event, Marked
 from ragtrace.capture.passages import MOST_PASSAGES
 from ragtrace.capture.values import read_once
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from llama_index.core.schema import NodeWithScore
 
-    from ragtrace.capture import IntegrationRun
     from ragtrace_llamaindex.open_runs import OpenSpan
 
 Documents = TypeVar("Documents", bound="Sequence[object]")
@@ -89,23 +89,11 @@ def _add(span: OpenSpan, marked: Marked) -> None:
     span.state.add(Event("mark", parent=span.id, started_ns=now_ns, ended_ns=now_ns, data=marked))
 
 
-class _Place:
-    """A span in which a function of the application's reports what it returned, see `ragtrace.evidence`."""
-
-    def __init__(self, span: OpenSpan, run: IntegrationRun) -> None:
-        self._span = span
-        self.run = run
-
-    def take(self, items: list[object], source: str, *, is_ranked: bool) -> None:
-        """Report what the function returned; items that are no passages are left out."""
-        found = self._span.state.values.marked(items)
-        if found or not items:
-            _add(self._span, Marked(found, is_choice=False, source=source, is_ranked=is_ranked))
-
-
-def _places() -> list[_Place]:
+def _places() -> list[StepPlace]:
     span = _current_span()
-    return [] if span is None or span.state.run is None else [_Place(span, span.state.run)]
+    if span is None or span.state.run is None:
+        return []
+    return [StepPlace(span.state.run, span.state.values.marked, partial(_add, span))]
 
 
 find_places_with("llamaindex", _places)

@@ -14,15 +14,7 @@ from ragtrace.capture import Retrieval
 from ragtrace.capture.declared import Place
 from ragtrace.errors import ConfigError
 from ragtrace_llamaindex import instrument, instrumented, request
-from tests.kept import ANSWER, Keeper, ids
-
-
-class Declaring(Keeper):
-    """Keeps what each run was told too."""
-
-    def on_end(self, root, run):
-        super().on_end(root, run)
-        self.told = [*getattr(self, "told", []), run.declarations]
+from tests.kept import ANSWER, Declaring, ids
 
 
 @pytest.fixture

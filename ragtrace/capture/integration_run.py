@@ -505,7 +505,7 @@ class IntegrationRun(Run):
             self._draft.take(event.name, event.data)
             return
         known, teller = self._interpreters, event.teller
-        interpreter = known[teller] if teller in known else self._interpreter_of(event)
+        interpreter = known[teller] if teller in known else self._interpreter_of()
         if interpreter is None:  # another thread ended the run
             return
         self._record(event)
@@ -514,13 +514,8 @@ class IntegrationRun(Run):
         self.declarations.take(event)
         interpreter.take(event)
 
-    def _interpreter_of(self, first: Event) -> Interpreter:
-        # The pipeline's thread imports them.
-        if first.kind == "told":
-            from ragtrace.capture.told import ToldInterpreter  # noqa: PLC0415
-
-            return ToldInterpreter(self)
-        from ragtrace.capture.interpret import Interpreter  # noqa: PLC0415
+    def _interpreter_of(self) -> Interpreter:
+        from ragtrace.capture.interpret import Interpreter  # noqa: PLC0415 - the pipeline's thread imports it
 
         return Interpreter(self)
 

@@ -1,7 +1,8 @@
 """Reading of a run from its events: the question, the answer, the passages, the outcome.
 
 An `Interpreter` takes the events of one run in their order, and reports to the run what they mean. It works in the
-pipeline's thread, and asks nothing of the application. The rules are those of question-evidence-answer.md in docs.
+pipeline's thread, and asks nothing of the application. What a framework tells of question and answer itself is one
+more source of them. The rules are those of question-evidence-answer.md in docs.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
+from ragtrace.capture.attribution import found_in
 from ragtrace.capture.content_blocks import content_text
 from ragtrace.capture.declared import Place
 from ragtrace.capture.declared_values import brought_at, text_at
 from ragtrace.capture.documents import documents_in, is_documents_only, new_documents
-from ragtrace.capture.events import Asked, Began, Said, Sought
+from ragtrace.capture.events import Asked, Began, Ended, Said, Sought
 from ragtrace.capture.guard import guarded
 from ragtrace.capture.lineage import Lineage
 from ragtrace.capture.messages import prompt_text
@@ -56,13 +58,14 @@ from ragtrace.capture.turns import (
 from ragtrace.capture.types import Generation, PromptNote
 from ragtrace.capture.values import LISTS, Doc, Prompt, Redacted, Steer, Turn, fields_of, is_resumption, mapping_of
 from ragtrace.model import Found, Message, added_usage
+from ragtrace.model.record import EMPTY_RESPONSE
 from ragtrace.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from ragtrace.capture.declared_values import Brought
-    from ragtrace.capture.events import Chosen, Event, Gave, Kind, Marked
+    from ragtrace.capture.events import Asking, Chosen, Event, Gave, Kind, Marked
     from ragtrace.capture.integration_run import IntegrationRun
     from ragtrace.capture.types import Failure
     from ragtrace.model import How, Outcome, Usage
@@ -75,6 +78,7 @@ _FEWEST_HELD = 20  # characters of a text
 _DECLARED = frozenset({"metadata", "decorator", "handler", "settings"})
 _OUTPUT = Place("output")
 _EXPLAINED_ROLES = frozenset({"tool", "assistant"})
+_CONTEXT_SHARE = 0.9  # of a text that consists of passages
 _COMPOSED_SHARE = 0.5  # of the words of a text that a program made of replies
 _BEGINNINGS: dict[Kind, Any] = {"chain": Began(), "tool": Began(), "search": Sought(""), "model": Asked()}
 
@@ -89,13 +93,11 @@ class Interpreter:
         run: takes what is read.
     """
 
-    are_ids_made = False  # every passage has an id, made up where the application gives none
-    holds_in_tools = True  # what happens inside a tool is a step of that
-
     def __init__(self, run: IntegrationRun) -> None:
         self.run = run
         self.speech = Speech()
-        self.lineage = Lineage(run, self.speech, are_ids_made=self.are_ids_made)
+        self.lineage = Lineage(run, self.speech)
+        self._is_told = False  # the framework tells the question, and the answer among what a call returned
         self._scopes: dict[str, Scope] = {}
         self._root: Scope | None = None
         self._is_joined = False  # the application opened the run, and its root stands for its block
@@ -122,10 +124,21 @@ class Interpreter:
         self._interrupts: list[str] = []  # texts that the run asks a person
         self._is_left = False  # a generator of the run was closed before its end
         self._usage: Usage | None = None
+        self._earlier: set[str] = set()  # answers of earlier turns that a state holds, as the framework told them
+        self._offers: dict[str, list[Doc]] = {}  # passages that functions gave out, by name
+        self._tool_texts: list[str] = []
 
     def take(self, event: Event) -> None:
         """Read one event."""
-        if event.kind == "end":
+        if event.kind == "told":
+            self._is_told = self._has_query = self.lineage.are_ids_made = True
+        elif event.kind == "ask":
+            self._take_asking(event.data)
+        elif event.kind == "offer":
+            self._take_offer(event.data)
+        elif event.kind == "answer":
+            self._take_read(event.data)
+        elif event.kind == "end":
             for opened in reversed(self._scopes.values()):
                 if not opened.is_over:
                     self._end_agent(opened, event)
@@ -164,7 +177,8 @@ class Interpreter:
         if began.is_block:
             self._is_joined = scope.is_block = True
             scope.inputs = self.run.attributes.get("query")
-            self._has_query = self._is_asked_at_start = "query" in self.run.attributes
+            self._is_asked_at_start = "query" in self.run.attributes
+            self._has_query = self._is_told or self._is_asked_at_start
             return
         if (node := began.node) is not None:
             scope.node = node
@@ -177,10 +191,49 @@ class Interpreter:
             scope.is_called, scope.is_direct = True, began.is_direct
             scope.call_id, scope.description = began.call_id, began.description
         scope.agent, scope.is_engine = began.agent, began.is_engine
-        is_step = (scope.kind == "tool" and self.holds_in_tools) or scope.agent is not None
+        scope.calls_tools, scope.is_continued = began.calls_tools, began.is_resumed
+        is_step = (scope.kind == "tool" and not self._is_told) or scope.agent is not None
         if scope.within is None and is_step:
             scope.within_key = scope.id
         self._given(scope)
+        self.lineage.is_retried = self.lineage.is_retried or began.is_retry
+        if scope.within is None and began.texts:
+            self._take_texts(scope, began.texts)
+        if scope.within is None and began.shows:
+            self.lineage.shows(scope, began.shows)
+
+    @guarded
+    def _take_asking(self, asking: Asking) -> None:
+        """Take what a framework says of the question, and of the turns before it."""
+        if asking.question:
+            self.run.set_query(asking.question)
+            self.run.findings.question = Found(asking.place, "guess" if asking.is_guess else "framework")
+        if asking.history is not None:
+            self.run.set_history(turn for one in asking.history if (turn := turn_of(one)) is not None)
+        self._earlier.update(asking.told)
+
+    @guarded
+    def _take_offer(self, offered: dict[str, object]) -> None:
+        """Take passages that a function gave out: they count where a prompt shows them."""
+        for name, part in offered.items():
+            if isinstance(part, list) and part and all(isinstance(one, Doc) for one in part):
+                self._offers.setdefault(name, part)
+            else:
+                self._note_held("state", {name: part})
+            self._offered.setdefault(name, part)
+
+    @guarded
+    def _take_texts(self, scope: Scope, texts: list[str]) -> None:
+        """Take the texts that a step is given in place of passages: the pool of one that was called alone.
+
+        Inside another call they count where nothing was found as passages.
+        """
+        given = [text for text in texts if not self.speech.first.owns(text)]
+        if scope.parent is None:
+            self.run.set_candidates(given)
+            return
+        for text in given:
+            self.run.add_text(text, source=scope.name, kind="context_text")
 
     @guarded
     def _given(self, scope: Scope) -> None:
@@ -208,8 +261,6 @@ class Interpreter:
         scope.fuses, scope.is_all = sought.fuses, sought.is_all
         scope.source = sought.source or scope.name
         self._has_retriever = True
-        if scope.within is None:
-            self._searched_ns = scope.started_ns
         if not self._has_query and scope.is_top:
             self.run.set_query(scope.query)
             self._has_query = True
@@ -230,8 +281,10 @@ class Interpreter:
         if not scope.is_inner:  # a prompt inside a retriever asks for other queries, not for the answer
             self._has_model = True
             self._spoken_ns = scope.started_ns
-            self.lineage.prompt(scope, turns, prompt_text(scope.messages))
-            self._note_prompt(scope)
+            if self._root is not None and self._root.kind != "search":
+                # Where a framework tells of each tool, its message in the prompt says nothing new.
+                self.lineage.prompt(scope, () if self._is_told else turns, prompt_text(scope.messages))
+                self._note_prompt(scope)
 
     def _note_prompt(self, scope: Scope) -> None:
         """Note where a prompt was rendered, and what of it may be text that nothing explains."""
@@ -422,7 +475,7 @@ class Interpreter:
     def _note_question(self, root: Scope) -> None:
         """Note where the question was read: in the input, in the state, or from what a search was asked."""
         query, findings = self.run.attributes.get("query", ""), self.run.findings
-        if self._is_asked_at_start or self._is_declared(findings.question):
+        if self._is_asked_at_start or findings.question is not None:
             return
         began = root.beginning.fields if root.beginning is not None else {}
         held = [("input", root.messages if root.kind == "model" else root.inputs), ("state", began)]
@@ -446,13 +499,13 @@ class Interpreter:
     # -- where a step ends --
 
     def _end(self, scope: Scope, event: Event, ended_ns: int) -> None:
-        data = event.data
+        data, searches = event.data, len(self.run.retrievals())
         if type(data) is Said:
             self._end_model(scope, data, event.error, ended_ns)
         elif isinstance(data, list):
             self.lineage.search(scope, data, ended_ns)
             if scope.parent is None:
-                self._answer = ""
+                self._answer, self._is_retrieval_only = "", True
         elif scope.kind == "search" and (data is None or event.error is not None or data.is_steered):
             self.lineage.failed_search(scope, event.error, ended_ns)
             if data is not None:
@@ -460,6 +513,8 @@ class Interpreter:
         else:
             self._end_chain(scope, event.data, event.error, ended_ns)
             self._end_agent(scope, event)
+        if self._is_told and scope.is_in_block and event.error is None and len(self.run.retrievals()) > searches:
+            self._chain_answer = None  # it wrote the query
 
     def _end_agent(self, scope: Scope, event: Event) -> None:
         """Report the agent that a chain ran, behind all that happened inside."""
@@ -481,6 +536,12 @@ class Interpreter:
         if is_failed:
             self._failed(scope, gave, failure)
             return
+        if scope.is_engine and scope.parent is not None:
+            self.lineage.answered(scope, gave.text)
+        if self._is_told and scope.kind != "tool":
+            if scope.is_in_block and gave.value:
+                self._take_chain_answer(scope, str(gave.value), None)
+            return
         self._is_interrupted = self._is_interrupted or gave.is_waiting
         outcome: Outcome | None = None
         if scope.is_top:
@@ -498,7 +559,8 @@ class Interpreter:
                 self._note_held("state" if scope.node is not None else scope.name, gave.value)
                 if scope.node is not None and self.run.declarations:
                     self._offered.update(fields_of(gave.value) or {})
-        self._take_output(scope, inputs, gave, outcome)
+        if not self._is_told:
+            self._take_output(scope, inputs, gave, outcome)
         if scope.parent is None:
             self._outcome = outcome
 
@@ -582,6 +644,7 @@ class Interpreter:
         output, result = gave.value, None
         documents: list[Doc] | None = None
         tool.shown = gave.text
+        self._tool_texts.append(gave.text or "")
         if not is_failed:
             documents, result = new_documents(output, tool.inputs, tool.name), _result_of(output, gave.text)
             if type(output) is Turn:
@@ -620,6 +683,7 @@ class Interpreter:
         if text.strip():
             speech.replies.append(text)
             speech.says(text)
+            speech.is_streamed = said.is_streamed
         for choice in said.choices:
             self.lineage.texts.called(choice)
         if not scope.is_inner and asked is not None and asked.operation != "embeddings":
@@ -654,6 +718,8 @@ class Interpreter:
         # A call that failed and that nothing tried again leaves no words of an earlier one in its place.
         if answer or said.is_refused or is_thinking or failure is not None:
             speech.last_reply, speech.last_text, speech.is_json_asked = text, answer, asked.is_json_asked
+        if said.goes_on or (self._is_told and called is not None):
+            speech.last_text = ""
         if failure is None:
             speech.said.update(one.strip() for one in (text, answer, *(one.content for one in outputs)))
             speech.said.discard("")
@@ -751,27 +817,38 @@ class Interpreter:
     # -- the end --
 
     @guarded
-    def _conclude(self, outcome: Outcome | None, failure: Failure | None) -> None:
-        """Write the facts that are known at a run's end."""
+    def _conclude(self, data: object, failure: Failure | None) -> None:
+        """Write the facts that are known at a run's end; a run that was no question is dropped."""
         root, run = self._root, self.run
         if root is None:
             run.discard()
             return
-        outcome = outcome or self._outcome
+        ended = data if isinstance(data, Ended) else Ended(data)  # type: ignore[arg-type]  # an outcome
+        outcome = ended.outcome or self._outcome
+        for name, documents in self._offers.items():
+            self.lineage.offered(root, name, documents)
+        if self._is_told:
+            self._outputs = ended.value
+            if not self._is_joined:
+                self._take_told(ended)
         declared = self._take_declared(root)
         if declared is not None:
             self._answer, self._branches, self._chain_answer = declared, [], declared
         answer = self._answer
         if outcome == "interrupted":
             answer, self._branches = "", []  # what its state holds by then was not told to anybody
+            self._interrupts += [ended.asks] if ended.asks is not None else []
         elif answer is None and outcome == "error":
             answer = self.speech.broken_text  # the user has read it
         if not self._is_joined:
-            run.ends_as(outcome)
+            if not self._is_told:
+                run.ends_as(outcome)
             self._find_question(root)
         self._note_root(root)
         self._note_question(root)
         text = self._text_of(self._chain_answer if self._is_joined else answer, outcome)
+        if self._is_told and self._is_earlier(text):
+            text = ""
         self.lineage.settle(root, answer=text)
         if self._usage is not None:  # also of a run that gives no answer, or whose application gives it itself
             run.attributes.setdefault("usage", self._usage)
@@ -784,6 +861,9 @@ class Interpreter:
             run.discard()
             return
         has_refused, model = self._is_refusal(text), self.speech.last_model
+        if self._is_told and not self._has_spoken and not (root.calls_tools and ended.answer is not None):
+            self._is_retrieval_only = not text or self._is_context(text)
+            text = "" if self._is_retrieval_only else text
         if len(self._branches) > 1:
             run.answered_by_branches(self._branches, model=model, usage=self._usage)
         elif (text or has_refused) and (outcome != "error" or answer is not None):
@@ -795,6 +875,65 @@ class Interpreter:
         if failure is not None and outcome in {"error", None}:
             run.failed(failure)
 
+    def _take_told(self, ended: Ended) -> None:
+        """Take the answer as a framework tells it: among what the outermost call returned, or as it was read."""
+        findings = self.run.findings
+        is_pieces = self.speech.is_streamed and not (ended.answer or "").strip()
+        if ended.answer is not None and not is_pieces:
+            self._answer, findings.answers = ended.answer, (Found("output", "framework"),)
+        elif ended.answer is None and ended.outcome is None and (said := self._answers_among(ended.texts)):
+            self._answer, self._branches = "\n\n".join(sorted(said)), said
+            findings.answers = tuple(Found("output", "guess") for _ in said)
+        elif self._answer is not None or self.speech.is_streamed:
+            findings.answers = (Found("the stream"),)
+        else:
+            findings.answers = (Found("the last reply", "guess"),)
+        if self._answer is not None:
+            self._answer = answer_text(self._answer, is_json=self.speech.is_json_asked)
+
+    def _take_read(self, text: str) -> None:
+        """Take the text so far of an answer that is read piece by piece."""
+        self._answer = self._chain_answer = text
+        self.run.findings.answers = (Found("output", "framework"),)
+
+    def _answers_among(self, texts: tuple[str, ...]) -> list[str]:
+        """Return those of the texts given out that a model of this run said, and that no search was asked.
+
+        Several are the answers of branches; where one was made of another, none is taken.
+        """
+        told = {*self.speech.said, *self._tool_texts}
+        replies, asked = {answer_text(one, is_json=False).strip() for one in told}, self._queries()
+        said = [text for text in texts if text in replies and text not in asked]
+        if len(said) < 2:
+            return said
+        made_of = (
+            prompt_text(step.inputs)
+            for step in self.run.steps
+            if isinstance(step, Generation) and any(one.content.strip() in said for one in step.outputs)
+        )
+        return [] if any(text in prompt for prompt in made_of for text in said) else said
+
+    def _is_earlier(self, text: str) -> bool:
+        """Tell whether a text is what an earlier turn answered, and nothing in this run said it."""
+        said = text.strip()
+        turns = self.run.attributes.get("history", ())
+        is_known = any(turn.role == "assistant" and turn.content.strip() == said for turn in turns)
+        return (said in self._earlier or is_known) and not any(
+            said in one for one in (*self.speech.said, *self._tool_texts)
+        )
+
+    @property
+    def _has_spoken(self) -> bool:
+        """Whether a model was asked after the last search."""
+        return self._spoken_ns > self._last_search_ns()
+
+    def _is_context(self, text: str) -> bool:
+        """Tell whether a text consists of the run's passages: a context for a model elsewhere, not an answer."""
+        run = self.run
+        delivered = run.selection if run.selection is not None else run.candidates()
+        found = found_in(text, tuple({passage.id: passage for passage in delivered}.values()))
+        return bool(found) and sum(len(passage.text) for passage in found) >= _CONTEXT_SHARE * len(text)
+
     def _conclude_block(self) -> None:
         """Fill in the answer of an application's own run where the application has given none."""
         run = self.run
@@ -804,11 +943,13 @@ class Interpreter:
             return
         text = self._chain_answer if self._chain_answer is not None else self._text_of(None, None)
         has_refused, model = self._is_refusal(text), self.speech.last_model
+        if self._is_told and (run.failure is not None or (self._is_context(text) and not self._has_spoken)):
+            text = ""
         if len(self._branches) > 1:
             run.answered_by_branches(self._branches, model=model, usage=self._usage)
-        elif text or has_refused or self._spoken_ns > self._searched_ns:  # a model that said nothing
+        elif text or has_refused or (self._has_spoken and run.failure is None):  # a model that said nothing
             run.answered(text, model=model, usage=self._usage, is_refused=has_refused)
-        elif self._has_retriever and not run.has_generations():
+        elif not self._has_spoken:
             run.expects_no_answer(is_of_application=True)
 
     @guarded
@@ -826,7 +967,8 @@ class Interpreter:
         A chain that was given the answer before it leaves that as it is.
         """
         text = "" if outcome == "interrupted" else self._text_of(answer, outcome)
-        self.run.ends_as(outcome)
+        if not self._is_told:
+            self.run.ends_as(outcome)
         self._is_retrieval_only = self._is_interrupted = False
         if outcome != "interrupted":
             self._interrupts.clear()
@@ -838,10 +980,10 @@ class Interpreter:
     def _is_refusal(self, answer: str) -> bool:
         """Tell whether an answer is what the last model said when its provider declined, or is blank for that."""
         said = self.speech.refused_text
-        return said is not None and answer.strip() in {"", said.strip()}
+        return said is not None and answer.strip() in {"", EMPTY_RESPONSE, said.strip()}
 
     def _text_of(self, answer: str | None, outcome: Outcome | None) -> str:
-        is_last = self._spoken_ns > self._searched_ns and outcome != "interrupted"
+        is_last = self._has_spoken and outcome != "interrupted"
         spoken = self.speech.last_text if is_last else ""
         text = answer if answer is not None else spoken
         # LangChain hands an abandoned root all pieces but the last one that was read.
@@ -860,6 +1002,10 @@ class Interpreter:
             return root.name in roots[0]
         if self._has_retriever or run.selection_source == "explicit":
             return True
+        if self._is_told:
+            is_asked = bool(run.attributes.get("query")) or root.is_continued
+            is_answered = bool(answer) or self._has_spoken or root.is_engine
+            return (is_asked and is_answered) or self.lineage.has_met or run.selection is not None
         pool = run.candidates()
         if outcome not in {None, "partial"}:
             return self._has_model or (root.kind == "chain" and self._has_query)
@@ -1159,7 +1305,7 @@ def _result_of(output: object, text: str | None) -> object:
     """Return what a tool gave out, as the model is shown it."""
     if type(output) is Turn:
         return content_text(output.content, is_prompt=True)
-    documents = documents_in(output)
+    documents = documents_in(output) if text is None else None
     if documents is not None:
         return "\n\n".join(document.text for document in documents)
     return output if text is None else text

@@ -89,18 +89,18 @@ class Lineage:
     Args:
         run: takes what is found out.
         speech: what the models of the run said.
-        are_ids_made: every passage has an id, made up where the application gives none. An id that no search found
-            then says nothing, and neither does a passage that comes back as it was found.
 
     Attributes:
         pool: the candidates by key, each as it was met first.
         texts: texts that stand in place of passages.
         is_narrowed: a step chose among the documents.
+        are_ids_made: every passage has an id, made up where the application gives none. An id that no search found
+            then says nothing, and neither does a passage that comes back as it was found.
         is_retried: an engine shows its model the answer that was given up.
     """
 
-    def __init__(self, run: IntegrationRun, speech: Speech, *, are_ids_made: bool = False) -> None:
-        self._are_ids_made = are_ids_made
+    def __init__(self, run: IntegrationRun, speech: Speech) -> None:
+        self.are_ids_made = False
         self.is_retried = False
         self._last: dict[str, Hit] | None = None  # the list delivered or chosen last
         self._parts: dict[str, list[str]] = {}  # texts of passages that a step gave out in several, by key
@@ -154,7 +154,7 @@ class Lineage:
             scope.holder.is_evaluation = scope.holder.parent is not None
             return
         if scope.sources:
-            documents, origins = self._with_origins(scope, documents, {}, has_own=self._are_ids_made)
+            documents, origins = self._with_origins(scope, documents, {}, has_own=self.are_ids_made)
         else:
             documents = self.texts.from_outside(list(documents))
             self._known.part(documents, self._seen)
@@ -202,7 +202,7 @@ class Lineage:
         if any(one.id in self._stands_for for one in given):
             self._choose_answers(scope, given, out, source, ended_ns)
             return
-        if self._are_ids_made:
+        if self.are_ids_made:
             self._choose_anew(Choice(scope, {}, {}, ended_ns), given, out, model, top_n, started_ns, source)
             return
         base = self._firsts(given)
@@ -253,7 +253,7 @@ class Lineage:
         if documents and not new:
             return False
         found = Scope(scope, "search", source or scope.name, now_ns)
-        found.source = source or ("" if self._are_ids_made else found.source)
+        found.source = source or ("" if self.are_ids_made else found.source)
         found.query = self.run.attributes.get("query", "")
         self.search(found, new, now_ns)
         return True
@@ -265,11 +265,11 @@ class Lineage:
             above.is_marked = True
         kept, origins = self._with_origins(scope, documents, {}, has_own=True)
         _, out = self._met(kept, None, origins)
-        if self._are_ids_made and all(
+        if self.are_ids_made and all(
             key in self._seen and hit[0].text == self._seen[key][0].text for key, hit in out.items()
         ):
             self._score_anew(out, {key: self._seen[key][0].score for key in out})
-        elif not self._are_ids_made:
+        elif not self.are_ids_made:
             for rank, (key, hit) in enumerate(out.items(), start=1):
                 out[key] = (replace(hit[0], rank=rank, score=self._rescored(key, hit)), hit[1])
         self.run.add_selected(_passages(out))
@@ -324,13 +324,13 @@ class Lineage:
             self._order_by_tasks()
         if self.is_narrowed and root.kind != "search" and list(root.found) != self._last_chosen:
             found = root.found or (self.pool if self._last_chosen else {})  # none: what was chosen was taken back
-            if not self._are_ids_made:
+            if not self.are_ids_made:
                 self.run.selected(_passages(self._kept(found)), selection_source=self._selection_source)
             elif root.found:
                 self.run.selected(_passages(found), selection_source=self._selection_source)
         if answer is not None and root.kind != "search":
             self._take_last_attempt(answer)
-            if self._are_ids_made:
+            if self.are_ids_made:
                 self._settle_shown(root, answer)
         if self._is_pool_ordered:
             self.run.set_candidates(_passages(self.pool))
@@ -455,7 +455,7 @@ class Lineage:
     ) -> None:
         """Take what a function found that searches without a retriever: the documents come from nowhere else."""
         self._settle_waiting()
-        if not self._are_ids_made:
+        if not self.are_ids_made:
             scope.query = scope.query or question_in(inputs)
         self._report_search(scope, passages, ended_ns)
         self._add_to_pool(scope, found)
@@ -473,7 +473,7 @@ class Lineage:
         """
         read = list(self._parted(documents))
         near = {**base, **scope.found}
-        if self._are_ids_made:
+        if self.are_ids_made:
             new = self._unknown_in(read, near)
         else:
             new = [
@@ -603,7 +603,7 @@ class Lineage:
         parts = [one for one in _SENTENCE_ENDS.split(text) if _is_sentence(one) and letters(one) in has]
         if not parts:
             return document
-        document = replace(document, text="\n".join(parts), id=hit[0].id if self._are_ids_made else None)
+        document = replace(document, text="\n".join(parts), id=hit[0].id if self.are_ids_made else None)
         self._known.take_as(document.text, hit[0].id, key)
         return document
 
@@ -675,7 +675,7 @@ class Lineage:
             return
         started_ns = scope.found_ns or scope.started_ns
         scores = (
-            self._new_scores(out, {key: hit[0].score for key, hit in inner.items()}) if self._are_ids_made else None
+            self._new_scores(out, {key: hit[0].score for key, hit in inner.items()}) if self.are_ids_made else None
         )
         self._report_choice(scope, out, inner, started_ns, ended_ns, "retriever", scope.key, scores=scores)
         self._report_search(scope, ranked([self._seen[key][0] for key in out]), ended_ns)
@@ -870,7 +870,7 @@ class Lineage:
         run, last = self.run, self._last_attempt(answer)
         if last is not None and run.selection is not None:
             run.selected(last, selection_source=self._selection_source)
-        elif last is not None and run.used_passages is None and self._are_ids_made:
+        elif last is not None and run.used_passages is None and self.are_ids_made:
             run.used(ranked(prompt_set(run.prompts, run.steps, answer, PassageFinder(last))))
 
     def _settle_shown(self, root: Scope, answer: str) -> None:

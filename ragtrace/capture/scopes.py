@@ -47,6 +47,8 @@ class Scope:
     task: tuple[tuple[int, int, str], ...] = ()  # places in the graphs that it runs in
     agent: str | None = None  # name of the agent that a chain runs
     is_engine: bool = False  # its answer may stand for the passages found inside
+    calls_tools: bool = False  # an agent, whose model calls tools before it answers
+    is_continued: bool = False  # it goes on from a saved state, as its framework tells
     is_evaluation: bool = False  # an evaluator's: it searched texts that the run has
     fuses: str = "all"  # of a retriever, see `Sought`
     is_all: bool = False  # of a retriever that gives out its whole index
@@ -196,6 +198,7 @@ class Speech:
     refused_text: str | None = None  # what it said, where its provider declined
     broken_text: str | None = None  # the answer so far of the last model's stream, where that broke
     has_failed: bool = False  # the last model call did
+    is_streamed: bool = False  # the last model that said something did so piece by piece
 
     def says(self, said: object) -> None:
         """Take what a model said: a reply, or what it gave to a tool."""

@@ -17,6 +17,9 @@ LabelScale = Literal["direct5", "umbrela_mapped", "umbrela_mapped_strict"]
 CONTEXTS_TRUNCATED = "contexts_truncated"
 """What `RagRecord.lossy` calls delivered contexts that are not whole, and the reason of scores that need them."""
 
+EMPTY_RESPONSE = "Empty Response"
+"""LlamaIndex's text where nothing was retrieved, or the model said nothing."""
+
 ANSWER_LOST = "answer"
 """What `RagRecord.lossy` calls an answer that was never reported, came too late, or could not be read."""
 

@@ -9,7 +9,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.tools import FunctionTool
 
 import ragtrace
-from integrations.llamaindex.tests.parts import TOOLS_KNOW_THEIR_RUN, Llm, ToolCaller, engine, until
+from integrations.llamaindex.tests.parts import TOOLS_KNOW_THEIR_RUN, Faq, Llm, ToolCaller, engine, until
 from ragtrace.capture import Retrieval
 from ragtrace.capture.declared import Place
 from ragtrace.errors import ConfigError
@@ -129,3 +129,10 @@ async def test_a_text_inside_a_tool_counts_once(form, keeper):
     await until(lambda: keeper.runs)
     assert [one.text for one in keeper.only.record.contexts] == ["| Oslo | 28 rooms |"]
     assert keeper.told[-1].evidence("rows") == (True, "decorator")
+
+
+def test_a_root_that_is_not_declared_is_no_run(recorder, keeper):
+    instrument(recorder, roots=["RetrieverQueryEngine"])
+    engine().query("Where?")
+    Faq().retrieve("Where is the lab?")
+    assert [run.record.query for run in keeper.runs] == ["Where?"]

@@ -15,7 +15,7 @@ from llama_index_instrumentation import get_dispatcher
 
 from integrations.llamaindex.tests.parts import Faq, Llm, checked, engine
 from integrations.llamaindex.tests.test_running import EachInTurn
-from ragtrace.capture import Recorder, told
+from ragtrace.capture import Recorder, interpret
 from ragtrace.model import Usage
 from ragtrace_llamaindex import instrument
 from tests.kept import ANSWER, ids, kinds
@@ -119,7 +119,7 @@ def test_parallel_first_steps_of_a_function_begin_one_run(keeper):
 
 def test_tokens_of_parallel_calls_add_up(keeper, recorder, monkeypatch):
     """In a run that the application opened, their threads report at once."""
-    add_slowly(told, monkeypatch)
+    add_slowly(interpret, monkeypatch)
 
     @get_dispatcher("tests.app").span
     def answer(question):

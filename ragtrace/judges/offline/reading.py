@@ -20,7 +20,7 @@ from ragtrace.judges.offline.placed import Placed
 from ragtrace.judges.offline.short import is_short_claim
 from ragtrace.judges.offline.tables import table, tables_version, words
 from ragtrace.judges.offline.words import LONGEST, is_readable, pieces, sentences, stems
-from ragtrace.model.record import CONTEXTS_TRUNCATED
+from ragtrace.model.record import CONTEXTS_TRUNCATED, EMPTY_RESPONSE
 from ragtrace.text import MAX_RECORD_CHARS, composed
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ LONG_CLAIM_TERMS = 2  # with fewer, a part of a text may be a heading, a number 
 WHOLE = "whole answers"  # the heading of refusals that need no expression
 _MARKS_OF_CODE = ("`", "~~~", "<")
 _EDGES = " .!?\"'\u3002\uff01\u0964"
-EMPTY_RESPONSE = "Empty Response"  # LlamaIndex's text where nothing was retrieved, or the model said nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Runs that belong to another run: a check of its answer behind it, graders of its documents before it.
+"""Runs that follow another run: checks of its answer.
 
-An application may open a root of its own for a check or a grade. Such a root searches nothing and is given what the
-other run has: its answer, or the documents that it was given itself. It is known by that, and by no word of a
-verdict.
+An application may open a root of its own for a check. Such a root searches nothing and is given the answer of the
+other run. It is known by that, and by no word of a verdict. A grader of passages that is called before its run is a
+run like others: it has left when the run begins that would show it.
 
 Of earlier runs only hashes are kept, as `hash` makes them in this process, with trace ids: no text can be read out.
 """
@@ -10,27 +10,23 @@ Of earlier runs only hashes are kept, as `hash` makes them in this process, with
 from __future__ import annotations
 
 from array import array
-from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragtrace.capture.words import SHINGLE, hashes, tokens, weight
+from ragtrace.capture.words import hashes, tokens, weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 MOST_ANSWERS = 256  # of earlier runs
-_MOST_ALONE = 16  # roots in a row that may be graders
-_FEWEST_ALONE = 2
-_MOST_HASHES = 1_024  # of an answer, and of what a root was given
+_MOST_HASHES = 1_024  # of an answer
 _ANSWER_SHINGLE = 8
 _FEWEST_TOKENS = 3  # of an answer that is known again
 _FEWEST_WORDS = 2  # of the same: three signs of an unspaced script are one
 _SHARE = 0.5
-_GRADED_SHARE = 0.6
 
 
 class Root(NamedTuple):
-    """A root that ended, as `followed` and `graders` need it.
+    """A root that ended, as `followed` needs it.
 
     Attributes:
         trace_id: of its run.
@@ -39,8 +35,6 @@ class Root(NamedTuple):
         given: texts of its input, or of its prompt where it is a bare model. Without messages of the role assistant
             and without what was said before the last message of a user: that is history, and not given.
         is_alone: it searched nothing and called no tool.
-        asked: texts of its prompts but those of the roles tool and assistant.
-        found: texts of the passages and results that it found.
     """
 
     trace_id: str
@@ -48,8 +42,6 @@ class Root(NamedTuple):
     answer: str = ""
     given: Sequence[str] = ()
     is_alone: bool = False
-    asked: Sequence[str] = ()
-    found: Sequence[str] = ()
 
 
 class _Answer(NamedTuple):
@@ -61,18 +53,10 @@ class _Answer(NamedTuple):
     hashes: array[int]
 
 
-class _Alone(NamedTuple):
-    """A root that may be a grader: hashes of what it was given and asked, and its answer."""
-
-    trace_id: str
-    hashes: frozenset[int]
-    answer: _Answer | None
-
-
 class Before:
-    """The last runs of this process by hashes: 256 answers, and the last 16 roots in a row that searched nothing.
+    """The last 256 answers of this process by hashes.
 
-    At most 1,024 hashes of an answer and of a root are kept, its first ones. Only one thread may use it: the
+    At most 1,024 hashes of an answer are kept, its first ones. Only one thread may use it: the
     pipeline's.
     """
 
@@ -81,18 +65,12 @@ class Before:
         self._numbers: dict[int, int] = {}  # of the latest answer with a hash
         self._sizes: dict[int, int] = {}  # how many answers have so many tokens in a row
         self._next = 0
-        self._alone: deque[_Alone] = deque(maxlen=_MOST_ALONE)
 
     def __len__(self) -> int:
         return len(self._answers)
 
-    @property
-    def alone(self) -> Sequence[_Alone]:
-        """The roots before that searched nothing, the earliest first."""
-        return self._alone
-
     def add(self, root: Root, follows: str | None = None) -> None:
-        """Remember a root that ended, behind `followed` and `graders`.
+        """Remember a root that ended, behind `followed`.
 
         Args:
             root: one without an answer is no run that others follow.
@@ -101,16 +79,6 @@ class Before:
         answer = _answer_of(root, follows or root.trace_id)
         if answer is not None:
             self._remember(answer)
-        if not root.is_alone:
-            self._alone.clear()
-        elif follows is None:
-            texts = (*root.given, root.question, *root.asked)
-            given = frozenset(_hashes(map(tokens, texts), SHINGLE, _MOST_HASHES))
-            self._alone.append(_Alone(root.trace_id, given, answer))
-
-    def take_alone(self) -> None:
-        """Forget the roots that searched nothing: they belong to a run now."""
-        self._alone.clear()
 
     def held_in(self, texts: Sequence[str]) -> Iterable[_Answer]:
         """Yield the answers that stand in some texts, the latest first."""
@@ -162,33 +130,6 @@ def followed(root: Root, before: Before) -> str | None:
     return None
 
 
-def graders(root: Root, before: Before) -> list[str]:
-    """Return the trace ids of roots that graded what a root was given or found; they are told once.
-
-    They are the last roots in a row that searched nothing, 2 to 16. Each was given a text of its own beside what
-    all of them share. 60 % of it stands in what this root was given or found, for all of them, or for half where
-    they share a text: a document that was refused is not shown. Where this root was given the answer of one of
-    them, they are turns of a talk, and no graders.
-    """
-    alone = before.alone
-    if len(alone) < _FEWEST_ALONE:
-        return []
-    read = [*map(tokens, (*root.given, *root.found))]
-    mine = _hashes(read, SHINGLE)
-    shared = frozenset.intersection(*[one.hashes for one in alone])
-    graded = 0
-    for one in alone:
-        own = one.hashes - shared
-        graded += bool(own) and len(own & mine) >= _GRADED_SHARE * len(own)
-    if not graded or (graded < len(alone) and (not shared or graded < _SHARE * len(alone))):
-        return []
-    if any(one.answer is not None and _is_held(one.answer, _hashes(read, one.answer.size)) for one in alone):
-        return []
-    found = [one.trace_id for one in alone]
-    before.take_alone()
-    return found
-
-
 def _answer_of(root: Root, trace_id: str) -> _Answer | None:
     words = tokens(root.answer)
     size = min(len(words), _ANSWER_SHINGLE)
@@ -198,13 +139,9 @@ def _answer_of(root: Root, trace_id: str) -> _Answer | None:
     return _Answer(trace_id, hash((*tokens(root.question),)), size, some)
 
 
-def _hashes(texts: Iterable[list[str]], size: int, most: int | None = None) -> set[int]:
+def _hashes(texts: Iterable[list[str]], size: int) -> set[int]:
     """Return the hashes of so many tokens in a row, of the tokens of each text by itself."""
-    found: set[int] = set()
-    for words in texts:
-        some = words if most is None else words[: max(most - len(found), 0) + size - 1]
-        found.update(hashes(some, size))
-    return found
+    return {one for words in texts for one in hashes(words, size)}
 
 
 def _is_held(answer: _Answer, given: set[int]) -> bool:

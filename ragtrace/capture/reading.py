@@ -49,6 +49,7 @@ def place_in(value: object, text: str, head: str, names: frozenset[str]) -> Foun
         names: of fields that say what is in them.
 
     Example:
+        >>> from ragtrace.capture.names import ASKED_NAMES
         >>> state = {"lang": "en", "messages": [Turn("user", "Where?")]}
         >>> place_in(state, "Where?", "state", ASKED_NAMES)
         Found(place='state.messages[-1]', how='structure')
@@ -199,8 +200,6 @@ def _followed(run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage]) ->
         answer=facts.get("answer", ""),
         given=found.given,
         is_alone=not (called or passages or any(one.metadata.get("kind") == "tool_output" for one in texts)),
-        asked=[text for note in found.prompts.values() for text in note.texts],
-        found=[*passages, *(one.text for one in run.texts)],
     )
     before = run.past.answers = run.past.answers or Before()
     follows = followed(root, before) if found.may_follow else None

@@ -1,4 +1,4 @@
-"""Runs that belong to another run: checks of an answer, graders of documents, and what is neither."""
+"""Runs that belong to another run: checks of an answer, and what is none."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import gc
 
 import pytest
 
-from ragtrace.capture.follows import MOST_ANSWERS, Before, Root, followed, graders
+from ragtrace.capture.follows import MOST_ANSWERS, Before, Root, followed
 from tests.public.texts import TEXTS
 
 ANSWER = "The oldest pike of the lake reached 33 years, while most of them live for eleven years at best."
 QUESTION = "How old does a pike get?"
-PIKE = Root("pike", QUESTION, ANSWER, [QUESTION], found=[TEXTS["pike"], TEXTS["pike_average"]])
+PIKE = Root("pike", QUESTION, ANSWER, [QUESTION])
 GERMAN = Root(
     "saal",
     "Gibt es einen Lesesaal?",
     "Ja, im zweiten Stock liegt ein Lesesaal mit vierzig Plätzen, der auf den Hof hinausgeht.",
-    found=["Im zweiten Stock liegt ein Lesesaal mit vierzig Plätzen zum Hof."],
 )
 JAPANESE = Root("本", "本は何日借りられますか。", "貸出期間は四週間で、予約がなければ二回まで延長できます。")
 KOREAN = Root(
@@ -143,54 +142,7 @@ def test_who_is_given_the_words_of_a_check_follows_the_run_that_was_checked() ->
     assert followed(Root("x", "", "yes", [f"Is this check fair? {words}"], is_alone=True), before) == "pike"
 
 
-TEMPLATE = (
-    "Does this page help with the question at hand? Say yes or no, and nothing else. Page: {page} Question: {asked}"
-)
-PAGES = [TEXTS[name] for name in ("geese_count", "geese_meadow", "water_lens", "farm_geese")]
-
-
-def grader(number: int, page: str) -> Root:
-    prompt = TEMPLATE.format(page=page, asked="How many geese were counted?")
-    return Root(f"g{number}", prompt, "yes", [prompt], is_alone=True)
-
-
-def test_graders_of_documents_belong_to_the_run_that_was_given_them() -> None:
-    before = after(*[grader(number, page) for number, page in enumerate(PAGES)])
-    chain = Root(
-        "chain", "How many geese were counted?", "6,400.", [*PAGES, "How many geese were counted?"], is_alone=True
-    )
-    assert graders(chain, before) == ["g0", "g1", "g2", "g3"]
-    assert graders(chain, before) == []
-
-
-def test_a_refused_document_is_not_shown_and_its_grader_belongs_there_too() -> None:
-    before = after(PIKE, *[grader(number, page) for number, page in enumerate(PAGES)])
-    assert graders(Root("chain", "How many?", "6,400.", ["How many?"], found=PAGES[:2]), before) == [
-        "g0",
-        "g1",
-        "g2",
-        "g3",
-    ]
-
-
-def test_graders_of_other_documents_belong_nowhere() -> None:
-    before = after(*[grader(number, page) for number, page in enumerate(PAGES)])
-    assert (
-        graders(Root("chain", "How old is it?", "33.", ["How old is it?"], found=[TEXTS["pike"], PAGES[0]]), before)
-        == []
-    )
-
-
-def test_one_root_before_is_no_batch() -> None:
-    assert graders(Root("chain", "How many?", "6,400.", PAGES), after(grader(0, PAGES[0]))) == []
-
-
-def test_a_search_between_ends_the_batch() -> None:
-    before = after(grader(0, PAGES[0]), grader(1, PAGES[1]), PIKE, grader(2, PAGES[2]))
-    assert graders(Root("chain", "How many?", "6,400.", PAGES), before) == []
-
-
-def test_independent_chats_are_no_graders() -> None:
+def test_a_chat_follows_no_other_chat() -> None:
     chats = [
         Root(
             "c1",
@@ -207,11 +159,9 @@ def test_independent_chats_are_no_graders() -> None:
             is_alone=True,
         ),
     ]
-    assert graders(PIKE, after(*chats)) == []
     assert followed(chats[1], after(chats[0])) is None
     talk = "\n".join(text for chat in chats for text in (chat.question, chat.answer))
     third = Root("c3", "And then what came?", "Ice.", [talk, "And then what came?"], is_alone=True)
-    assert graders(third, after(*chats)) == []
     assert followed(third, after(*chats)) is None
 
 
@@ -232,7 +182,7 @@ def test_at_most_256_answers_are_kept() -> None:
 
 
 def test_no_text_is_kept() -> None:
-    before = after(PIKE, GERMAN, *[grader(number, page) for number, page in enumerate(PAGES)])
+    before = after(PIKE, GERMAN)
     seen: set[int] = set()
     todo: list[object] = [before]
     texts = set()
@@ -244,7 +194,7 @@ def test_no_text_is_kept() -> None:
         if isinstance(one, str):
             texts.add(one)
         todo.extend(gc.get_referents(one))
-    assert {"pike", "saal", "g0", "g3"} <= texts
+    assert {"pike", "saal"} <= texts
     assert not [text for text in texts if len(text) > 20 or " " in text]
 
 

@@ -59,7 +59,6 @@ from ragtrace.capture.run import Run, entered_run, outcome_of
 from ragtrace.capture.run_context import Defaults, describe, tags_of, unsaid
 from ragtrace.capture.types import (
     Agent,
-    EndedRun,
     Failure,
     FinishedRun,
     Generation,
@@ -105,7 +104,6 @@ __all__ = [
     "TEXT_KEYS",
     "Agent",
     "Defaults",
-    "EndedRun",
     "Failure",
     "FinishedRun",
     "Generation",

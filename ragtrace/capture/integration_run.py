@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from ragtrace.capture.attribution import found_in
 from ragtrace.capture.declared import NOTHING
 from ragtrace.capture.decorated import noted
-from ragtrace.capture.draft import Draft
 from ragtrace.capture.events import Event, Redactor, shed
 from ragtrace.capture.guard import guarded, record_wrong_call
 from ragtrace.capture.passages import PROCESS_KEY
+from ragtrace.capture.reported import Reported
 from ragtrace.capture.run import Run, chars_of, entered_run
-from ragtrace.capture.types import EndedRun, Failure, Generation, Retrieval
+from ragtrace.capture.types import Failure, Generation, Retrieval
 from ragtrace.capture.values import named, told
 from ragtrace.model import LabelScale, LabelScope
 
@@ -85,6 +85,7 @@ class IntegrationRun(Run):
         # What the application's threads add: events, with the characters of the texts that each shows first.
         self._waiting: deque[tuple[Event, int]] = deque()
         self._added_chars = 0
+        self._lost_values = 0
         self._part_events = self._part_chars = 0  # since the last part
         # What the thread that reads has: of several, as after a shutdown, one at a time.
         self._lock = threading.RLock()
@@ -99,7 +100,7 @@ class IntegrationRun(Run):
         self._redactor: Redactor | None = None
         self._recorded: list[Event] = []  # that were read, for a bug report
         self._reading: int | None = None  # the thread that reads an event
-        self._draft = Draft(self._past.answering, is_redacted=config.redact is not None)
+        self._reported = Reported(self._config, limits, self._past, started_ns)
         self.said: dict[str, Any] = {}
         self._declared: set[tuple[Declared, How]] = set()
         self._noted = NOTHING  # of the process's decorators, as this run was told of them
@@ -107,52 +108,52 @@ class IntegrationRun(Run):
     @property
     def declarations(self) -> Declarations:
         """Declarations of where things stand in this run, nearest first."""
-        return self._draft.declarations
+        return self._reported.declarations
 
     @property
     def attributes(self) -> dict[str, Any]:
         """Facts of the run by their names in a `RagRecord`."""
-        return self._draft.attributes
+        return self._reported.attributes
 
     @property
     def steps(self) -> Sequence[Step]:
         """Steps in the order in which they ended."""
-        return self._draft.steps
+        return self._reported.steps
 
     @property
     def prompts(self) -> Sequence[str]:
         """Rendered prompts, the oldest first."""
-        return self._draft.prompts
+        return self._reported.prompts
 
     @property
     def n_prompts(self) -> int:
         """Number of prompts that were rendered so far, also of those that the run has no room for."""
-        return self._draft.lost_prompts + len(self._draft.prompts)
+        return self._reported.lost_prompts + len(self._reported.prompts)
 
     @property
     def selection(self) -> tuple[Passage, ...] | None:
         """The selection so far; None where none is known."""
-        return self._draft.selection
+        return self._reported.selection
 
     @property
     def selection_source(self) -> str | None:
         """How the selection became known."""
-        return self._draft.selection_source
+        return self._reported.selection_source
 
     @property
     def used_passages(self) -> tuple[Passage, ...] | None:
         """The passages that were reported with `used`."""
-        return self._draft.used_passages
+        return self._reported.used_passages
 
     @property
     def failure(self) -> Failure | None:
         """The error that made the run fail."""
-        return self._draft.failure
+        return self._reported.failure
 
     @property
     def findings(self) -> Findings:
         """Places of what is reported; what reads events writes them."""
-        return self._draft.findings
+        return self._reported.findings
 
     @property
     def reader(self) -> PassageReader:
@@ -229,7 +230,7 @@ class IntegrationRun(Run):
             ids: the new id by the old id and the text.
         """
         if ids:
-            self._draft.rename(ids)
+            self._reported.rename(ids)
 
     @guarded
     def prompt_contains(self, passages: Iterable[Passage], *, since: int = 0, least_chars: int = 0) -> bool:
@@ -240,10 +241,10 @@ class IntegrationRun(Run):
             since: number of the first prompt that is looked at.
             least_chars: of a passage of which a prompt shows the beginning.
         """
-        some, first = tuple(passages), max(since - self._draft.lost_prompts, 0)
+        some, first = tuple(passages), max(since - self._reported.lost_prompts, 0)
         return any(
             len(found.text) >= least_chars
-            for prompt in self._draft.prompts[first:]
+            for prompt in self._reported.prompts[first:]
             for found in found_in(prompt, some)
         )
 
@@ -384,7 +385,7 @@ class IntegrationRun(Run):
             cut: lists, mappings and objects in it that are not whole.
         """
         if cut:
-            self._draft.lose("values", cut)
+            self._lost_values += cut
         if noted() is not self._noted and not self._config.is_replayed:
             self._noted = noted()
             self.declare(self._noted, "decorator")
@@ -418,7 +419,7 @@ class IntegrationRun(Run):
 
     def _tell(self, report: str, /, *, chars: int = 0, **given: object) -> None:
         if self._reading == threading.get_ident():  # what an event says of the run
-            self._draft.take(report, given)
+            self._reported.take(report, given)
             return
         if report in _OF_FACTS:
             self.said.update({"labels": given} if report == "labels" else given)
@@ -473,20 +474,20 @@ class IntegrationRun(Run):
         self._unread_chars = left.chars
         self._most_chars = max(MAX_CHARS, left.chars + _ROOM)  # what is left may be no text of these
         if left.prompts:
-            self._draft.lose("prompts", left.prompts)
+            self._reported.lose("prompts", left.prompts)
         if left.passages:
-            self._draft.lose("passage_texts", left.passages)
+            self._reported.lose("passage_texts", left.passages)
 
     def _read_all(self) -> None:
         if self._redactor is not None and (length := self._redactor.longest_cut):
-            self._draft.cut_prompt(length)  # what stands behind its beginning is in no prompt
+            self._reported.cut_prompt(length)  # what stands behind its beginning is in no prompt
         while self._unread:
             self._read_event(self._unread.popleft())
         self._unread_chars = self._reported_chars = 0
         if self.is_finished:  # its size was asked for
             return
         found = sum(len(passage.text) for search in self.retrievals() for passage in search.passages)
-        self._read_chars = sum(map(len, self._draft.prompts)) + found
+        self._read_chars = sum(map(len, self._reported.prompts)) + found
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -502,7 +503,7 @@ class IntegrationRun(Run):
     def _read_event(self, event: Event) -> None:
         if event.kind == "report":
             self._record(event)
-            self._draft.take(event.name, event.data)
+            self._reported.take(event.name, event.data)
             return
         known, teller = self._interpreters, event.teller
         interpreter = known[teller] if teller in known else self._interpreter_of(event)
@@ -530,7 +531,9 @@ class IntegrationRun(Run):
             self._read_all()
             for teller, interpreter in self._interpreters.items():
                 if interpreter is not None:  # the integration added events and no end
-                    self._read_event(Event("end", data=self._ended_with, error=self._draft.failure, teller=teller))
+                    self._read_event(
+                        Event("end", data=self._ended_with, error=self._reported.failure, teller=teller)
+                    )
         if self._recorded:
             self._write_events()
 
@@ -546,7 +549,7 @@ class IntegrationRun(Run):
         if len(self._recorded) < MAX_RECORDED:
             self._recorded.append(event)
         else:
-            self._draft.lose("recorded_events")
+            self._reported.lose("recorded_events")
 
     @guarded
     def _write_events(self) -> None:
@@ -555,7 +558,7 @@ class IntegrationRun(Run):
         events, self._recorded = self._recorded, []
         if self._config.events is not None:
             told = RecordedRun(
-                workflow=self._draft.attributes["workflow"],
+                workflow=self._reported.attributes["workflow"],
                 started_ns=self._started_ns,
                 events=events,
                 outcome=self._ended_with,
@@ -564,7 +567,7 @@ class IntegrationRun(Run):
             self._config.events.write(told, self._config.redact)
 
     def _had_answer(self) -> None:
-        workflow = self.said.get("workflow") or self._draft.attributes.get("workflow")
+        workflow = self.said.get("workflow") or self._reported.attributes.get("workflow")
         self._past.answering.add(workflow)
 
     @property
@@ -577,7 +580,7 @@ class IntegrationRun(Run):
         behind = max(len(self._waiting) - MAX_WAITING, 0)
         return waiting + self._unread_chars + self._read_chars + behind * _EVENT_CHARS
 
-    def ended(self) -> EndedRun | None:
+    def ended(self) -> Reported | None:
         """Read the events that wait, and return all that was reported; None for a run that was no question.
 
         The processor calls it once, in its own thread. What is reported later changes nothing in it.
@@ -587,50 +590,22 @@ class IntegrationRun(Run):
         self._conclude_declarations()
         if self._is_discarded:
             return None
-        truncated = self._draft.truncated.copy()
+        told = self._reported
         if self._reader.left_out:
-            truncated["passages"] = self._reader.left_out
+            told.truncated["passages"] = self._reader.left_out
         if self._reader.unread:
-            truncated["passages_unread"] = self._reader.unread
-        if "answer" in self._draft.attributes:
+            told.truncated["passages_unread"] = self._reader.unread
+        if self._lost_values:
+            told.truncated["values"] = self._lost_values
+        if "answer" in told.attributes:
             self._had_answer()
-        return EndedRun(
-            trace_id=self.trace_id,
-            span_id=self.span_id,
-            outcome=self._outcome(),
-            started_ns=self._started_ns,
-            ended_ns=self.ended_ns,
-            attributes=self._draft.attributes.copy(),
-            steps=tuple(self._draft.steps),
-            prompts=tuple(self._draft.prompts),
-            passage_labels=self._draft.passage_labels.copy(),
-            selection=self._draft.selection,
-            selection_source=self._draft.selection_source,
-            texts=tuple(self._draft.texts.values()),
-            text_calls=self._draft.text_calls.copy(),
-            declared_texts=frozenset(self._draft.declared_texts),
-            used_passages=self._draft.used_passages,
-            used_text=self._draft.used_text,
-            pool_order=self._draft.pool_order,
-            fused_keys=frozenset(self._draft.fused_keys),
-            feedback=tuple(self._draft.ratings),
-            truncated=truncated,
-            failure=self._draft.failure,
-            limits=self._limits,
-            past=self._past,
-            findings=self._draft.findings,
-            id_key=self._config.id_key,
-        )
+        told.trace_id, told.span_id = self.trace_id, self.span_id
+        told.ended_ns, told.finished_as = self.ended_ns, self._ended_with
+        return told
 
     @guarded
     def _conclude_declarations(self) -> None:
         self.declarations.conclude(is_kept=not self._is_discarded)
-
-    def _outcome(self) -> Outcome:
-        """Return how the run ended; one that waits for a person is interrupted, whoever ends it."""
-        if self._ended_with == "partial" and self._draft.default_outcome == "interrupted":
-            return "interrupted"
-        return self._ended_with or ("error" if self._draft.failure else self._draft.default_outcome or "answered")
 
     def _hand_over(self) -> None:
         super()._hand_over()
@@ -649,18 +624,18 @@ class IntegrationRun(Run):
 
     def retrievals(self) -> list[Retrieval]:
         """Return the retriever calls reported so far."""
-        return [step for step in self._draft.steps if isinstance(step, Retrieval)]
+        return [step for step in self._reported.steps if isinstance(step, Retrieval)]
 
     def has_generations(self) -> bool:
         """Tell whether a model call was reported."""
-        return any(isinstance(step, Generation) for step in self._draft.steps)
+        return any(isinstance(step, Generation) for step in self._reported.steps)
 
     def is_mostly_passages(self, text: str) -> bool:
         """Tell whether a text is a context, not an answer: one passage, or several that are at least half of it.
 
         An answer may quote one passage and say more.
         """
-        passages = (*self.candidates(), *(self._draft.selection or ()))
+        passages = (*self.candidates(), *(self._reported.selection or ()))
         found = found_in(text, tuple({passage.id: passage for passage in passages}.values()))
         if len(found) == 1:
             return found[0].text.strip() == text.strip()
@@ -671,7 +646,7 @@ class IntegrationRun(Run):
 
         A passage that several leaves returned stands once, at its first place.
         """
-        return self._draft.candidates()
+        return self._reported.candidates()
 
     def failure_of(self, error: BaseException | Failure | None) -> Failure | None:
         """Return the type and message of an error as they are now; None for None."""
@@ -689,12 +664,12 @@ class IntegrationRun(Run):
             is_kept: whether the processor takes the run.
         """
         name = named(told(workflow) or self._config.workflow)
-        self._draft.attributes["workflow"] = name
-        self._draft.attributes["environment"] = self._config.environment
+        self._reported.attributes["workflow"] = name
+        self._reported.attributes["environment"] = self._config.environment
         if self._config.corpus is not None:
             given = self._facts({"corpus": self._config.corpus})
             self.said.update(given)
-            self._draft.set_attributes(**given)
+            self._reported.set_attributes(**given)
         if is_kept and self._config.processor is not None:
             self._processor = self._config.processor
             self._on_part = getattr(self._processor, "on_part", None)  # others take a run as a whole

@@ -22,11 +22,11 @@ from msgspec.structs import FieldInfo, fields, replace
 
 from ragtrace.capture.assembly import finished_run
 from ragtrace.capture.declared import Declared
-from ragtrace.capture.draft import REPORTS, Draft
 from ragtrace.capture.events import Asked, Asking, Began, Chosen, Ended, Event, Gave, Marked, Node, Said, Sought
 from ragtrace.capture.integration_run import IntegrationRun
 from ragtrace.capture.names import PICTURE_KEYS, RERANK_SCORE_KEYS, ROLES
 from ragtrace.capture.pictures import PICTURE, picture_key, picture_of
+from ragtrace.capture.reported import REPORTS, Reported
 from ragtrace.capture.types import Failure, Limits, RunConfig
 from ragtrace.capture.values import Doc, Fields, Opaque, Prompt, Redacted, Steer, Turn
 from ragtrace.errors import InputError
@@ -374,7 +374,7 @@ def _event(value: object) -> Event:
     if value.kind == "report":
         if value.name not in REPORTS:
             raise TypeError
-        signature(getattr(Draft, value.name)).bind(None, **cast("dict[str, Any]", data))
+        signature(getattr(Reported, value.name)).bind(None, **cast("dict[str, Any]", data))
     return value
 
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 
 from msgspec.structs import replace
 
-from ragtrace.capture.draft import MAX_STEPS
 from ragtrace.capture.guard import Redaction, guarded, guarded_call, record_internal_error, record_wrong_call
 from ragtrace.capture.model_calls import clean_usage, read_usage, said_in
 from ragtrace.capture.model_requests import clean_request, server_of
 from ragtrace.capture.passages import PROCESS_KEY, PassageReader, ReadPassages
 from ragtrace.capture.past import PastRuns
+from ragtrace.capture.reported import MAX_STEPS
 from ragtrace.capture.run_context import tags_of
 from ragtrace.capture.types import Failure
 from ragtrace.capture.values import named, told

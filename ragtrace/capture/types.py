@@ -1,4 +1,4 @@
-"""The types of capture: steps of a run, a run that ended, and what a recorder is configured with."""
+"""The types of capture: steps of a run, a finished run, and what a recorder is configured with."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from msgspec import Struct, field
 
 from ragtrace.capture.declared import NOTHING, Declared
-from ragtrace.capture.past import PastRuns
-from ragtrace.model import Feedback, Found, How, Message, Outcome, Passage, RagRecord, Usage
+from ragtrace.model import Found, How, Message, Passage, RagRecord, Usage
 from ragtrace.model.passage import IdKey
 from ragtrace.text import MAX_RECORD_CHARS, MAX_TEXT_CHARS
 
@@ -204,43 +203,6 @@ class Findings(Struct):
     missing: list[tuple[str, str]] = field(default_factory=list)
     may_follow: bool = True
     root: str = ""
-
-
-class EndedRun(Struct, frozen=True, kw_only=True):
-    """Everything that was reported of a run, as it stood when the run ended.
-
-    Texts are redacted and clean. The containers are copies: a step that is reported late changes none of them.
-
-    Attributes:
-        past: what the recorder remembers of its earlier runs.
-        findings: where the facts were read.
-    """
-
-    trace_id: str
-    span_id: str
-    outcome: Outcome
-    started_ns: int
-    ended_ns: int
-    attributes: Mapping[str, Any]
-    steps: tuple[Step, ...]
-    prompts: tuple[str, ...]
-    passage_labels: Mapping[str, str]
-    selection: tuple[Passage, ...] | None
-    selection_source: str | None
-    texts: tuple[Passage, ...]
-    text_calls: Mapping[str, str]
-    declared_texts: frozenset[str]
-    used_passages: tuple[Passage, ...] | None
-    used_text: str | None
-    pool_order: tuple[Passage, ...] | None
-    fused_keys: frozenset[str]
-    feedback: tuple[Feedback, ...]
-    truncated: Mapping[str, int]
-    failure: Failure | None
-    limits: Limits
-    past: PastRuns
-    findings: Findings
-    id_key: IdKey | None = None
 
 
 class FinishedRun(Struct, frozen=True, kw_only=True):

@@ -8,9 +8,9 @@ import random
 
 import pytest
 
-from ragtrace.capture.draft import REPORTS, Draft
 from ragtrace.capture.masks import Masker
 from ragtrace.capture.recorded import head
+from ragtrace.capture.reported import REPORTS, Reported
 from ragtrace.capture.run import Run
 from ragtrace.cli.main import main
 from ragtrace.model import Message
@@ -112,7 +112,7 @@ def test_each_report_is_recorded_or_left_out_by_name():
     }
     assert reports < REPORTS
     assert LEFT_OUT < REPORTS
-    assert all(callable(getattr(Draft, name)) for name in REPORTS)
+    assert all(callable(getattr(Reported, name)) for name in REPORTS)
 
 
 ODD = [

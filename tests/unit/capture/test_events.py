@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from ragtrace.capture import MAX_WAITING, Recorder, internal_errors
-from ragtrace.capture.draft import MAX_STEPS
 from ragtrace.capture.events import Asked, Began, Chosen, Event, Gave, Marked, Said, Sought, shed
 from ragtrace.capture.integration_run import MAX_CHARS
+from ragtrace.capture.reported import MAX_STEPS
 from ragtrace.capture.types import Failure, Rerank, Retrieval
 from ragtrace.capture.values import Doc, Turn
 from ragtrace.model import Message, Usage

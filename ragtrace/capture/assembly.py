@@ -20,8 +20,8 @@ from ragtrace.text import MAX_METADATA_CHARS, MAX_NAME_CHARS, fit
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from ragtrace.capture.integration_run import IntegrationRun
     from ragtrace.capture.reported import Reported
+    from ragtrace.capture.run import Run
     from ragtrace.capture.types import Step
     from ragtrace.model import AnswerPart, Feedback, Passage
 
@@ -36,7 +36,7 @@ _MOST_FACT_CHARS = 2 * MAX_METADATA_CHARS + 256  # of a fact: key, value, and co
 _LOST_BEFORE = ("prompts", "step_passages", "texts")
 
 
-def finished_run(ended: IntegrationRun) -> FinishedRun | None:
+def finished_run(ended: Run) -> FinishedRun | None:
     """Build the record and the steps of a run that has ended; None where it turns out to be no question."""
     run = ended.ended()
     if run is None:

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
     from ragtrace.capture.declared_values import Brought
     from ragtrace.capture.events import Chosen, Event, Gave, Kind, Marked
-    from ragtrace.capture.integration_run import IntegrationRun
+    from ragtrace.capture.run import Run
     from ragtrace.capture.types import Failure
     from ragtrace.model import How, Outcome, Usage
 
@@ -92,7 +92,7 @@ class Interpreter:
     are_ids_made = False  # every passage has an id, made up where the application gives none
     holds_in_tools = True  # what happens inside a tool is a step of that
 
-    def __init__(self, run: IntegrationRun) -> None:
+    def __init__(self, run: Run) -> None:
         self.run = run
         self.speech = Speech()
         self.lineage = Lineage(run, self.speech, are_ids_made=self.are_ids_made)

@@ -19,7 +19,7 @@ from ragtrace.model import Found, added_usage
 
 if TYPE_CHECKING:
     from ragtrace.capture.events import Asked, Asking, Event, Gave, Marked, Said
-    from ragtrace.capture.integration_run import IntegrationRun
+    from ragtrace.capture.run import Run
     from ragtrace.capture.scopes import Scope
     from ragtrace.capture.types import Failure
     from ragtrace.model import Message
@@ -38,7 +38,7 @@ class ToldInterpreter(Interpreter):
     are_ids_made = True
     holds_in_tools = False
 
-    def __init__(self, run: IntegrationRun) -> None:
+    def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._has_query = True  # none is sought
         self._began = Began()  # of the root

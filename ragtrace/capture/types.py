@@ -13,8 +13,8 @@ from ragtrace.model.passage import IdKey
 from ragtrace.text import MAX_RECORD_CHARS, MAX_TEXT_CHARS
 
 if TYPE_CHECKING:
-    from ragtrace.capture.integration_run import IntegrationRun
     from ragtrace.capture.recorded import RecordedRun
+    from ragtrace.capture.run import Run
 
 Operation = Literal["chat", "text_completion", "embeddings"]
 
@@ -235,7 +235,7 @@ class RunProcessor(Protocol):
         """Begin the trace of a run."""
         ...
 
-    def on_end(self, ref: TraceRef, run: IntegrationRun) -> None:
+    def on_end(self, ref: TraceRef, run: Run) -> None:
         """Take a run that has ended. The garbage collector may call it, inside any lock: it must take none."""
         ...
 

@@ -36,6 +36,6 @@ def pytest_collection_finish() -> None:
 def _nothing_decorated() -> Iterator[None]:
     """Forget what a test decorated as evidence: a later one may have a function of that name."""
     yield
-    decorated = sys.modules.get("ragtrace.capture.decorated")
-    if decorated is not None and decorated.noted().evidence:
-        decorated._noted = decorated._Noted()  # noqa: SLF001
+    declared = sys.modules.get("ragtrace.capture.declared")
+    if declared is not None and declared.noted().evidence:
+        declared._noted = declared._Noted()  # noqa: SLF001

@@ -11,7 +11,6 @@ from tests.sweeping import WAIT_S
 
 _CALLED = {
     "add",
-    "_redacted",
     "event",
     "_of",
     "_append",

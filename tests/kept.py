@@ -8,9 +8,9 @@ from ragtrace.capture import (
     Agent,
     FinishedRun,
     Generation,
-    IntegrationRun,
     Rerank,
     Retrieval,
+    Run,
     ToolCall,
     finished_run,
 )
@@ -34,7 +34,7 @@ class Keeper:
         self.begun += 1
         return Ref(f"{self.begun:032x}", f"{self.begun:016x}")
 
-    def on_end(self, root: Ref, run: IntegrationRun) -> None:
+    def on_end(self, root: Ref, run: Run) -> None:
         finished = finished_run(run)
         if finished is not None:  # a run that was no question
             self.runs.append(finished)
@@ -51,7 +51,7 @@ class Declaring(Keeper):
 
     told: list[Declarations] = field(default_factory=list)
 
-    def on_end(self, root: Ref, run: IntegrationRun) -> None:
+    def on_end(self, root: Ref, run: Run) -> None:
         super().on_end(root, run)
         self.told.append(run.declarations)
 
@@ -60,14 +60,20 @@ class Declaring(Keeper):
 class Waiting(Keeper):
     """Keeps ended runs as they wait for the pipeline's thread, and processes them later."""
 
-    ended: list[tuple[Ref, IntegrationRun]] = field(default_factory=list)
+    ended: list[tuple[Ref, Run]] = field(default_factory=list)
 
-    def on_end(self, root: Ref, run: IntegrationRun) -> None:
+    def on_end(self, root: Ref, run: Run) -> None:
         self.ended.append((root, run))
 
     def process(self) -> None:
         for root, run in self.ended:
             super().on_end(root, run)
+
+
+def n_unread(run: Run) -> int:
+    """Return the number of events of a run that wait or were taken, and that nobody has read."""
+    reader = run._run_reader
+    return len(run._waiting) + (0 if reader is None else len(reader._unread))
 
 
 def ids(captured, stage):

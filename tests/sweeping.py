@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from ragtrace.capture import Generation, IntegrationRun, Recorder
+from ragtrace.capture import Generation, Recorder, Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,15 +89,15 @@ class SweepBesideTheLastEvent(SweepBesideTheEnd):
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the sweep come at the next root's end."""
-        real = IntegrationRun.add
+        real = Run.add
 
-        def add(run: IntegrationRun, event: Event, **options: Any) -> None:
+        def add(run: Run, event: Event, **options: Any) -> None:
             real(run, event, **options)
             is_last = event.kind == "chain" and not event.parent and event.ended_ns is not None
             if is_last and threading.current_thread() is not self._thread:
                 self._meet()
 
-        monkeypatch.setattr(IntegrationRun, "add", add)
+        monkeypatch.setattr(Run, "add", add)
 
 
 def add_slowly(calls: Any, monkeypatch: pytest.MonkeyPatch) -> None:

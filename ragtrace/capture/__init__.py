@@ -18,7 +18,6 @@ from ragtrace.capture.guard import (
     record_wrong_call,
 )
 from ragtrace.capture.instrumentor import Instrumentor
-from ragtrace.capture.integration_run import IntegrationRun, current_run
 from ragtrace.capture.messages import before_question, prompt_text, spoken
 from ragtrace.capture.model_calls import (
     answer_field,
@@ -55,11 +54,10 @@ from ragtrace.capture.passages import (
 )
 from ragtrace.capture.past import RecentIds
 from ragtrace.capture.recorder import Recorder
-from ragtrace.capture.run import Run, entered_run, outcome_of
+from ragtrace.capture.run import Run, current_run, entered_run, outcome_of
 from ragtrace.capture.run_context import Defaults, describe, tags_of, unsaid
 from ragtrace.capture.types import (
     Agent,
-    EndedRun,
     Failure,
     FinishedRun,
     Generation,
@@ -76,7 +74,6 @@ from ragtrace.lazy_names import lazy_names
 if TYPE_CHECKING:
     from ragtrace.capture.attribution import PassageFinder, found_in, place_of
     from ragtrace.capture.citations import cited_parts, parts_of_run
-    from ragtrace.capture.integration_run import MAX_WAITING
     from ragtrace.capture.off_loop import is_on_loop, served_by
     from ragtrace.capture.origins import Origin, Origins, by_first_shown
     from ragtrace.capture.suppression import own_work
@@ -87,7 +84,6 @@ else:
             "attribution": "PassageFinder found_in place_of",
             "citations": "cited_parts parts_of_run",
             "origins": "Origin Origins by_first_shown",
-            "integration_run": "MAX_WAITING",
             "off_loop": "is_on_loop served_by",
             "suppression": "own_work",
         },
@@ -105,12 +101,10 @@ __all__ = [
     "TEXT_KEYS",
     "Agent",
     "Defaults",
-    "EndedRun",
     "Failure",
     "FinishedRun",
     "Generation",
     "Instrumentor",
-    "IntegrationRun",
     "Limits",
     "Origin",
     "Origins",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from ragtrace.capture.attribution import PassageFinder, found_in, prompt_set, shown_texts
-from ragtrace.capture.chunks import told_apart
+from ragtrace.capture.chunks import tell_apart
 from ragtrace.capture.guard import record_internal_error
 from ragtrace.capture.model_calls import is_refusal_reason, without_thoughts
 from ragtrace.capture.passages import MOST_PASSAGES, ReadPassages, distinct, ranked
@@ -20,8 +20,9 @@ from ragtrace.text import MAX_METADATA_CHARS, MAX_NAME_CHARS, fit
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from ragtrace.capture.integration_run import IntegrationRun
-    from ragtrace.capture.types import EndedRun, Step
+    from ragtrace.capture.reported import Reported
+    from ragtrace.capture.run import Run
+    from ragtrace.capture.types import Step
     from ragtrace.model import AnswerPart, Feedback, Passage
 
 _NO_ANSWER = (
@@ -35,12 +36,12 @@ _MOST_FACT_CHARS = 2 * MAX_METADATA_CHARS + 256  # of a fact: key, value, and co
 _LOST_BEFORE = ("prompts", "step_passages", "texts")
 
 
-def finished_run(ended: IntegrationRun) -> FinishedRun | None:
+def finished_run(ended: Run) -> FinishedRun | None:
     """Build the record and the steps of a run that has ended; None where it turns out to be no question."""
     run = ended.ended()
     if run is None:
         return None
-    run = told_apart(run)
+    tell_apart(run)
     lossy = dict(run.truncated)
     stages = _stages(run)
     texts = _texts_shown(run, stages)
@@ -64,7 +65,7 @@ def finished_run(ended: IntegrationRun) -> FinishedRun | None:
         span_id=run.span_id,
         pools=pools,
         selection_source=stages.source if stages.retrieved or stages.selected else None,
-        feedback=run.feedback,
+        feedback=tuple(run.ratings),
         started=run.started_ns / 1e9,
         ended=run.ended_ns / 1e9,
         outcome=run.outcome,
@@ -81,7 +82,7 @@ def finished_run(ended: IntegrationRun) -> FinishedRun | None:
         record = replace(record, lossy={**record.lossy, CONTEXTS_TRUNCATED: cut})
     return FinishedRun(
         record=record,
-        steps=run.steps,
+        steps=tuple(run.steps),
         started_ns=run.started_ns,
         ended_ns=run.ended_ns,
         failure=run.failure,
@@ -89,7 +90,7 @@ def finished_run(ended: IntegrationRun) -> FinishedRun | None:
     )
 
 
-def _answer_facts(run: EndedRun, lossy: dict[str, int]) -> dict[str, Any]:
+def _answer_facts(run: Reported, lossy: dict[str, int]) -> dict[str, Any]:
     """Return what a whole run says of its answer: a refusal, one that is missing, or none in this workflow."""
     if run.outcome != "answered":
         return {}
@@ -107,7 +108,7 @@ def _answer_facts(run: EndedRun, lossy: dict[str, int]) -> dict[str, Any]:
     return {"is_answer_given": False}
 
 
-def _has_refused(run: EndedRun, answer: str) -> bool:
+def _has_refused(run: Reported, answer: str) -> bool:
     """Tell whether the model call that made the answer ended in the provider's refusal; of none the last counts."""
     calls = [
         step
@@ -121,7 +122,7 @@ def _has_refused(run: EndedRun, answer: str) -> bool:
     return bool(calls) and any(map(is_refusal_reason, calls[-1].finish_reasons))
 
 
-def _lost_contexts(run: EndedRun, seen: _Stages) -> int:
+def _lost_contexts(run: Reported, seen: _Stages) -> int:
     """Return how many contexts may have been delivered that capture left out, before the record's own limits."""
     lost = seen.lost + run.truncated.get("passages_unread", 0)
     if run.used_passages is None:
@@ -182,7 +183,7 @@ class _Stages(NamedTuple):
     lost: int = 0  # passages that may stand where a prompt was cut
 
 
-def _stages(run: EndedRun) -> _Stages:
+def _stages(run: Reported) -> _Stages:
     retrieved = candidate_pool(run.steps, run.pool_order, run.fused_keys)
     selected = None if run.selection is None else _sourced(run.selection, retrieved)
     used, prompt_ids, lost = _used(run, selected if selected is not None else retrieved)
@@ -219,7 +220,7 @@ def _as_shown(
     return ranked(sorted(pool, key=lambda passage: places.get(passage.id, (len(turns), 0))))
 
 
-def _texts_shown(run: EndedRun, seen: _Stages) -> tuple[Passage, ...]:
+def _texts_shown(run: Reported, seen: _Stages) -> tuple[Passage, ...]:
     """Return the tool outputs and joined contexts that the answer was made of: contexts without a rank."""
     if not run.texts or run.used_passages is not None:
         return ()
@@ -227,7 +228,7 @@ def _texts_shown(run: EndedRun, seen: _Stages) -> tuple[Passage, ...]:
     answered = _answered_ids(run)
     told = (
         one
-        for one in run.texts
+        for one in run.texts.values()
         if one not in shown
         if one.id in run.declared_texts
         or (one.id in answered and not (seen.retrieved and found_in(one.text, seen.retrieved)))
@@ -235,7 +236,7 @@ def _texts_shown(run: EndedRun, seen: _Stages) -> tuple[Passage, ...]:
     return ranked([*shown, *told])
 
 
-def _answered_ids(run: EndedRun) -> set[str]:
+def _answered_ids(run: Reported) -> set[str]:
     """Return the ids of texts whose call's message stands in the prompt that the answer replied to."""
     if not run.text_calls or not run.prompts:
         return set()
@@ -246,17 +247,17 @@ def _answered_ids(run: EndedRun) -> set[str]:
     return {name for call, name in run.text_calls.items() if call in calls}
 
 
-def _has_searched(run: EndedRun) -> bool:
+def _has_searched(run: Reported) -> bool:
     has_passages = run.selection is not None or run.pool_order is not None or run.used_passages is not None
     return has_passages or _has_retrievals(run)
 
 
-def _has_retrievals(run: EndedRun) -> bool:
+def _has_retrievals(run: Reported) -> bool:
     return any(isinstance(step, Retrieval) for step in run.steps)
 
 
 def _parts(
-    run: EndedRun, answer: str, pools: tuple[Pool, ...], texts: tuple[Passage, ...]
+    run: Reported, answer: str, pools: tuple[Pool, ...], texts: tuple[Passage, ...]
 ) -> tuple[AnswerPart, ...]:
     """Return the answer's sentences with what they cite; () where nothing is cited."""
     if not (pools or texts):
@@ -283,7 +284,7 @@ def _implied_source(retrieved: tuple[Passage, ...], used: tuple[Passage, ...] | 
 
 
 def _used(
-    run: EndedRun, delivered: tuple[Passage, ...]
+    run: Reported, delivered: tuple[Passage, ...]
 ) -> tuple[tuple[Passage, ...] | None, tuple[str, ...] | None, int]:
     """Return the passages that the answer was made of, their ids, and how many may stand where a prompt was cut.
 
@@ -310,7 +311,7 @@ def _used(
     return None, (), lost
 
 
-def _is_cut(run: EndedRun) -> bool:
+def _is_cut(run: Reported) -> bool:
     return "prompt_chars" in run.truncated
 
 
@@ -320,7 +321,7 @@ def _unfound(sought: Sequence[Passage], found: Sequence[Passage]) -> int:
     return sum(id(passage) not in whole for passage in sought if passage.text.strip())
 
 
-def _pools(run: EndedRun, seen: _Stages) -> tuple[Pool, ...]:
+def _pools(run: Reported, seen: _Stages) -> tuple[Pool, ...]:
     pools: list[Any] = []
     if seen.retrieved or _has_retrievals(run):
         pools.append(Pool(stage="retrieved", passages=ranked(seen.retrieved)))

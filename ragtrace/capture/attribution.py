@@ -32,7 +32,8 @@ from ragtrace.text import composed, folded
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ragtrace.capture.types import EndedRun, Step
+    from ragtrace.capture.reported import Reported
+    from ragtrace.capture.types import Step
     from ragtrace.model import Message, Passage
 
 # -- texts by their letters --
@@ -836,7 +837,7 @@ def _shown(prompts: Sequence[str], finder: PassageFinder) -> tuple[Passage, ...]
     return several or tuple(singles[place] for place in sorted(singles))
 
 
-def shown_texts(run: EndedRun, pool: Sequence[Passage], *, is_searched: bool) -> tuple[Passage, ...]:
+def shown_texts(run: Reported, pool: Sequence[Passage], *, is_searched: bool) -> tuple[Passage, ...]:
     """Return the texts that the answer was made of, in the order in which they were reported.
 
     A text that shows a passage of the pool is the output of a tool that searched, and its passages count instead.
@@ -844,7 +845,9 @@ def shown_texts(run: EndedRun, pool: Sequence[Passage], *, is_searched: bool) ->
     """
     if not run.texts or not run.prompts:
         return ()
-    texts = (text for text in run.texts if not (is_searched and text.metadata.get("kind") == "context_text"))
+    texts = (
+        text for text in run.texts.values() if not (is_searched and text.metadata.get("kind") == "context_text")
+    )
     own = tuple(text for text in texts if not (pool and found_in(text.text, pool)))
     if not own:
         return ()
@@ -868,11 +871,13 @@ def _as_told(shown: tuple[Passage, ...], calls: Sequence[_Call], prompt: str) ->
     return tuple(shown[number] for number in sorted(places, key=lambda number: (places[number][1], number)))
 
 
-def unread_texts(run: EndedRun) -> list[tuple[str, str]]:
+def unread_texts(run: Reported) -> list[tuple[str, str]]:
     """Return tool outputs that stand in no prompt as they were returned, of a run in which no passage was found.
 
     Each with the name of its tool.
     """
     if not run.attributes.get("answer"):
         return []
-    return [(text.source or "", text.text) for text in run.texts if text.metadata.get("kind") == "tool_output"]
+    return [
+        (text.source or "", text.text) for text in run.texts.values() if text.metadata.get("kind") == "tool_output"
+    ]

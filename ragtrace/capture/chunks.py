@@ -26,7 +26,7 @@ from ragtrace.text import folded
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-    from ragtrace.capture.types import EndedRun, Step
+    from ragtrace.capture.reported import Reported
     from ragtrace.model import AnswerPart, Passage
     from ragtrace.model.passage import IdKey
 
@@ -37,24 +37,19 @@ _LEAST_LIKENESS = 0.6  # of two forms of a passage; chunks that overlap are less
 _WORDS = re.compile(r"[^\W_]{3,}")
 
 
-def told_apart(run: EndedRun) -> EndedRun:
-    """Return a run in which different passages have different ids; the run itself where they have."""
+def tell_apart(run: Reported) -> None:
+    """Give different passages of a run different ids, where they have not."""
     shared = {}
     if _has_shared_ids(run):
         shared = {name: texts for name, texts in _chunks(run).items() if len(texts) > 1}
     if run.id_key is not None:
-        run = _labelled(run, run.id_key, shared)
+        _name_labels(run, run.id_key, shared)
     if not shared:
-        return run
+        return
     names = _Names(shared, run.id_key)
-    steps = tuple(names.of_step(step) for step in run.steps)
-    pool_order, selection, used = map(names.of, (run.pool_order, run.selection, run.used_passages))
-    attributes = run.attributes
-    if parts := attributes.get("answer_parts"):
-        attributes = {**attributes, "answer_parts": tuple(map(names.of_part, parts))}
-    return replace(
-        run, steps=steps, pool_order=pool_order, selection=selection, used_passages=used, attributes=attributes
-    )
+    run.change_passages(names.of)
+    if parts := run.attributes.get("answer_parts"):
+        run.attributes["answer_parts"] = tuple(map(names.of_part, parts))
 
 
 def is_form_of(text: str, other: str) -> bool:
@@ -112,7 +107,7 @@ def _closest(text: str, chunks: Sequence[str]) -> list[str]:
     return [one for one, share in likeness.items() if share == most >= _LEAST_LIKENESS]
 
 
-def _lists(run: EndedRun) -> Iterator[Sequence[Passage]]:
+def _lists(run: Reported) -> Iterator[Sequence[Passage]]:
     for step in run.steps:
         if isinstance(step, Rerank):
             yield step.candidates
@@ -121,7 +116,7 @@ def _lists(run: EndedRun) -> Iterator[Sequence[Passage]]:
     yield from (some for some in (run.pool_order, run.selection, run.used_passages) if some is not None)
 
 
-def _has_shared_ids(run: EndedRun) -> bool:
+def _has_shared_ids(run: Reported) -> bool:
     texts: dict[str, str] = {}
     for one in chain.from_iterable(_lists(run)):
         known = texts.setdefault(one.id, one.text)
@@ -130,24 +125,24 @@ def _has_shared_ids(run: EndedRun) -> bool:
     return False
 
 
-def _labelled(run: EndedRun, id_key: IdKey, shared: Container[str]) -> EndedRun:
-    """Return a run whose labels name a passage that stands alone under its id by that id.
+def _name_labels(run: Reported, id_key: IdKey, shared: Container[str]) -> None:
+    """Have labels name a passage that stands alone under its id by that id.
 
     Whoever reads labels has no key, and cannot tell that the id of a chunk is this passage's, see `label_id`.
     """
     labels = run.attributes.get("labels")
     if labels is None or not any("#" in name for name in labels.grades):
-        return run
+        return
     grades = dict(labels.grades)
     for one in chain.from_iterable(_lists(run)):
         if one.id not in grades and one.id not in shared:
             name = chunk_id(one.id, one.text, id_key)
             if name in grades:
                 grades[one.id] = grades.pop(name)
-    return replace(run, attributes={**run.attributes, "labels": replace(labels, grades=grades)})
+    run.attributes["labels"] = replace(labels, grades=grades)
 
 
-def _chunks(run: EndedRun) -> dict[str, list[str]]:
+def _chunks(run: Reported) -> dict[str, list[str]]:
     """Return the texts of different passages by their id, as searches found them.
 
     Two searches may show one passage in two forms. A run that searched nothing has its first list in place of that.
@@ -184,9 +179,9 @@ class _Names:
         self._id_key = id_key
         self._last = {name: list(texts) for name, texts in shared.items()}  # as the list before had them
 
-    def of(self, passages: tuple[Passage, ...] | None) -> tuple[Passage, ...] | None:
+    def of(self, passages: tuple[Passage, ...]) -> tuple[Passage, ...]:
         """Return passages with the ids of their chunks."""
-        if passages is None or self._shared.keys().isdisjoint([passage.id for passage in passages]):
+        if self._shared.keys().isdisjoint([passage.id for passage in passages]):
             return passages
         found: dict[tuple[str, str], str] = {}
         for name in self._shared.keys() & {passage.id for passage in passages}:
@@ -205,14 +200,6 @@ class _Names:
             return list(texts)
         last = chunks_of(texts, self._last[name])
         return last if None not in last else chunks_of(texts, self._shared[name])
-
-    def of_step(self, step: Step) -> Step:
-        """Return a step with its passages renamed."""
-        if isinstance(step, Retrieval):
-            return replace(step, passages=self.of(step.passages))
-        if isinstance(step, Rerank):
-            return replace(step, candidates=self.of(step.candidates), passages=self.of(step.passages))
-        return step
 
     def of_part(self, part: AnswerPart) -> AnswerPart:
         """Return a part of an answer that cites the chunk that is closest to it, in place of all under one id."""

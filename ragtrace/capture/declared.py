@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -27,7 +28,7 @@ T = TypeVar("T")
 HEADS = ("input", "output", "state")
 MOST_FOUND = 1_000  # values at one place
 _MOST_STEPS = 16
-_MOST_NAMES = 1_000  # of one declaration
+_MOST_NAMES = 1_000  # of one declaration, and of those that are noted in a process
 _MOST_SHOWN = 64  # characters of a wrong value
 _LONGEST_READ_CHARS = 1_000_000  # of a text that is JSON
 _HEAD = re.compile(r"(?:input|output|state)(?=[.\[]|$)")
@@ -396,6 +397,36 @@ def _names(given: object, what: str) -> list[str]:
         if not name.strip() or name[0] == "-" or len(name) > MAX_NAME_CHARS:
             raise ConfigError(f"{what}: {_shown(name)} is no name of a tool, a retriever or a function")
     return found
+
+
+class _Noted:
+    """Names that were decorated in this process."""
+
+    def __init__(self) -> None:
+        self.declared = NOTHING
+        self._lock = threading.Lock()
+
+    def add(self, name: str, *, is_evidence: bool) -> None:
+        with self._lock:
+            known = dict(self.declared.evidence)
+            if known.get(name) is is_evidence:
+                return  # a factory makes its tools anew for each request
+            known.pop(name, None)
+            kept = list(known.items())[-_MOST_NAMES + 1 :]
+            self.declared = Declared(evidence=((name, is_evidence), *kept))
+
+
+_noted = _Noted()
+
+
+def note(name: str, *, is_evidence: bool) -> None:
+    """Note what a decorator says of a tool or a function, for this process."""
+    _noted.add(name, is_evidence=is_evidence)
+
+
+def noted() -> Declared:
+    """Return what the decorators of this process have said so far; the same object until they say more."""
+    return _noted.declared
 
 
 class _Layer(Struct):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, overload
 
-from ragtrace.capture.declared import NOTHING, Declared
+from ragtrace.capture.declared import note
 from ragtrace.capture.events import Marked
 from ragtrace.capture.guard import guarded
 from ragtrace.capture.passages import MOST_PASSAGES
@@ -18,11 +17,10 @@ from ragtrace.errors import ConfigError
 from ragtrace.model.passage import is_content_id
 
 if TYPE_CHECKING:
-    from ragtrace.capture.integration_run import IntegrationRun
+    from ragtrace.capture.run import Run
     from ragtrace.capture.values import Doc
 
 T = TypeVar("T")
-_MOST_NAMES = 1_000  # that are noted in a process
 _UNNAMED = frozenset({"", "<lambda>"})
 _LISTS = (list, tuple)
 
@@ -31,7 +29,7 @@ class OpenPlace(Protocol):
     """A step that is open in a run, where a function reports what it returned."""
 
     @property
-    def run(self) -> IntegrationRun:
+    def run(self) -> Run:
         """The run that the step belongs to."""
 
     def take(self, items: list[object], source: str, *, is_ranked: bool) -> None:
@@ -49,7 +47,7 @@ class StepPlace:
 
     def __init__(
         self,
-        run: IntegrationRun,
+        run: Run,
         read: Callable[[list[object]], list[Doc]],
         mark: Callable[[Marked], None],
     ) -> None:
@@ -70,31 +68,6 @@ _finders: dict[str, Callable[[], Iterable[OpenPlace]]] = {}
 def find_places_with(owner: str, finder: Callable[[], Iterable[OpenPlace]]) -> None:
     """Have an integration say which of its steps the current code runs in; of each recorder the innermost."""
     _finders[owner] = finder
-
-
-class _Noted:
-    """Names that were decorated in this process."""
-
-    def __init__(self) -> None:
-        self.declared = NOTHING
-        self._lock = threading.Lock()
-
-    def add(self, name: str, *, is_evidence: bool) -> None:
-        with self._lock:
-            known = dict(self.declared.evidence)
-            if known.get(name) is is_evidence:
-                return  # a factory makes its tools anew for each request
-            known.pop(name, None)
-            kept = list(known.items())[-_MOST_NAMES + 1 :]
-            self.declared = Declared(evidence=((name, is_evidence), *kept))
-
-
-_noted = _Noted()
-
-
-def noted() -> Declared:
-    """Return what the decorators of this process have said so far; the same object until they say more."""
-    return _noted.declared
 
 
 @overload
@@ -139,7 +112,7 @@ def _decorated(given: Any, *, is_evidence: bool) -> Any:
     is_function = inspect.isroutine(given)
     name = given.__name__ if is_function else _name_of(given)
     if name not in _UNNAMED:
-        _noted.add(name, is_evidence=is_evidence)
+        note(name, is_evidence=is_evidence)
     elif not (is_function and is_evidence):
         raise ConfigError(
             f"ragtrace.evidence: a {type(given).__name__} without a name; decorate the function in it, or declare"
@@ -253,7 +226,7 @@ class _Watched:
 class _Block:
     """The block of a run by hand, where no step is open."""
 
-    def __init__(self, run: IntegrationRun) -> None:
+    def __init__(self, run: Run) -> None:
         self.run = run
 
     def take(self, items: list[object], source: str, *, is_ranked: bool) -> None:
@@ -273,7 +246,7 @@ def _places() -> list[OpenPlace]:
     for finder in list(_finders.values()):
         for place in finder():
             found.setdefault(id(place.run), place)
-    run = cast("IntegrationRun | None", entered_run()) if not found else None
+    run = entered_run() if not found else None
     if run is not None:
         found[id(run)] = _Block(run)
     return list(found.values())

@@ -47,7 +47,7 @@ Kind = Literal[
 - offer: what a function gave out that may come from a search of its own: values by their names.
 - answer: the text so far of an answer that is read piece by piece.
 - report: what the application or an integration reported of a run. `name` is the method of it, `data` what that
-  was given, by the names that the method of the same name of `Draft` takes.
+  was given, by the names that the method of the same name of `Reported` takes.
 - end: the run has ended, and `data` is its outcome, or `Ended`. `Run.finish` adds it where the integration did not.
 """
 

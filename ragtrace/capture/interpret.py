@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
     from ragtrace.capture.declared_values import Brought
     from ragtrace.capture.events import Asking, Chosen, Event, Gave, Kind, Marked
-    from ragtrace.capture.integration_run import IntegrationRun
+    from ragtrace.capture.run import Run
     from ragtrace.capture.types import Failure
     from ragtrace.model import How, Outcome, Usage
 
@@ -93,7 +93,7 @@ class Interpreter:
         run: takes what is read.
     """
 
-    def __init__(self, run: IntegrationRun) -> None:
+    def __init__(self, run: Run) -> None:
         self.run = run
         self.speech = Speech()
         self.lineage = Lineage(run, self.speech)

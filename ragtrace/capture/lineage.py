@@ -48,8 +48,8 @@ from ragtrace.model import Passage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ragtrace.capture.integration_run import IntegrationRun
     from ragtrace.capture.known import Hit, Hits
+    from ragtrace.capture.run import Run
     from ragtrace.capture.scopes import Speech
     from ragtrace.capture.types import Failure
 
@@ -99,7 +99,7 @@ class Lineage:
         is_retried: an engine shows its model the answer that was given up.
     """
 
-    def __init__(self, run: IntegrationRun, speech: Speech) -> None:
+    def __init__(self, run: Run, speech: Speech) -> None:
         self.are_ids_made = False
         self.is_retried = False
         self._last: dict[str, Hit] | None = None  # the list delivered or chosen last

@@ -23,8 +23,9 @@ from ragtrace.text import MAX_NAME_CHARS
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from ragtrace.capture.reported import Reported
     from ragtrace.capture.residue import Unread
-    from ragtrace.capture.types import EndedRun, Findings, LeftOut
+    from ragtrace.capture.types import Findings, LeftOut
     from ragtrace.model import Passage, Pool
 
 _MOST_PARTS = 5_000  # of a value that are looked at
@@ -119,7 +120,7 @@ def step_named(name: str) -> str:
 
 
 def reading_of(
-    run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage], shown: Collection[str] | None
+    run: Reported, pools: Sequence[Pool], texts: Sequence[Passage], shown: Collection[str] | None
 ) -> Reading:
     """Return what was read of a run that ended, and where.
 
@@ -144,13 +145,13 @@ def reading_of(
     return Reading(question if facts.get("query") else None, answers, sources, tuple(signs[:_MOST_SIGNS]))
 
 
-def _unread_in(run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage]) -> list[Unread]:
+def _unread_in(run: Reported, pools: Sequence[Pool], texts: Sequence[Passage]) -> list[Unread]:
     """Return text of the prompts that the answer goes back to, which nothing explains."""
     facts, notes = run.attributes, run.findings.prompts
     if not notes or not facts.get("answer"):
         return []
     passages = list({one.id: one for pool in pools for one in pool.passages}.values())
-    known = [*passages, *run.texts]
+    known = [*passages, *run.texts.values()]
     explained = Explained(
         text
         for text in (
@@ -189,7 +190,7 @@ def _values_of(metadata: Mapping[str, object]) -> Iterator[str]:
     return (str(value) for value in metadata.values() if isinstance(value, str | int | float))
 
 
-def _followed(run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage]) -> str | None:
+def _followed(run: Reported, pools: Sequence[Pool], texts: Sequence[Passage]) -> str | None:
     """Return the trace id of the run that this one follows; remember this one."""
     facts, found = run.attributes, run.findings
     passages = [one.text for pool in pools for one in pool.passages]
@@ -228,7 +229,7 @@ def _declared(name: str, place: str, offered: str) -> str:
 
 
 def _of_evidence(
-    run: EndedRun,
+    run: Reported,
     pools: Sequence[Pool],
     texts: Sequence[Passage],
     sources: Sequence[Source],
@@ -278,14 +279,14 @@ def _cut(text: str) -> str:
 
 
 def _sources(
-    run: EndedRun, pools: Sequence[Pool], texts: Sequence[Passage], shown: Collection[str] | None
+    run: Reported, pools: Sequence[Pool], texts: Sequence[Passage], shown: Collection[str] | None
 ) -> Iterator[Source]:
     """Yield what brought evidence, each with its numbers, and what of it is no evidence."""
     found = run.findings
     stages = {pool.stage: pool.passages for pool in pools}
     chosen = {one.id for one in stages["reranked"]} if "reranked" in stages else None
     every = {one.id: one for passages in (*stages.values(), texts) for one in passages}
-    kinds = {text.id: _OF_KIND[str(text.metadata.get("kind"))] for text in run.texts}
+    kinds = {text.id: _OF_KIND[str(text.metadata.get("kind"))] for text in run.texts.values()}
     counts: dict[tuple[Kind, str], list[str]] = {
         ("search", step.source or _UNNAMED): []
         for step in run.steps

@@ -22,11 +22,11 @@ from msgspec.structs import FieldInfo, fields, replace
 
 from ragtrace.capture.assembly import finished_run
 from ragtrace.capture.declared import Declared
-from ragtrace.capture.draft import REPORTS, Draft
 from ragtrace.capture.events import Asked, Asking, Began, Chosen, Ended, Event, Gave, Marked, Node, Said, Sought
-from ragtrace.capture.integration_run import IntegrationRun
 from ragtrace.capture.names import PICTURE_KEYS, RERANK_SCORE_KEYS, ROLES
 from ragtrace.capture.pictures import PICTURE, picture_key, picture_of
+from ragtrace.capture.reported import REPORTS, Reported
+from ragtrace.capture.run import Run
 from ragtrace.capture.types import Failure, Limits, RunConfig
 from ragtrace.capture.values import Doc, Fields, Opaque, Prompt, Redacted, Steer, Turn
 from ragtrace.errors import InputError
@@ -374,7 +374,7 @@ def _event(value: object) -> Event:
     if value.kind == "report":
         if value.name not in REPORTS:
             raise TypeError
-        signature(getattr(Draft, value.name)).bind(None, **cast("dict[str, Any]", data))
+        signature(getattr(Reported, value.name)).bind(None, **cast("dict[str, Any]", data))
     return value
 
 
@@ -489,7 +489,7 @@ class _Keeper:
     def on_start(self, workflow: str, started_ns: int) -> _Keeper:  # noqa: ARG002 - as a processor is called
         return self
 
-    def on_end(self, ref: object, run: IntegrationRun) -> None:
+    def on_end(self, ref: object, run: Run) -> None:
         """Leave the run to `replayed`."""
 
 
@@ -503,10 +503,10 @@ def replayed(run: RecordedRun, past: PastRuns | None = None) -> FinishedRun | No
     return finished_run(run_again(run, past))
 
 
-def run_again(run: RecordedRun, past: PastRuns | None = None) -> IntegrationRun:
+def run_again(run: RecordedRun, past: PastRuns | None = None) -> Run:
     """Return a run that has ended with a run's events, which nobody has read yet; see `replayed`."""
     config = RunConfig(processor=cast("RunProcessor", _Keeper()), is_replayed=True)
-    again = IntegrationRun(config, Limits(), run.started_ns, {}, past)
+    again = Run(config, Limits(), run.started_ns, {}, past)
     again.begin(run.workflow, is_kept=True)
     for event in run.events:
         again.add(event)

@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 from ragtrace.capture.guard import guarded, record_internal_error, safe_redact
-from ragtrace.capture.integration_run import IntegrationRun
 from ragtrace.capture.past import PastRuns
+from ragtrace.capture.run import Run
 from ragtrace.capture.suppression import is_own_work
 from ragtrace.capture.types import Limits, RunConfig
 
@@ -60,7 +60,7 @@ class Recorder:
         )
         self.limits = limits or Limits()
         self._past = PastRuns()
-        self._open: dict[int, IntegrationRun] = {}  # no lock: each use is one operation of the interpreter
+        self._open: dict[int, Run] = {}  # no lock: each use is one operation of the interpreter
 
     @property
     def open_runs(self) -> int:
@@ -80,7 +80,7 @@ class Recorder:
         tags: Iterable[str] = (),
         k: int | None = None,
         started_ns: int | None = None,
-    ) -> IntegrationRun:
+    ) -> Run:
         """Open a run; never raises. One that begins in `own_work` is not kept.
 
         Args:
@@ -95,7 +95,7 @@ class Recorder:
             k: cut-off of @K metrics; default the number of contexts delivered.
             started_ns: Unix ns; default now.
         """
-        run = IntegrationRun(self.config, self.limits, started_ns or time.time_ns(), self._open, self._past)
+        run = Run(self.config, self.limits, started_ns or time.time_ns(), self._open, self._past)
         self._begin(run, workflow)
         if query is not None:
             run.set_query(query)
@@ -110,14 +110,14 @@ class Recorder:
         return run
 
     @guarded
-    def _begin(self, run: IntegrationRun, workflow: str | None) -> None:
+    def _begin(self, run: Run, workflow: str | None) -> None:
         run.begin(workflow, is_kept=not is_own_work())
         self._open[id(run)] = run
         if len(self._open) > self.limits.open_runs:
             record_internal_error("ragtrace.capture.recorder.open_runs", reason="too many runs are open")
             min(list(self._open.values()), key=_last_activity).finish("partial")
 
-    def has_open(self, run: IntegrationRun) -> bool:
+    def has_open(self, run: Run) -> bool:
         """Tell whether this recorder opened the run, and it is still open."""
         return id(run) in self._open
 
@@ -136,7 +136,7 @@ class Recorder:
         limit = (time.monotonic() if now is None else now) - self.limits.run_idle_s
         self._end([run for run in list(self._open.values()) if run.last_activity < limit])
 
-    def _end(self, runs: list[IntegrationRun]) -> None:
+    def _end(self, runs: list[Run]) -> None:
         for run in runs:
             run.finish("partial")
             self._open.pop(id(run), None)  # also where its end failed half-way
@@ -149,5 +149,5 @@ class Recorder:
         self._past = past
 
 
-def _last_activity(run: IntegrationRun) -> float:
+def _last_activity(run: Run) -> float:
     return run.last_activity

@@ -1,27 +1,36 @@
-"""An open RAG run: what people report by hand, collected until it ends."""
+"""A RAG run while it is open: what the application's threads and the integrations add to it.
+
+A report is an event of the run. The pipeline's thread reads the events (`RunReader`), and reports what they mean to
+the run too.
+"""
 
 from __future__ import annotations
 
 import functools
 import threading
 import time
+from collections import deque
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast, get_args
 
 from msgspec.structs import replace
 
-from ragtrace.capture.draft import MAX_STEPS
+from ragtrace.capture.attribution import found_in
+from ragtrace.capture.declared import NOTHING, noted
+from ragtrace.capture.events import Event, Redactor
 from ragtrace.capture.guard import Redaction, guarded, guarded_call, record_internal_error, record_wrong_call
 from ragtrace.capture.model_calls import clean_usage, read_usage, said_in
 from ragtrace.capture.model_requests import clean_request, server_of
 from ragtrace.capture.passages import PROCESS_KEY, PassageReader, ReadPassages
 from ragtrace.capture.past import PastRuns
+from ragtrace.capture.reported import MAX_STEPS, Reported
 from ragtrace.capture.run_context import tags_of
-from ragtrace.capture.types import Failure
+from ragtrace.capture.run_reader import MAX_CHARS, MAX_WAITING, RunReader
+from ragtrace.capture.types import Failure, Generation, Retrieval
 from ragtrace.capture.values import named, told
-from ragtrace.model import AnswerPart, Call, Message, Usage
+from ragtrace.model import AnswerPart, Call, LabelScale, LabelScope, Message, Usage
 from ragtrace.text import (
     MAX_MESSAGE_CHARS,
     MAX_NAME_CHARS,
@@ -34,19 +43,28 @@ from ragtrace.text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
     from contextvars import Token
     from types import TracebackType
     from typing import Self
 
-    from ragtrace.capture.types import Limits, Operation, RunConfig, TraceRef
-    from ragtrace.model import LabelScale, LabelScope, Outcome, Passage
+    from ragtrace.capture.attribution import TextKind
+    from ragtrace.capture.declared import Declarations, Declared
+    from ragtrace.capture.types import Findings, Limits, Operation, RunConfig, RunProcessor, Step, TraceRef
+    from ragtrace.model import Outcome, Passage
+    from ragtrace.model.reading import How
 
 P = ParamSpec("P")
 
 MAX_TURNS = 256
 MAX_ITEMS = 10_000  # of any other list; an application's iterator may have no end
 MAX_REASONS = 64  # why a call ended, one for each of its outputs
+# Reports of facts by their names.
+_OF_FACTS = frozenset({"set_query", "set_attributes", "set_k", "reference", "labels"})
+_PART_EVENTS = 256  # events of a part: one hand-over takes 3 us, and 25 turns of an agent are 250 events
+_PART_CHARS = MAX_CHARS // 16
+_EVENT_CHARS = 256  # that an event behind the first 1,024 counts: shorter texts are not counted
+_GRADES_EXPECTED = "grades are a mapping of passage ids to whole numbers, with a known universe and scale"
 
 
 def _report(call: str) -> Callable[[Callable[Concatenate[Run, P], None]], Callable[Concatenate[Run, P], None]]:
@@ -69,6 +87,13 @@ class Run:
     Use it as a context manager (``with`` or ``async with``): the run ends with the block; an exception makes
     its outcome ``error`` (``cancelled`` for a cancellation) and passes on unchanged.
 
+    Integrations add events and report inferred selections and texts in place of passages. A long run is handed over
+    in parts: the pipeline's thread takes what waits with each 256 events or 256 Ki characters.
+
+    Attributes:
+        last_activity: monotonic seconds; an integration sets it while a stream flows.
+        said: facts by their names in a `RagRecord` that the application and its integrations reported so far.
+
     Example:
         >>> from ragtrace.capture import Recorder
         >>> with Recorder().start(query="How do I cancel?") as run:
@@ -76,6 +101,15 @@ class Run:
         ...     run.answered("In settings.")
         >>> run.is_finished
         True
+
+        Of an integration:
+
+        >>> from ragtrace.capture.events import Began, Event, Gave
+        >>> run = Recorder().start(query="Where is the lab?")
+        >>> run.add(Event("chain", "1", data=Began()))
+        >>> run.add(Event("chain", "1", ended_ns=1, data=Gave("In Oslo.")))
+        >>> run.said["query"]
+        'Where is the lab?'
     """
 
     def __init__(
@@ -90,21 +124,54 @@ class Run:
             config = replace(config, redact=Redaction(config.redact), id_key=config.id_key or PROCESS_KEY)
         self._config = config  # the one it began with: settings may change while it is open
         self._limits = limits
-        self._started_ns = started_ns
         self._open_runs = open_runs
-        self._past = PastRuns() if past is None else past
-        self.last_activity = time.monotonic()
         self._reader = PassageReader(config.redact, limits.passage_chars, config.id_key)
-        self._root_span: TraceRef | None = None
+        self._reported = Reported(config, limits, PastRuns() if past is None else past, started_ns)
+        self.last_activity = time.monotonic()
+        self.said: dict[str, Any] = {}
+        self._declared: set[tuple[Declared, How]] = set()
+        self._noted = NOTHING  # of the process's decorators, as this run was told of them
+        # Its end.
         self._has_failed = False
         self._before_finish: dict[str, Callable[[], None]] = {}
         self._entered: list[Token[Run | None]] = []
         self._is_discarded = False
         self._ends = [None]  # one end, which one thread takes
-        self._ended_with: Outcome | None = None  # as `finish` was told
         self._is_whole = False  # it has ended, and was neither cut short nor failed
         self._reporters: set[int] = set()  # threads that report what happened before the end
-        self.ended_ns = 0
+        # Its events, with the characters of the texts that each shows first.
+        self._processor: RunProcessor | None = None
+        self._root_span: TraceRef | None = None
+        self._on_part: Callable[[Any, Run], bool] | None = None
+        self._redactor = None if config.redact is None else Redactor(config.redact, config.id_key or PROCESS_KEY)
+        self._waiting: deque[tuple[Event, int]] = deque()
+        self._added_chars = 0
+        self._lost_values = 0
+        self._part_events = self._part_chars = 0  # since the last part
+        # Who reads them: of several threads, as after a shutdown, one at a time.
+        self._lock = threading.RLock()
+        self._run_reader: RunReader | None = None  # while there is something to read: it holds the run
+        self._reading: int | None = None  # the thread that reads an event
+
+    def begin(self, workflow: str | None, *, is_kept: bool) -> None:
+        """Name the workflow, and start the root span of a run that is kept.
+
+        Args:
+            workflow: default that of the configuration.
+            is_kept: whether the processor takes the run.
+        """
+        name = named(told(workflow) or self._config.workflow)
+        self._reported.attributes["workflow"] = name
+        self._reported.attributes["environment"] = self._config.environment
+        if self._config.corpus is not None:
+            given = self._facts({"corpus": self._config.corpus})
+            self.said.update(given)
+            self._reported.set_attributes(**given)
+        if is_kept and self._config.processor is not None:
+            self._processor = self._config.processor
+            self._on_part = getattr(self._processor, "on_part", None)  # others take a run as a whole
+            self._root_span = self._processor.on_start(name, self.started_ns)
+            self.declare(self._config.declared, "settings")
 
     @property
     def is_finished(self) -> bool:
@@ -120,6 +187,18 @@ class Run:
     def span_id(self) -> str:
         """16 lower-case hex digits of the root span; "" when tracing is off."""
         return self._root_span.span_id if self._root_span else ""
+
+    @property
+    def started_ns(self) -> int:
+        """Unix ns."""
+        return self._reported.started_ns
+
+    @property
+    def ended_ns(self) -> int:
+        """Unix ns; 0 while the run is open."""
+        return self._reported.ended_ns
+
+    # -- what people report --
 
     @_report("run.set_query")
     def set_query(self, query: str) -> None:
@@ -229,7 +308,7 @@ class Run:
             top_k=clean_count(top_k),
             started_ns=started_ns or now,
             ended_ns=ended_ns or now,
-            error=self._failure_of(error),
+            error=self.failure_of(error),
             key=key,
             parent_key=parent_key,
             is_fused=is_fused,
@@ -278,7 +357,7 @@ class Run:
             top_n=clean_count(top_n),
             started_ns=started_ns or now,
             ended_ns=ended_ns or now,
-            error=self._failure_of(error),
+            error=self.failure_of(error),
             key=key,
             parent_key=parent_key,
             selection_source=selection_source,
@@ -361,7 +440,7 @@ class Run:
             is_in_process=is_in_process,
             key=key,
             parent_key=parent_key,
-            error=self._failure_of(error),
+            error=self.failure_of(error),
             chars=_chars_said(asked) + _chars_said(said),
         )
 
@@ -456,7 +535,7 @@ class Run:
             description=None if description is None else self._text(description),
             key=key,
             parent_key=parent_key,
-            error=self._failure_of(error),
+            error=self.failure_of(error),
             chars=len(given) + len(returned),
         )
 
@@ -521,7 +600,339 @@ class Run:
     def failed(self, error: BaseException | Failure) -> None:
         """Note what made the run fail; `finish` then defaults to the outcome ``error``."""
         self._has_failed = True
-        self._tell("failed", error=self._failure_of(error))
+        self._tell("failed", error=self.failure_of(error))
+
+    # -- what integrations report --
+
+    @guarded
+    def selected(self, passages: Iterable[object], *, selection_source: str, is_final: bool = False) -> None:
+        """Set the selection without a reranker step (a chain that filtered, a helper that marked).
+
+        Args:
+            passages: the selection, in its order.
+            selection_source: explicit, framework, retriever or chain: how it became known.
+            is_final: the application said so itself; choices that are inferred later leave it as it is.
+        """
+        read = self._reader.read(passages)
+        self._tell(
+            "selected", passages=read, selection_source=selection_source, is_final=is_final, chars=chars_of(read)
+        )
+
+    @guarded
+    def add_selected(self, passages: Iterable[object]) -> None:
+        """Add passages to the selection that the application itself names; several calls add up.
+
+        What is inferred, before or later, gives way to it.
+        """
+        read = self._reader.read(passages)
+        self._tell("add_selected", passages=read, chars=chars_of(read))
+
+    @guarded
+    def add_text(
+        self,
+        text: str,
+        *,
+        source: str | None = None,
+        kind: TextKind = "tool_output",
+        call_id: str | None = None,
+        is_declared: bool = False,
+    ) -> None:
+        """Report a text that stands in place of passages; it counts where it stands in the prompt.
+
+        Where the run has no passages, such texts are its pool, one passage each. Else a tool's texts stand behind
+        the passages among what the model was shown, and are no part of the pool.
+
+        Args:
+            text: the text, as the model is shown it.
+            source: the tool's name, or that of the function.
+            kind: ``tool_output``, or ``context_text`` for contexts that the application joined.
+            call_id: of the call that it answers; it counts where a prompt has the message of that call.
+            is_declared: the application says that it is evidence; it counts also where no prompt shows it.
+        """
+        one = replace(self._reader.make(text, 1, None, None, source), metadata={"kind": kind})
+        if one.text.strip():
+            self._tell("add_text", passage=one, call_id=call_id, is_declared=is_declared, chars=len(one.text))
+
+    @guarded
+    def set_candidates(self, passages: Iterable[object]) -> None:
+        """Set a pool that no retriever of this run returned: from a resumed state, or given by the caller."""
+        read = self._reader.read(passages)
+        self._tell("set_candidates", passages=read, chars=chars_of(read))
+
+    @guarded
+    def expects_no_answer(self, *, is_of_application: bool = False) -> None:
+        """Mark a run in which no model speaks: a retrieval alone. Metrics over an answer are then ``na``.
+
+        Args:
+            is_of_application: the application opened the run, and may report an answer that nobody else sees. Where
+                its workflow has had answers, one is expected, and missing.
+        """
+        self._tell("expects_no_answer", is_of_application=is_of_application)
+
+    @guarded
+    def set_labels(self, given: object) -> None:
+        """Set relevance grades as a request hands them over; what is none is ignored and counted.
+
+        Args:
+            given: ``{passage id: grade}``, or that under ``grades`` beside universe, scale and version.
+        """
+        if not isinstance(given, dict):
+            record_wrong_call("with labels", _GRADES_EXPECTED, site="ragtrace.capture.run.set_labels")
+            return
+        nested = given.get("grades")
+        options, grades = (given, nested) if isinstance(nested, dict) else ({}, given)
+        version = options.get("version")
+        self.labels(
+            {str(name): grade for name, grade in grades.items()},
+            label_scope=cast("LabelScope", _one_of(options.get("universe"), get_args(LabelScope), "gold")),
+            scale=cast("LabelScale", _one_of(options.get("scale"), get_args(LabelScale), "direct5")),
+            version=None if version is None or version == "" else str(version),
+        )
+
+    @guarded
+    def answered_by_branches(self, answers: Sequence[str], *, model: str | None, usage: Usage | None) -> None:
+        """Report the answers of branches that ran side by side: metrics over an answer are ``na several_answers``.
+
+        The record holds them all, one paragraph each, in the order of their texts and not of their branches.
+        """
+        self.answered("\n\n".join(sorted(answers)), model=model, usage=usage)
+        self._tell("answered_by_branches", number=len(answers))
+
+    def ends_as(self, outcome: Outcome | None) -> None:
+        """Set the outcome for a `finish` that is given none; None stands for ``answered``."""
+        self._tell("ends_as", outcome=outcome)
+
+    @guarded
+    def agent_called(
+        self,
+        name: str,
+        *,
+        description: str | None = None,
+        started_ns: int | None = None,
+        ended_ns: int | None = None,
+        error: BaseException | Failure | None = None,
+        key: str | None = None,
+        parent_key: str | None = None,
+    ) -> None:
+        """Report one run of an agent; the steps inside it name its key as their `parent_key`.
+
+        Args:
+            name: the agent's name; "" where it has none.
+            description: what the agent says of itself.
+            started_ns: Unix ns of its start; default now.
+            ended_ns: Unix ns of its end; default now.
+            error: what made it fail.
+            key: any name of this step.
+            parent_key: key of the agent or tool that called it.
+        """
+        now = time.time_ns()
+        self._tell(
+            "agent_called",
+            started_ns=started_ns or now,
+            ended_ns=ended_ns or now,
+            name=named(name),
+            description=None if description is None else self._text(description),
+            key=key,
+            parent_key=parent_key,
+            error=self.failure_of(error),
+        )
+
+    @guarded
+    def prompted(self, name: str, version: str | None) -> None:
+        """Set the prompt template that a framework tells: the last one, unless the application named another."""
+        self._tell("prompted", **self._facts({"prompt_name": name, "prompt_version": version}))
+
+    @guarded
+    def interrupted(self, payload: object) -> None:
+        """Keep what the run waits for: the payload of an interrupt, shown as text; outcome is set by `finish`."""
+        self._tell("interrupted", **self._kept("interrupt", payload, self._limits.text_chars))
+
+    @guarded
+    def mark(
+        self, passages: ReadPassages, *, has_own_id: Sequence[bool], source: str | None, is_choice: bool
+    ) -> None:
+        """Report documents that the application names outside of all steps: as found, or as chosen.
+
+        One without an id of its own gets that of the same text in the pool; that is looked up when it is read.
+
+        Args:
+            passages: the documents as passages.
+            has_own_id: for each of them whether its id is its own, and not one of the metadata or of its text.
+            source: name of the index or data source.
+            is_choice: they are a selection, and several calls add up.
+        """
+        now = time.time_ns()
+        self._tell(
+            "mark",
+            passages=passages,
+            has_own_id=tuple(has_own_id),
+            source=self._reader.source(source),
+            is_choice=is_choice,
+            started_ns=now,
+            ended_ns=now,
+            chars=chars_of(passages),
+        )
+
+    @guarded
+    def declare(self, declared: Declared, how: How) -> None:
+        """Take what a layer of the application says of where things stand; the same again changes nothing.
+
+        Args:
+            declared: what it says.
+            how: who says it: call, decorator, handler or settings.
+        """
+        if declared is NOTHING or (declared, how) in self._declared:
+            return
+        self._declared.add((declared, how))
+        self._tell("declare", how=how, declared=declared)
+
+    @guarded
+    def declare_question(self, question: str) -> None:
+        """Take the question that a request gives as a text."""
+        text = self._text(question)
+        self._tell("declare", how="metadata", question=text, chars=len(text))
+
+    # -- what integrations and readers ask --
+
+    @property
+    def has_declared(self) -> bool:
+        """Whether anything was declared of the run so far."""
+        return bool(self._declared)
+
+    @property
+    def declarations(self) -> Declarations:
+        """Declarations of where things stand in this run, nearest first."""
+        return self._reported.declarations
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Facts of the run by their names in a `RagRecord`."""
+        return self._reported.attributes
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """Steps in the order in which they ended."""
+        return self._reported.steps
+
+    @property
+    def prompts(self) -> Sequence[str]:
+        """Rendered prompts, the oldest first."""
+        return self._reported.prompts
+
+    @property
+    def n_prompts(self) -> int:
+        """Number of prompts that were rendered so far, also of those that the run has no room for."""
+        return self._reported.lost_prompts + len(self._reported.prompts)
+
+    @property
+    def selection(self) -> tuple[Passage, ...] | None:
+        """The selection so far; None where none is known."""
+        return self._reported.selection
+
+    @property
+    def selection_source(self) -> str | None:
+        """How the selection became known."""
+        return self._reported.selection_source
+
+    @property
+    def used_passages(self) -> tuple[Passage, ...] | None:
+        """The passages that were reported with `used`."""
+        return self._reported.used_passages
+
+    @property
+    def failure(self) -> Failure | None:
+        """The error that made the run fail."""
+        return self._reported.failure
+
+    @property
+    def findings(self) -> Findings:
+        """Places of what is reported; what reads events writes them."""
+        return self._reported.findings
+
+    @property
+    def reader(self) -> PassageReader:
+        """Reads passages under this run's limits and redaction."""
+        return self._reader
+
+    def retrievals(self) -> list[Retrieval]:
+        """Return the retriever calls reported so far."""
+        return [step for step in self._reported.steps if isinstance(step, Retrieval)]
+
+    def has_generations(self) -> bool:
+        """Tell whether a model call was reported."""
+        return any(isinstance(step, Generation) for step in self._reported.steps)
+
+    def is_mostly_passages(self, text: str) -> bool:
+        """Tell whether a text is a context, not an answer: one passage, or several that are at least half of it.
+
+        An answer may quote one passage and say more.
+        """
+        passages = (*self.candidates(), *(self._reported.selection or ()))
+        found = found_in(text, tuple({passage.id: passage for passage in passages}.values()))
+        if len(found) == 1:
+            return found[0].text.strip() == text.strip()
+        return bool(found) and 2 * sum(len(passage.text) for passage in found) >= len(text)
+
+    def candidates(self) -> tuple[Passage, ...]:
+        """Return the candidate pool: the fused order where one was given, else the leaves' results in turn.
+
+        A passage that several leaves returned stands once, at its first place.
+        """
+        return self._reported.candidates()
+
+    @guarded
+    def prompt_contains(self, passages: Iterable[Passage], *, since: int = 0, least_chars: int = 0) -> bool:
+        """Tell whether a prompt shows one of these passages.
+
+        Args:
+            passages: some passages.
+            since: number of the first prompt that is looked at.
+            least_chars: of a passage of which a prompt shows the beginning.
+        """
+        some, first = tuple(passages), max(since - self._reported.lost_prompts, 0)
+        return any(
+            len(found.text) >= least_chars
+            for prompt in self._reported.prompts[first:]
+            for found in found_in(prompt, some)
+        )
+
+    @guarded
+    def rename(self, ids: Mapping[tuple[str, str], str]) -> None:
+        """Give passages another id, in all stages and steps: the id that became known after they were met.
+
+        What reads events calls it; it is no report.
+
+        Args:
+            ids: the new id by the old id and the text.
+        """
+        if ids:
+            self._reported.rename(ids)
+
+    def failure_of(self, error: BaseException | Failure | None) -> Failure | None:
+        """Return the type and message of an error as they are now; None for None."""
+        if error is None or isinstance(error, Failure):
+            return error
+        return self.failure_named(type(error).__name__, error)
+
+    def failure_named(self, kind: str, message: object) -> Failure:
+        """Return an error of which another process tells type and message."""
+        return Failure(kind=named(kind), message=self._text(message, MAX_MESSAGE_CHARS))
+
+    # -- the end --
+
+    def before_finish(self, report: Callable[[], None] | None, owner: str = "") -> None:
+        """Have `report` called once, just before the run ends, however it ends.
+
+        A second call of the same owner replaces the first, and None takes it back. Two integrations may report into
+        one run.
+
+        An integration reports there what is still open: the pieces of a stream that nobody read to its end,
+        when the recorder's sweep ends the run. It runs in the thread that ends the run; errors are counted.
+        """
+        if report is None:
+            self._before_finish.pop(owner, None)
+        else:
+            self._before_finish[owner] = report
 
     @guarded
     def finish(self, outcome: Outcome | None = None, *, ended_ns: int | None = None) -> None:
@@ -541,9 +952,20 @@ class Run:
             for tell in list(reports.values()):  # another thread may take its own back
                 _told(tell)
         # The wall clock may have been set back meanwhile: a run takes no negative time.
-        self.ended_ns = max(ended_ns or time.time_ns(), self._started_ns)
-        self._ended_with = outcome
+        self._reported.ended_ns = max(ended_ns or time.time_ns(), self.started_ns)
+        self._reported.finished_as = outcome
         self._hand_over()
+
+    def discard(self) -> None:
+        """Drop the run: it was no question. Its root span is never ended, so nothing of it is exported.
+
+        A report of `before_finish` may call it too. A run that has ended is dropped as long as nobody has read it.
+        """
+        self._is_discarded = True
+        if self._takes_end():
+            self._before_finish = {}
+            self._run_reader = None
+            self._hand_over()
 
     def _takes_end(self) -> bool:
         """Tell whether this call ends the run: the first one does, whichever threads they are in."""
@@ -570,6 +992,8 @@ class Run:
 
     def _hand_over(self) -> None:
         self._open_runs.pop(id(self), None)
+        if not self._is_discarded and self._processor is not None and self._root_span is not None:
+            self._processor.on_end(self._root_span, self)
 
     def __enter__(self) -> Self:
         self._entered.append(_current.set(self))
@@ -598,6 +1022,25 @@ class Run:
     ) -> None:
         self.__exit__(kind, error, trace)
 
+    # -- the events --
+
+    def add(self, event: Event, *, chars: int = 0, cut: int = 0) -> None:
+        """Add what happened next; it is read in the pipeline's thread, see `RunReader`.
+
+        Args:
+            event: what happened; the application must not be able to change it. Its texts are redacted here.
+            chars: characters of the texts that it shows first.
+            cut: lists, mappings and objects in it that are not whole.
+        """
+        if cut:
+            self._lost_values += cut
+        if noted() is not self._noted and not self._config.is_replayed:
+            self._noted = noted()
+            self.declare(self._noted, "decorator")
+        if self._redactor is not None:
+            event = self._redactor.event(event)
+        self._append(event, chars)
+
     def _tell(self, report: str, /, *, chars: int = 0, **given: object) -> None:
         """Add a report to the events of the run.
 
@@ -606,11 +1049,100 @@ class Run:
             chars: of its longer texts.
             given: what it was told, redacted, clean and copied.
         """
-        raise NotImplementedError
+        if self._reading == threading.get_ident():  # what an event says of the run
+            self._reported.take(report, given)
+            return
+        if report in _OF_FACTS:
+            self.said.update({"labels": given} if report == "labels" else given)
+        self._append(Event("report", name=report, data=given), chars)
+
+    def _append(self, event: Event, chars: int) -> None:
+        self.last_activity = time.monotonic()
+        if self._processor is None:
+            return
+        is_open = bool(self._ends)
+        self._waiting.append((event, chars if is_open else 0))  # what is told at a run's end takes no text from it
+        self._added_chars += chars
+        self._part_events += 1
+        self._part_chars += chars
+        if (self._part_events >= _PART_EVENTS or self._part_chars > _PART_CHARS) and is_open:
+            self._hand_part()
+
+    def _hand_part(self) -> None:
+        """Have the pipeline's thread take what waits. Nothing is read here, and no lock is taken."""
+        self._part_events = self._part_chars = 0
+        if self._on_part is not None and not self._on_part(self._root_span, self):
+            self._processor = None  # lost, and counted by the pipeline; of a parent in a forked child
+            self._waiting.clear()
+            self._run_reader = None
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Take the reports of this thread at once: it reads what happened, and reports what that means."""
+        with self._lock, self._reporting():
+            before, self._reading = self._reading, threading.get_ident()
+            try:
+                yield
+            finally:
+                self._reading = before
+
+    def take_part(self) -> None:
+        """Take the events that wait, and read them where they are many; the pipeline's thread calls it."""
+        with self.reading():
+            self._event_reader().take_part()
+
+    def ended(self) -> Reported | None:
+        """Read the events that wait, and return all that was reported; None for a run that was no question.
+
+        The processor calls it once, in its own thread. The run keeps nothing that is reported later.
+        """
+        with self.reading():
+            reader, self._run_reader = self._event_reader(), None
+            reader.read_rest()
+            self._processor = None
+            self._waiting.clear()
+            self._added_chars = 0
+        reader.write_events()
+        self._conclude_declarations()
+        if self._is_discarded:
+            return None
+        lost = {
+            "passages": self._reader.left_out,
+            "passages_unread": self._reader.unread,
+            "values": self._lost_values,
+        }
+        found = self._reported
+        found.truncated.update((kind, count) for kind, count in lost.items() if count)
+        found.trace_id, found.span_id = self.trace_id, self.span_id
+        if "answer" in found.attributes:
+            self._had_answer()
+        return found
+
+    def _event_reader(self) -> RunReader:
+        if self._run_reader is None:
+            self._run_reader = RunReader(self, self._config, self._reported, self._waiting, self._redactor)
+        return self._run_reader
+
+    @guarded
+    def _conclude_declarations(self) -> None:
+        self.declarations.conclude(is_kept=not self._is_discarded)
 
     def _had_answer(self) -> None:
         """Note that the application answers in this workflow."""
-        raise NotImplementedError
+        self._reported.past.answering.add(self.said.get("workflow") or self.attributes.get("workflow"))
+
+    @property
+    def size_chars(self) -> int:
+        """Characters of its largest texts: of the events that wait, prompts and passages.
+
+        Events behind the first 1,024 that wait count 256 each.
+        """
+        behind = max(len(self._waiting) - MAX_WAITING, 0)
+        reader = self._run_reader
+        taken, held = (0, 0) if reader is None else (reader.taken_chars, reader.unread_chars + reader.read_chars)
+        return max(self._added_chars - taken, 0) + held + behind * _EVENT_CHARS
+
+    # -- texts as they are kept --
 
     def _kept(self, name: str, value: object, limit: int) -> dict[str, Any]:
         """Return a text as it is kept, under its name, and with its length as it was where it was cut."""
@@ -651,14 +1183,6 @@ class Run:
         cited = tuple(map(named, islice(cites, MAX_ITEMS)))
         return AnswerPart(text=self._text(text), citations=cited)
 
-    def _failure_of(self, error: BaseException | Failure | None) -> Failure | None:
-        if error is None or isinstance(error, Failure):
-            return error
-        return self._failure_named(type(error).__name__, error)
-
-    def _failure_named(self, kind: str, message: object) -> Failure:
-        return Failure(kind=named(kind), message=self._text(message, MAX_MESSAGE_CHARS))
-
 
 _TOO_LATE = (
     "ragtrace: an answer came after its run had ended, and is missing there: call run.answered(text) inside the "
@@ -673,6 +1197,24 @@ _current: ContextVar[Run | None] = ContextVar("ragtrace_current_run", default=No
 
 # The run of the enclosing block, open or not: one call in C, for callers that ask at every step.
 entered_run = _current.get
+
+
+def current_run() -> Run | None:
+    """Return the open run of the enclosing ``with ragtrace.query(...)`` block, None outside one.
+
+    Integrations report into it in place of opening a run of their own. It holds for the tasks that are made inside
+    the block, and for threads that are given a copy of the context.
+
+    Example:
+        >>> from ragtrace.capture import Recorder
+        >>> with Recorder().start(query="Where?") as run:
+        ...     current_run() is run
+        True
+        >>> current_run() is None
+        True
+    """
+    run = entered_run()
+    return None if run is None or run.is_finished else run
 
 
 def named_prompt(prompt: object) -> tuple[str, str | None]:
@@ -712,6 +1254,14 @@ def outcome_of(error: BaseException) -> Outcome:
 
 def _name(value: object) -> str | None:
     return None if value is None else named(value)
+
+
+def _one_of(value: object, known: tuple[str, ...], default: str) -> str:
+    if value in known:
+        return str(value)
+    if value is not None:
+        record_wrong_call("with labels", _GRADES_EXPECTED, site="ragtrace.capture.run.set_labels")
+    return default
 
 
 def _mapped(part: object) -> tuple[object, Iterable[object]]:

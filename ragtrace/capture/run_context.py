@@ -15,8 +15,8 @@ from ragtrace.text import plain
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ragtrace.capture.integration_run import IntegrationRun
     from ragtrace.capture.recorder import Recorder
+    from ragtrace.capture.run import Run
 
 _ADDED = frozenset({"tags", "metadata"})
 _NAMES = {"prompt": "prompt_name"}  # of a request's facts, where the run has another name
@@ -75,7 +75,7 @@ def _tag(given: object) -> str:
     return told(given if scalar is None else scalar)
 
 
-def unsaid(run: IntegrationRun, said: Mapping[str, Any]) -> dict[str, Any]:
+def unsaid(run: Run, said: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a request says beyond what was said of the run before; tags and metadata add up.
 
     Args:
@@ -86,7 +86,7 @@ def unsaid(run: IntegrationRun, said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @guarded
-def describe(run: IntegrationRun, defaults: Defaults, said: Mapping[str, Any]) -> None:
+def describe(run: Run, defaults: Defaults, said: Mapping[str, Any]) -> None:
     """Write onto a run what its request says, else the defaults; tags add up.
 
     Args:

@@ -21,8 +21,8 @@ from ragtrace.capture.words import tokens
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ragtrace.capture.integration_run import IntegrationRun
     from ragtrace.capture.own_words import Kept
+    from ragtrace.capture.run import Run
     from ragtrace.capture.scopes import Speech
     from ragtrace.capture.values import Doc
     from ragtrace.model import How
@@ -53,7 +53,7 @@ class Sources:
         speech: what the models said: texts that only repeat that are no evidence.
     """
 
-    def __init__(self, run: IntegrationRun, speech: Speech) -> None:
+    def __init__(self, run: Run, speech: Speech) -> None:
         self._run = run
         self._speech = speech
         self._given_out: list[ToolText] = []

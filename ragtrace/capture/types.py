@@ -1,4 +1,4 @@
-"""The types of capture: steps of a run, a run that ended, and what a recorder is configured with."""
+"""The types of capture: steps of a run, a finished run, and what a recorder is configured with."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from msgspec import Struct, field
 
 from ragtrace.capture.declared import NOTHING, Declared
-from ragtrace.capture.past import PastRuns
-from ragtrace.model import Feedback, Found, How, Message, Outcome, Passage, RagRecord, Usage
+from ragtrace.model import Found, How, Message, Passage, RagRecord, Usage
 from ragtrace.model.passage import IdKey
 from ragtrace.text import MAX_RECORD_CHARS, MAX_TEXT_CHARS
 
 if TYPE_CHECKING:
-    from ragtrace.capture.integration_run import IntegrationRun
     from ragtrace.capture.recorded import RecordedRun
+    from ragtrace.capture.run import Run
 
 Operation = Literal["chat", "text_completion", "embeddings"]
 
@@ -206,43 +205,6 @@ class Findings(Struct):
     root: str = ""
 
 
-class EndedRun(Struct, frozen=True, kw_only=True):
-    """Everything that was reported of a run, as it stood when the run ended.
-
-    Texts are redacted and clean. The containers are copies: a step that is reported late changes none of them.
-
-    Attributes:
-        past: what the recorder remembers of its earlier runs.
-        findings: where the facts were read.
-    """
-
-    trace_id: str
-    span_id: str
-    outcome: Outcome
-    started_ns: int
-    ended_ns: int
-    attributes: Mapping[str, Any]
-    steps: tuple[Step, ...]
-    prompts: tuple[str, ...]
-    passage_labels: Mapping[str, str]
-    selection: tuple[Passage, ...] | None
-    selection_source: str | None
-    texts: tuple[Passage, ...]
-    text_calls: Mapping[str, str]
-    declared_texts: frozenset[str]
-    used_passages: tuple[Passage, ...] | None
-    used_text: str | None
-    pool_order: tuple[Passage, ...] | None
-    fused_keys: frozenset[str]
-    feedback: tuple[Feedback, ...]
-    truncated: Mapping[str, int]
-    failure: Failure | None
-    limits: Limits
-    past: PastRuns
-    findings: Findings
-    id_key: IdKey | None = None
-
-
 class FinishedRun(Struct, frozen=True, kw_only=True):
     """A finished run: its record, its steps in the order in which they ended, and what made it fail."""
 
@@ -273,7 +235,7 @@ class RunProcessor(Protocol):
         """Begin the trace of a run."""
         ...
 
-    def on_end(self, ref: TraceRef, run: IntegrationRun) -> None:
+    def on_end(self, ref: TraceRef, run: Run) -> None:
         """Take a run that has ended. The garbage collector may call it, inside any lock: it must take none."""
         ...
 

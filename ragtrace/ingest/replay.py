@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 from msgspec import structs
 
-from ragtrace.capture import Failure, IntegrationRun, Limits, before_question, finished_run, prompt_text, ranked
+from ragtrace.capture import Failure, Limits, Run, before_question, finished_run, prompt_text, ranked
 from ragtrace.capture.types import RunConfig
 from ragtrace.ingest.dialects.base import SpanFacts, merged
 from ragtrace.ingest.dialects.values import last_of
@@ -38,7 +38,7 @@ class _Keeper:
         del workflow, started_ns
         return self._root
 
-    def on_end(self, ref: object, run: IntegrationRun) -> None:
+    def on_end(self, ref: object, run: Run) -> None:
         """Leave the run to `replayed`."""
 
 
@@ -62,7 +62,7 @@ class _Step:
     is_fused: bool = False
     has_search: bool = False
 
-    def common(self, run: IntegrationRun) -> _CommonArguments:
+    def common(self, run: Run) -> _CommonArguments:
         """Times, failure and keys."""
         return {
             "started_ns": self.span.started_ns,
@@ -99,7 +99,7 @@ def replayed(
         environment=environment,
         span_metadata=span_metadata,
     )
-    run = IntegrationRun(config, Limits(), nodes.root.started_ns or 1, {})
+    run = Run(config, Limits(), nodes.root.started_ns or 1, {})
     run.begin(_first(facts.workflow for facts in tops or told), is_kept=True)
     summary = tops[0].summary if tops else None
     with run.reading():
@@ -234,7 +234,7 @@ def _asked(tops: Sequence[SpanFacts], told: Sequence[SpanFacts], steps: Sequence
     )
 
 
-def _describe(run: IntegrationRun, told: Sequence[SpanFacts], asked: str | None) -> None:
+def _describe(run: Run, told: Sequence[SpanFacts], asked: str | None) -> None:
     if asked is not None:
         run.set_query(asked)
     run.set_attributes(session=_first(f.session for f in told), user=_first(f.user for f in told))
@@ -243,7 +243,7 @@ def _describe(run: IntegrationRun, told: Sequence[SpanFacts], asked: str | None)
 
 
 def _report_steps(
-    run: IntegrationRun, steps: Sequence[_Step], texts: dict[str, str], *, has_summary: bool
+    run: Run, steps: Sequence[_Step], texts: dict[str, str], *, has_summary: bool
 ) -> tuple[SpanDocument, ...] | None:
     """Report the steps as they ended; return what a retriever around others kept of theirs.
 
@@ -282,7 +282,7 @@ def _fuse(steps: Sequence[_Step]) -> tuple[SpanDocument, ...] | None:
     return kept
 
 
-def _report_retrieval(run: IntegrationRun, step: _Step, texts: dict[str, str]) -> None:
+def _report_retrieval(run: Run, step: _Step, texts: dict[str, str]) -> None:
     facts = step.facts
     run.retrieved(
         _passages(run, facts.documents or (), texts, facts.data_source),
@@ -294,7 +294,7 @@ def _report_retrieval(run: IntegrationRun, step: _Step, texts: dict[str, str]) -
     )
 
 
-def _report_rerank(run: IntegrationRun, step: _Step, texts: dict[str, str]) -> None:
+def _report_rerank(run: Run, step: _Step, texts: dict[str, str]) -> None:
     facts = step.facts
     candidates = None if facts.candidates is None else _passages(run, facts.candidates, texts)
     if candidates and not run.retrievals():  # the retriever itself was not traced
@@ -308,7 +308,7 @@ def _report_rerank(run: IntegrationRun, step: _Step, texts: dict[str, str]) -> N
     )
 
 
-def _report_generation(run: IntegrationRun, step: _Step, texts: dict[str, str]) -> None:
+def _report_generation(run: Run, step: _Step, texts: dict[str, str]) -> None:
     del texts
     facts = step.facts
     run.generated(
@@ -325,7 +325,7 @@ def _report_generation(run: IntegrationRun, step: _Step, texts: dict[str, str]) 
     )
 
 
-def _report_tool(run: IntegrationRun, step: _Step, texts: dict[str, str]) -> None:
+def _report_tool(run: Run, step: _Step, texts: dict[str, str]) -> None:
     facts = step.facts
     del texts
     run.tool_called(
@@ -343,7 +343,7 @@ _REPORTS = {
 }
 
 
-def _report_summary(run: IntegrationRun, summary: RunSummary, texts: dict[str, str]) -> None:
+def _report_summary(run: Run, summary: RunSummary, texts: dict[str, str]) -> None:
     """Report the facts that our own root has of the whole run."""
     run.set_attributes(corpus=summary.corpus, corpus_version=summary.corpus_version)
     if summary.interrupt is not None:
@@ -361,7 +361,7 @@ def _report_summary(run: IntegrationRun, summary: RunSummary, texts: dict[str, s
 
 
 def _without_rank(
-    run: IntegrationRun,
+    run: Run,
     summary: RunSummary,
     told: Sequence[SpanFacts],
     texts: dict[str, str],
@@ -381,7 +381,7 @@ def _ids(text: str, key: IdKey | None) -> set[str]:
 
 
 def _conclude(
-    run: IntegrationRun,
+    run: Run,
     tops: Sequence[SpanFacts],
     steps: Sequence[_Step],
     root: ReceivedSpan,
@@ -446,7 +446,7 @@ def _filled(one: SpanDocument, texts: Mapping[str, str], names: Mapping[str, str
 
 
 def _passages(
-    run: IntegrationRun, documents: Sequence[SpanDocument], texts: dict[str, str], source: str | None = None
+    run: Run, documents: Sequence[SpanDocument], texts: dict[str, str], source: str | None = None
 ) -> ReadPassages:
     found = run.reader.first(documents)
     return run.reader.columns(
@@ -462,7 +462,7 @@ def _key(document: SpanDocument) -> str:
     return document.id or document.text or ""
 
 
-def _failure(run: IntegrationRun, span: ReceivedSpan) -> Failure | None:
+def _failure(run: Run, span: ReceivedSpan) -> Failure | None:
     if not span.is_error:
         return None
     kind = span.attributes.get("error.type")

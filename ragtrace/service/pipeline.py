@@ -25,7 +25,7 @@ from ragtrace.queues.base import LossTellingQueue
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ragtrace.capture import IntegrationRun
+    from ragtrace.capture import Run
     from ragtrace.model import End, RagRecord
     from ragtrace.queues import Queue
     from ragtrace.sampling import Draw, Sampler
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ragtrace.telemetry.metrics.instruments import Instruments
     from ragtrace.telemetry.spans.writer import Root, SpanWriter
 
-    _Item = tuple[Root, IntegrationRun, bool] | str | SimpleQueue[None]
+    _Item = tuple[Root, Run, bool] | str | SimpleQueue[None]
 
 MOST_RUNS = 4_096
 MOST_CHARS = 67_108_864
@@ -99,16 +99,16 @@ class Pipeline:
             self._start()
         return self._writer.open_root(workflow, started_ns)
 
-    def on_part(self, root: Any, run: IntegrationRun) -> bool:
+    def on_part(self, root: Any, run: Run) -> bool:
         """Hand over what waits of a run that is open, as `on_end` does; False where the run is lost."""
         return not self._is_parents and self._offer(root, run, has_ended=False)
 
-    def on_end(self, root: Any, run: IntegrationRun) -> None:
+    def on_end(self, root: Any, run: Run) -> None:
         """Hand a run over, in one put and without a lock: the garbage collector may be inside any of them."""
         if not self._is_parents:
             self._offer(root, run, has_ended=True)
 
-    def _offer(self, root: Root, run: IntegrationRun, *, has_ended: bool) -> bool:
+    def _offer(self, root: Root, run: Run, *, has_ended: bool) -> bool:
         self._sizes.pop(id(run), None)  # of an earlier part, which is counted with this one
         sizes, chars = list(self._sizes.values()), run.size_chars
         if len(sizes) >= MOST_RUNS or sum(sizes) + chars > MOST_CHARS:
@@ -188,7 +188,7 @@ class Pipeline:
         self._instruments.traces("dropped", reason)
         self.lose_unread(reason, workflow=workflow)
 
-    def process(self, root: Root, run: IntegrationRun) -> None:
+    def process(self, root: Root, run: Run) -> None:
         """Turn a run that has ended into a record, a draw, spans, and a unit where it was drawn."""
         finished = finished_run(run)
         if finished is None:  # no question: its root is never ended, so that nothing of it is exported

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
-    from ragtrace.capture import IntegrationRun, Run, RunProcessor, TraceRef
+    from ragtrace.capture import Run, RunProcessor, TraceRef
     from ragtrace.service.event_file import EventFile
     from ragtrace.service.service import Service
     from ragtrace.settings import Arguments, Settings
@@ -67,10 +67,10 @@ class _ChildProcessor:
             raise ConfigError("this forked child has no service")
         return service.pipeline.on_start(workflow, started_ns)
 
-    def on_part(self, ref: TraceRef, run: IntegrationRun) -> bool:
+    def on_part(self, ref: TraceRef, run: Run) -> bool:
         return _state.service is not None and _state.service.pipeline.on_part(ref, run)
 
-    def on_end(self, ref: TraceRef, run: IntegrationRun) -> None:
+    def on_end(self, ref: TraceRef, run: Run) -> None:
         if _state.service is not None:
             _state.service.pipeline.on_end(ref, run)
 

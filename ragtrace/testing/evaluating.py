@@ -33,7 +33,7 @@ from ragtrace.views.scored_answer import ScoredAnswer
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ragtrace.capture import IntegrationRun
+    from ragtrace.capture import Run
     from ragtrace.cli.io.summary import SummaryColumn
 
     Row = Mapping[str, Any] | RagRecord
@@ -208,7 +208,7 @@ class _Kept(Recording):
         super().__init__(content="none")
         self.kept: list[RagRecord] = []
 
-    def on_end(self, root: Any, run: IntegrationRun) -> None:
+    def on_end(self, root: Any, run: Run) -> None:
         count = len(self.runs)
         super().on_end(root, run)
         self.kept.extend(self.records[count:])

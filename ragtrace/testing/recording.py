@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from ragtrace.capture import FinishedRun, IntegrationRun, Limits
+    from ragtrace.capture import FinishedRun, Limits, Run
     from ragtrace.model import RagRecord
     from ragtrace.modes import ContentMode
     from ragtrace.telemetry.spans.writer import Root
@@ -100,7 +100,7 @@ class Recording:
         self.begun.append(workflow)
         return self._writer.open_root(workflow, started_ns)
 
-    def on_end(self, root: Any, run: IntegrationRun) -> None:
+    def on_end(self, root: Any, run: Run) -> None:
         """Keep a run and write its spans at once; called by the recorder."""
         finished = finished_run(run)
         if finished is None:

@@ -28,13 +28,15 @@ from ragtrace_langchain import RagtraceHandler
 from ragtrace_llamaindex import instrumented
 from ragtrace_llamaindex.instrumentation import RagtraceEventHandler, RagtraceSpanHandler
 from tests import cpu, make
-from tests.kept import ANSWER, Waiting
+from tests.kept import ANSWER, Waiting, n_unread
 from tests.process.observing import points, providers
 from tests.unit.service.test_traces_counted import traces
 
 MOST_MS = 20.0
-_READERS = tuple(f"ragtrace/capture/{name}.py" for name in ("interpret", "lineage", "told", "draft"))
-# What the application's thread calls of these: it makes an empty draft, and names workflow and corpus.
+_READERS = tuple(
+    f"ragtrace/capture/{name}.py" for name in ("interpret", "lineage", "told", "reported", "run_reader")
+)
+# What the application's thread calls of these: it makes an empty `Reported`, and names workflow and corpus.
 _BY_ALL = frozenset({"<module>", "__init__", "set_attributes", "_put"})
 
 
@@ -278,7 +280,7 @@ def test_a_flush_and_another_run_between_two_parts_lose_nothing(scores):
     with ragtrace.query("Where?") as run:
         tells(run, 0, 700)
         assert ragtrace.flush(30)
-        assert len(run._waiting) + len(run._unread) > 700
+        assert n_unread(run) > 700
         with ragtrace.query("Other?") as other:
             other.retrieved(["It is there."])
             other.answered("There.")

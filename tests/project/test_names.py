@@ -25,7 +25,7 @@ OF_FRAMEWORKS = {
 }
 # Assignments whose words are no knowledge of a language, and what they are.
 ALLOWED = {
-    ("capture/draft.py", "_NO_REPORTS"): "methods of a draft",
+    ("capture/reported.py", "_NO_REPORTS"): "members of `Reported`",
     ("capture/events.py", "Kind"): "kinds of our own events",
     ("capture/masks.py", "_ESCAPED"): "entities of HTML",
     ("capture/masks.py", "_TOKEN"): "tags and entities of HTML",

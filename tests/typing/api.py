@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_type
 
 import ragtrace
-from ragtrace.capture import IntegrationRun, Recorder, Run, current_run
+from ragtrace.capture import Recorder, Run, current_run
 from ragtrace.capture.events import Event
 from ragtrace.judges import Audit, Claim, Judge
 
@@ -52,7 +52,6 @@ def asked(question: str) -> str:
         run.used("Context: Cancel in settings.")
         run.labels({"faq-7": 5})
         run.answered("In settings.", model="my-model", usage={"input_tokens": 120, "output_tokens": 18})
-        run.before_finish(print)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
     assert_type(run.trace_id, str)
     assert_type(ragtrace.flush(10.0), bool)
     return run.trace_id
@@ -88,11 +87,11 @@ async def declared() -> None:
 
 
 def integrated() -> None:
-    """An integration's view of a run."""
+    """A run as integrations use it."""
     assert_type(ragtrace.recorder(), Recorder)
     run = ragtrace.recorder().start(query="Where is the lab?")
-    assert_type(run, IntegrationRun)
-    assert_type(current_run(), IntegrationRun | None)
+    assert_type(run, Run)
+    assert_type(current_run(), Run | None)
     run.add(Event("answer", data="In Oslo."), chars=8)
     assert_type(run.selection, tuple[ragtrace.Passage, ...] | None)
 

@@ -30,7 +30,7 @@ from ragtrace.model import Usage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ragtrace.capture import IntegrationRun
+    from ragtrace.capture import Run
     from ragtrace.capture.types import Operation
     from ragtrace_langchain.values import Values
 
@@ -83,7 +83,7 @@ def said_in(defaults: Defaults, metadata: Mapping[str, object]) -> dict[str, obj
 
 
 @guarded
-def describe_configured(run: IntegrationRun, configurable: Mapping[str, object]) -> None:
+def describe_configured(run: Run, configurable: Mapping[str, object]) -> None:
     """Write what a call is configured with onto a run that nothing else says it of.
 
     LangGraph copies a thread's id into the metadata; what looks up a conversation's memory does not.
@@ -97,7 +97,7 @@ def describe_configured(run: IntegrationRun, configurable: Mapping[str, object])
 
 @guarded
 def describe_request(
-    run: IntegrationRun,
+    run: Run,
     defaults: Defaults,
     metadata: Mapping[str, object],
     tags: Iterable[str] | None,
@@ -116,7 +116,7 @@ def describe_request(
 
 
 @guarded
-def describe_prompt(run: IntegrationRun, metadata: Mapping[str, object]) -> None:
+def describe_prompt(run: Run, metadata: Mapping[str, object]) -> None:
     """Write owner, name and commit of a prompt of LangChain's hub onto a run."""
     parts = (told(metadata.get("lc_hub_owner")), told(metadata.get("lc_hub_repo")))
     run.prompted("/".join(filter(None, parts)), told(metadata.get("lc_hub_commit_hash")) or None)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
     from uuid import UUID
 
-    from ragtrace.capture import Failure, IntegrationRun, Recorder
+    from ragtrace.capture import Failure, Recorder, Run
     from ragtrace.capture.events import Kind
 
 
@@ -38,7 +38,7 @@ class OpenRun:
         is_joined: the application opened the run, and `block` stands for it above its steps.
     """
 
-    run: IntegrationRun
+    run: Run
     is_joined: bool = False
     block: OpenStep | None = None
     values: Values = field(default_factory=Values)
@@ -199,7 +199,7 @@ class RunMap:
             self._joined.pop(id(tree.run), None)
             tree.block = None
 
-    def join(self, run: IntegrationRun) -> OpenRun | None:
+    def join(self, run: Run) -> OpenRun | None:
         """Return the tree of a run that the application opened itself, once `joined` has put it here."""
         tree = self._joined.get(id(run))
         return tree if tree is not None and tree.run is run else None

@@ -14,7 +14,7 @@ from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass as checked
 
 from integrations.langchain.tests.parts import Broken, Compressor, Faq, Scripted, chat, lcel, shown
-from ragtrace.capture import Recorder, integration_run, internal_errors
+from ragtrace.capture import Recorder, internal_errors, run_reader
 from ragtrace_langchain import RagtraceHandler, TracedCompressor
 from tests.kept import ANSWER, Keeper, Waiting, ids
 
@@ -134,12 +134,12 @@ def test_ids_of_search_results_stay_where_texts_are_redacted():
 
 def test_texts_that_cannot_be_taken_out_are_not_looked_at_again_and_again(monkeypatch, config):
     looks = []
-    shed = integration_run.shed
-    monkeypatch.setattr(integration_run, "shed", lambda *given: looks.append(1) or shed(*given))
+    shed = run_reader.shed
+    monkeypatch.setattr(run_reader, "shed", lambda *given: looks.append(1) or shed(*given))
     step = RunnableLambda(lambda state: {**state, "n": state["n"] + 1})
 
     def steps(question):
-        state = {"big": "x" * (integration_run.MAX_CHARS + 1), "n": 0}
+        state = {"big": "x" * (run_reader.MAX_CHARS + 1), "n": 0}
         for _ in range(50):
             state = step.invoke(state)
         return lcel().invoke(question)

@@ -24,7 +24,7 @@ from ragtrace_llamaindex.values import Values
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ragtrace.capture import Failure, IntegrationRun
+    from ragtrace.capture import Failure, Run
     from ragtrace.capture.events import Kind as EventKind
     from ragtrace.capture.values import Doc
     from ragtrace.model import Message
@@ -50,7 +50,7 @@ class OpenRun:
     """
 
     defaults: Defaults
-    run: IntegrationRun | None = None
+    run: Run | None = None
     root: OpenSpan | None = None
     arguments: Mapping[str, object] | None = None  # of a root without a run
     interrupt: object = None  # the last input that a workflow asked a person for
@@ -288,7 +288,7 @@ class JoinedRuns:
         """Forget all trees."""
         self._states.clear()
 
-    def _join(self, run: IntegrationRun, defaults: Defaults) -> OpenRun:
+    def _join(self, run: Run, defaults: Defaults) -> OpenRun:
         state = OpenRun(defaults)
         state.is_joined = True
         state.run = run
@@ -306,7 +306,7 @@ class JoinedRuns:
         return kept
 
 
-def _describe(run: IntegrationRun, defaults: Defaults) -> None:
+def _describe(run: Run, defaults: Defaults) -> None:
     """Write the facts of the request and the defaults that the application did not give the run itself."""
     known = {name: None for name in _FACTS if name in run.said}
     describe(run, replace(defaults, **known), unsaid(run, said()))  # type: ignore[arg-type] # None of each fact

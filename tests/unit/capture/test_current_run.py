@@ -7,7 +7,7 @@ import threading
 from contextvars import copy_context
 from typing import TYPE_CHECKING
 
-from ragtrace.capture import FinishedRun, IntegrationRun, Recorder, ToolCall, current_run, finished_run
+from ragtrace.capture import FinishedRun, Recorder, Run, ToolCall, current_run, finished_run
 from ragtrace.metrics import answer_lacking
 from ragtrace.model import record_from_json, record_to_json
 
@@ -29,7 +29,7 @@ class _Kept:
     def on_start(self, workflow: str, started_ns: int) -> _Ref:
         return _Ref()
 
-    def on_end(self, root: _Ref, run: IntegrationRun) -> None:
+    def on_end(self, root: _Ref, run: Run) -> None:
         self.runs.append(finished_run(run))
 
 

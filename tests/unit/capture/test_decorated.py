@@ -12,7 +12,7 @@ import pytest
 
 import ragtrace
 from ragtrace.capture import Recorder, internal_errors
-from ragtrace.capture.decorated import noted
+from ragtrace.capture.declared import noted
 from ragtrace.errors import ConfigError
 from tests.kept import Keeper, ids
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 
 from ragtrace.capture import Limits, Recorder, finished_run, internal_errors
+from ragtrace.capture.events import Event, Sought
+from ragtrace.capture.run_reader import MAX_WAITING
 from ragtrace.model import record_from_json, record_to_json
 
 
@@ -66,6 +68,22 @@ def test_what_is_reported_behind_the_end_is_left_out():
     run.failed(ValueError("no"))
     record = finished_run(runs[0]).record
     assert (record.query, record.outcome, record.pools) == ("Where?", "answered", ())
+
+
+def test_what_comes_behind_the_reading_changes_nothing_that_was_reported():
+    runs = []
+    kept = Kept()
+    kept.on_end = lambda _root, run: runs.append(run)
+    run = Recorder(kept).start(query="Where?")
+    run.finish()
+    reported = run.ended()
+    before = {name: repr(value) for name, value in vars(reported).items()}
+    for number in range(MAX_WAITING):
+        run.add(Event("search", str(number), data=Sought("lab")), chars=9, cut=1)
+        run.add_text("The lab is in Oslo.")
+    run.take_part()
+    assert (run.steps, len(run._waiting), run.size_chars) == ([], 0, 0)
+    assert {name: repr(value) for name, value in vars(reported).items()} == before
 
 
 def test_one_of_many_threads_ends_a_run():

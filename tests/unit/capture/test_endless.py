@@ -14,7 +14,7 @@ from tests.kept import Keeper
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ragtrace.capture import IntegrationRun
+    from ragtrace.capture import Run
 
 MOST = 10_000
 
@@ -23,7 +23,7 @@ def endless() -> Iterator[Any]:
     return ({"id": f"d{n}", "text": f"Passage {n}."} for n in itertools.count())
 
 
-REPORTS: dict[str, Callable[[IntegrationRun, Any], None]] = {
+REPORTS: dict[str, Callable[[Run, Any], None]] = {
     "retrieved": lambda run, items: run.retrieved(items),
     "reranked": lambda run, items: run.reranked(items, candidates=()),
     "candidates": lambda run, items: run.reranked((), candidates=items),

@@ -10,14 +10,14 @@ from itertools import count
 import pytest
 from msgspec.structs import replace
 
-from ragtrace.capture import MAX_WAITING, Recorder, internal_errors
-from ragtrace.capture.draft import MAX_STEPS
+from ragtrace.capture import Recorder, internal_errors
 from ragtrace.capture.events import Asked, Began, Chosen, Event, Gave, Marked, Said, Sought, shed
-from ragtrace.capture.integration_run import MAX_CHARS
+from ragtrace.capture.reported import MAX_STEPS
+from ragtrace.capture.run_reader import MAX_CHARS, MAX_WAITING
 from ragtrace.capture.types import Failure, Rerank, Retrieval
 from ragtrace.capture.values import Doc, Turn
 from ragtrace.model import Message, Usage
-from tests.kept import ANSWER, Keeper, Waiting, ids, kinds, scores, step
+from tests.kept import ANSWER, Keeper, Waiting, ids, kinds, n_unread, scores, step
 
 TEXTS = {name: f"Passage {name} says where the lab number {name} is." for name in "abcd"}
 
@@ -208,7 +208,7 @@ def test_an_endless_run_is_handed_over_in_parts():
         assert not keeper.parts or told.run.steps == [], "nothing is read where it is added"
         if len(keeper.parts) == 2:
             keeper.take()
-        assert len(told.run._waiting) + len(told.run._unread) < MAX_WAITING + 512
+        assert n_unread(told.run) < MAX_WAITING + 512
     assert len(told.run.steps) == MAX_STEPS
 
 
@@ -403,7 +403,7 @@ class TestReports:
             report(run, f"{n:03d} " * 7_500)
         assert "query" not in run.attributes
         keeper.take()
-        assert len(run._waiting) + len(run._unread) < limit
+        assert n_unread(run) < limit
         assert "query" in run.attributes
 
     def test_what_is_reported_beyond_the_room_is_as_it_was(self):

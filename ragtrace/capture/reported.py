@@ -1,7 +1,6 @@
-"""A run as its reports add up, while its events are read.
+"""All that was reported of a run, as it adds up while the run's events are read.
 
-A report is a method of `Run`, or of what integrations see of it; the method of the same name here takes what that
-kept of its arguments.
+A report is a method of `Run`. The method of the same name here takes what that kept of its arguments.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from ragtrace.model.passage import is_content_id
 from ragtrace.model.record import ANSWER_LOST, SEVERAL_ANSWERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ragtrace.capture.declared import Declared
-    from ragtrace.capture.past import RecentIds
-    from ragtrace.capture.types import Failure, Step
+    from ragtrace.capture.past import PastRuns
+    from ragtrace.capture.types import Failure, Limits, RunConfig, Step
     from ragtrace.model import AnswerPart, Message, Outcome, Passage, Usage
     from ragtrace.model.reading import How
 
@@ -32,10 +31,19 @@ MAX_STEPS = 256  # of an agent that loops; of more the oldest calls go, and are 
 MAX_TAGS = 64
 
 
-class Draft:
-    """A run as far as its events were read. Texts are redacted and clean.
+class Reported:
+    """All that was reported of a run, as far as its events were read. Texts are redacted and clean.
+
+    The pipeline's thread writes it, and reads it once the run has ended.
 
     Attributes:
+        trace_id: of its root span; "" when tracing is off.
+        span_id: of its root span.
+        started_ns: Unix ns.
+        ended_ns: Unix ns; 0 while the run is open.
+        limits: what may be kept of it.
+        past: memory of the recorder's earlier runs.
+        id_key: of the ids that are made of texts.
         attributes: facts of the run by their names in a `RagRecord`.
         steps: in the order in which they ended.
         prompts: rendered ones, the oldest first.
@@ -54,19 +62,27 @@ class Draft:
         ratings: what people said of the answer.
         truncated: what was lost, by kind.
         failure: what made the run fail.
+        finished_as: outcome that `finish` was given.
         default_outcome: of a `finish` that was given none.
         template: name and version of the prompt, as a framework told them.
         findings: where what was reported was read.
         declarations: what the application says of where things stand.
 
     Args:
-        answering: names of the workflows that have had an answer.
-        is_redacted: texts may have become alike, so that none tells an id.
+        config: the run's; where it redacts, texts may have become alike, so that none tells an id.
+        limits: the run's.
+        past: memory of the recorder's earlier runs.
+        started_ns: Unix ns.
     """
 
-    def __init__(self, answering: RecentIds, *, is_redacted: bool = False) -> None:
-        self._answering = answering
-        self._is_redacted = is_redacted
+    def __init__(self, config: RunConfig, limits: Limits, past: PastRuns, started_ns: int) -> None:
+        self._is_redacted = config.redact is not None
+        self.trace_id = self.span_id = ""
+        self.started_ns = started_ns
+        self.ended_ns = 0
+        self.limits = limits
+        self.past = past
+        self.id_key = config.id_key
         self.attributes: dict[str, Any] = {}
         self.steps: list[Step] = []
         self.prompts: list[str] = []
@@ -85,6 +101,7 @@ class Draft:
         self.ratings: list[Feedback] = []
         self.truncated: dict[str, int] = {}
         self.failure: Failure | None = None
+        self.finished_as: Outcome | None = None
         self.default_outcome: Outcome | None = None
         self.template: tuple[object, object] | None = None
         self.findings = Findings()
@@ -94,17 +111,28 @@ class Draft:
         """Take a report by its name, one of `REPORTS`."""
         getattr(self, report)(**given)
 
+    @property
+    def outcome(self) -> Outcome:
+        """How the run ended; one that waits for a person is interrupted, whoever ends it."""
+        if self.finished_as == "partial" and self.default_outcome == "interrupted":
+            return "interrupted"
+        return self.finished_as or ("error" if self.failure else self.default_outcome or "answered")
+
     def candidates(self) -> tuple[Passage, ...]:
         """Return the candidate pool so far, see `candidate_pool`."""
         return candidate_pool(self.steps, self.pool_order, self.fused_keys)
 
     def rename(self, ids: Mapping[tuple[str, str], str]) -> None:
         """Give passages another id everywhere: the new id by the old id and the text."""
-        self.selection, self.used_passages, self.pool_order = (
-            None if passages is None else renamed(passages, ids)
-            for passages in (self.selection, self.used_passages, self.pool_order)
+        self.change_passages(lambda passages: renamed(passages, ids))
+
+    def change_passages(self, change: Callable[[tuple[Passage, ...]], tuple[Passage, ...]]) -> None:
+        """Change the passages of each step in turn, then those of the pool, the selection and the prompt."""
+        self.steps = [_changed(step, change) for step in self.steps]
+        self.pool_order, self.selection, self.used_passages = (
+            None if passages is None else change(passages)
+            for passages in (self.pool_order, self.selection, self.used_passages)
         )
-        self.steps = [_renamed_step(step, ids) for step in self.steps]
 
     def lose(self, kind: str, count: int = 1) -> None:
         """Count something that the run has no room for."""
@@ -280,7 +308,7 @@ class Draft:
         self.attributes.pop("is_answer_expected", None)  # another integration in the same run found none
         if answer is None:
             self.truncated[ANSWER_LOST] = 1
-            self._answering.add(self.attributes.get("workflow"))
+            self.past.answering.add(self.attributes.get("workflow"))
             return
         self.truncated.pop(ANSWER_LOST, None)
         self.truncated.pop(SEVERAL_ANSWERS, None)
@@ -295,7 +323,7 @@ class Draft:
         self.truncated[SEVERAL_ANSWERS] = number
 
     def expects_no_answer(self, *, is_of_application: bool) -> None:
-        if not is_of_application or self.attributes.get("workflow") not in self._answering:
+        if not is_of_application or self.attributes.get("workflow") not in self.past.answering:
             self.attributes["is_answer_expected"] = False
 
     def labels(self, grades: Mapping[str, int], **facts: Any) -> None:
@@ -335,14 +363,14 @@ class Draft:
             self.lose("step_passages", len(lost.passages))
 
 
-_NO_REPORTS = frozenset({"take", "candidates", "rename", "lose", "cut_prompt"})
+_NO_REPORTS = frozenset({"take", "outcome", "candidates", "rename", "change_passages", "lose", "cut_prompt"})
 # What takes a report; a file of events may hold no other name.
-REPORTS = frozenset(name for name in vars(Draft) if not name.startswith("_")) - _NO_REPORTS
+REPORTS = frozenset(name for name in vars(Reported) if not name.startswith("_")) - _NO_REPORTS
 
 
-def _renamed_step(step: Step, ids: Mapping[tuple[str, str], str]) -> Step:
+def _changed(step: Step, change: Callable[[tuple[Passage, ...]], tuple[Passage, ...]]) -> Step:
     if isinstance(step, Retrieval):
-        return replace(step, passages=renamed(step.passages, ids))
+        return replace(step, passages=change(step.passages))
     if isinstance(step, Rerank):
-        return replace(step, passages=renamed(step.passages, ids), candidates=renamed(step.candidates, ids))
+        return replace(step, candidates=change(step.candidates), passages=change(step.passages))
     return step

@@ -73,12 +73,22 @@ class Delivered(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Documents that a step gave out, and the documents that it chose from."""
+    """Documents that a step gave out, and the documents that it chose from.
+
+    Attributes:
+        before: their scores as they were, by key, where those are kept apart; None: the metadata tell of new ones.
+        started_ns: of a reranker that is told of by itself; else it began when the last search or choice ended.
+    """
 
     scope: Scope
     out: dict[str, Hit]
     base: dict[str, Hit]
     ended_ns: int
+    source: str = "chain"
+    before: Mapping[str, float | None] | None = None
+    started_ns: int | None = None
+    model: str | None = None
+    top_n: int | None = None
 
 
 class Lineage:
@@ -197,28 +207,31 @@ class Lineage:
         ended_ns: int,
         source: str = "explicit",
     ) -> None:
-        """Take what a reranker made of the documents that it was given; `scope` is the step that it ran in."""
+        """Take what a reranker made of the documents that it was given; `scope` is the step that it ran in.
+
+        Among them may be answers of engines: the passages behind those are chosen from, and chosen.
+        """
         self._settle_waiting()
-        if any(one.id in self._stands_for for one in given):
-            self._choose_answers(scope, given, out, source, ended_ns)
-            return
         if self._are_ids_made:
-            self._choose_anew(Choice(scope, {}, {}, ended_ns), given, out, model, top_n, started_ns, source)
-            return
-        base = self._firsts(given)
-        kept, origins = self._with_origins(scope, out, base)
-        _, chosen = self._met(kept, None, origins)
-        scores: dict[str, float | None] | None = None
-        if any(one.score is not None for one in out):  # the reranker's, as soon as one is not the retriever's
-            is_rescored = any(key not in base or hit[0].score != base[key][0].score for key, hit in chosen.items())
-            scores = {key: hit[0].score if is_rescored else None for key, hit in chosen.items()}
-        if all(key in base for key in chosen):
-            parent_key = scope.key or scope.within_key
-            self._report_choice(scope, chosen, base, started_ns, ended_ns, source, parent_key, model, top_n, scores)
-        else:
-            self._note_choice(chosen, source)  # merged or rewritten passages have no rank in the pool
-            self.run.selected(_passages(chosen), selection_source=source)
-        self._deliver_choice(scope, chosen, base, ended_ns)
+            self._take_unknown(scope, given, started_ns)
+        firsts = self._firsts(given)
+        kept, origins = self._with_origins(scope, out, firsts, has_own=self._are_ids_made)
+        _, met = self._met(kept, None, origins)
+        base, chosen = self._behind(firsts), self._behind(met)
+        is_ranked = chosen.keys() <= base.keys()  # merged or rewritten passages have no rank in the pool
+        before: dict[str, float | None] | None = None
+        if self._are_ids_made:
+            base = {key: self._told.get(key, hit) for key, hit in base.items()}
+            before = {key: number_of(one.score) for key, one in zip(self._known.keys(given), given, strict=True)}
+            has_answers = not self._stands_for.keys().isdisjoint(firsts)
+            is_rated = not has_answers and any(hit[0].score != before.get(key) for key, hit in chosen.items())
+            is_ranked = is_ranked and not (has_answers or _has_new_texts(chosen, base))
+            if list(chosen) == list(base) and not (is_rated or _has_new_texts(chosen, base)):
+                return
+        elif any(one.score is not None for one in out):  # the reranker's, as soon as one is not the retriever's
+            before = {key: hit[0].score for key, hit in base.items()}
+        choice = Choice(scope, chosen, base, ended_ns, source, before, started_ns, model, top_n)
+        self._choose(choice, is_ranked=is_ranked)
 
     @guarded
     def failed_choice(
@@ -265,13 +278,10 @@ class Lineage:
             above.is_marked = True
         kept, origins = self._with_origins(scope, documents, {}, has_own=True)
         _, out = self._met(kept, None, origins)
-        if self._are_ids_made and all(
-            key in self._seen and hit[0].text == self._seen[key][0].text for key, hit in out.items()
-        ):
-            self._score_anew(out, {key: self._seen[key][0].score for key in out})
-        elif not self._are_ids_made:
-            for rank, (key, hit) in enumerate(out.items(), start=1):
-                out[key] = (replace(hit[0], rank=rank, score=self._rescored(key, hit)), hit[1])
+        before: dict[str, float | None] | None = None
+        if self._are_ids_made:
+            before = {} if _has_new_texts(out, self._seen) else {key: self._seen[key][0].score for key in out}
+        self._rate(out, before)
         self.run.add_selected(_passages(out))
 
     @guarded
@@ -659,13 +669,8 @@ class Lineage:
             elif scope.is_narrowed:
                 out.update((key, inner[key]) for key in out if key in inner)
             return
-        if is_same and scope.sources == 1 and _is_rewritten(out, inner):
-            self._note_choice(out, "retriever")
-            self.run.selected(_passages(out), selection_source="retriever")
-            scope.is_narrowed = True
-            self._report_search(scope, ranked([self._seen[key][0] for key in out]), ended_ns)
-            return
-        if is_same or (scope.sources > 1 and self._covers(out, inner)):
+        is_rewritten = is_same and scope.sources == 1 and _is_rewritten(out, inner)
+        if not is_rewritten and (is_same or (scope.sources > 1 and self._covers(out, inner))):
             self._report_search(scope, passages, ended_ns, is_fused=not scope.is_narrowed)
             if not is_same and not scope.is_narrowed:
                 self._order_pool(inner, out)
@@ -673,11 +678,8 @@ class Lineage:
                 (key, inner[key]) for key in out if key in inner
             )  # with the last scores of the stages inside
             return
-        started_ns = scope.found_ns or scope.started_ns
-        scores = (
-            self._new_scores(out, {key: hit[0].score for key, hit in inner.items()}) if self._are_ids_made else None
-        )
-        self._report_choice(scope, out, inner, started_ns, ended_ns, "retriever", scope.key, scores=scores)
+        before = {key: hit[0].score for key, hit in inner.items()} if self._are_ids_made else None
+        self._report_choice(Choice(scope, out, inner, ended_ns, "retriever", before), is_ranked=not is_rewritten)
         self._report_search(scope, ranked([self._seen[key][0] for key in out]), ended_ns)
 
     def _deliver(self, scope: Scope, out: dict[str, Hit], ended_ns: int) -> None:
@@ -710,73 +712,24 @@ class Lineage:
 
     # -- passages whose ids are made up --
 
-    def _new_scores(self, out: Mapping[str, Hit], before: Mapping[str, float | None]) -> dict[str, float | None]:
-        """Return the scores that a choice gave: all of them, as soon as one is not as it was before, else none."""
-        is_rescored = any(hit[0].score != before.get(key) for key, hit in out.items())
-        return {key: hit[0].score if is_rescored else None for key, hit in out.items()}
-
-    def _score_anew(self, out: dict[str, Hit], before: Mapping[str, float | None]) -> None:
-        for rank, (key, score) in enumerate(self._new_scores(out, before).items(), start=1):
-            out[key] = (replace(out[key][0], rank=rank, score=score), out[key][1])
-
-    def _choose_anew(
-        self,
-        choice: Choice,
-        given: Sequence[Doc],
-        out: Sequence[Doc],
-        model: str,
-        top_n: int | None,
-        started_ns: int,
-        source: str,
-    ) -> None:
-        """Take what a reranker gave out: the same again, fewer, another order, other scores or other texts."""
-        scope, ended_ns = choice.scope, choice.ended_ns
-        self._take_unknown(scope, given, started_ns)
-        base = self._firsts(given)
-        kept, origins = self._with_origins(scope, out, base, has_own=True)
-        _, chosen = self._met(kept, None, origins)
-        now = {key: self._told.get(key, hit) for key, hit in base.items()}
-        scores = dict(zip(self._known.keys(given), (one.score for one in given), strict=False))
-        before = {key: None if (score := scores.get(key)) is None else number_of(score) for key in chosen}
-        if not all(key in base and hit[0].text == now[key][0].text for key, hit in chosen.items()):
-            self._note_choice(chosen, source)
-            self.run.selected(_passages(chosen), selection_source=source)
-        elif list(chosen) == list(base) and all(hit[0].score == before[key] for key, hit in chosen.items()):
-            return
-        else:
-            new = self._new_scores(chosen, before)
-            parent_key = scope.key or scope.within_key
-            self._report_choice(scope, chosen, now, started_ns, ended_ns, source, parent_key, model, top_n, new)
-        self._deliver_choice(scope, chosen, base, ended_ns)
-
-    def _choose_answers(
-        self, scope: Scope, given: Sequence[Doc], out: Sequence[Doc], source: str, ended_ns: int
-    ) -> None:
-        """Take a choice among passages of which some are an engine's answer: those behind it are chosen."""
-        if [one.id for one in out] == [one.id for one in given]:
-            return
-        chosen: dict[str, Hit] = {}
-        for name in (one.id or "" for one in out):
-            if name in self._stands_for:
-                chosen.update(self._stands_for[name])
-            elif name in self._seen:
-                chosen[name] = self._seen[name]
-        self._note_choice(chosen, source)
-        self.run.selected(_passages(chosen), selection_source=source)
-        self._deliver_choice(scope, chosen, dict(scope.holder.found), ended_ns)
-
     def _behind_answers(self, scope: Scope, documents: Sequence[Doc]) -> tuple[ReadPassages, dict[str, Hit]]:
         """Return what a retriever gave out, with the passages behind an engine's answer in place of that."""
-        found: dict[str, Hit] = {}
         _, met = self._met(documents, scope.source)
         for key, hit in met.items():
             behind = next((known for text, known in scope.answers if text and text in hit[0].text), None)
-            if behind is None:
-                found.setdefault(key, hit)
-            else:
+            if behind is not None:
                 self._stands_for[key] = behind
-                found = {**found, **behind}
+        found = self._behind(met)
         return _passages(found), found
+
+    def _behind(self, hits: dict[str, Hit]) -> dict[str, Hit]:
+        """Return passages, with those behind an engine's answer in place of that."""
+        if self._stands_for.keys().isdisjoint(hits):
+            return hits
+        found: dict[str, Hit] = {}
+        for key, hit in hits.items():
+            found.update(self._stands_for.get(key) or {key: found.get(key, hit)})
+        return found
 
     def _are_copies(self, documents: Sequence[Doc]) -> bool:
         """Tell whether documents are new ones with texts, or parts of texts, that the run has: an evaluator's."""
@@ -842,10 +795,8 @@ class Lineage:
         )
         chosen = {name: found[name] for name in names} if is_split else out
         if not is_split:
-            self._score_anew(chosen, {name: found[name][0].score for name in names})
-        self._note_choice(chosen, "framework")
-        self.run.selected(_passages(chosen), selection_source="framework")
-        self._deliver_choice(scope, chosen, base, scope.started_ns)
+            self._rate(chosen, {name: found[name][0].score for name in names})
+        self._choose(Choice(scope, chosen, base, scope.started_ns, "framework"), is_ranked=False)
 
     def _note_pieces(self, documents: Sequence[Doc], found: Mapping[str, Hit]) -> None:
         """Note which passage each labelled piece is a part of, and what its label means in the answer."""
@@ -1035,7 +986,7 @@ class Lineage:
 
     def _is_whole(self, choice: Choice) -> bool:
         """Tell whether a step gave out all documents that it had, which none had chosen before, and rated none."""
-        _, out, base, _ = choice
+        out, base = choice.out, choice.base
         if len(out) > len(base) or not all(key in base for key in out) or not self._covers(out, base):
             return False
         if any(delivery.is_choice and delivery.hits.keys() & base.keys() for delivery in self._delivered):
@@ -1053,7 +1004,7 @@ class Lineage:
 
     def _fuse(self, choice: Choice) -> None:
         """Put the pool into the order in which a step fused it."""
-        scope, out, base, ended_ns = choice
+        scope, out, base, ended_ns = choice[:4]
         for rank, (key, (passage, facts)) in enumerate(out.items(), start=1):
             first = self._seen[key][0]
             score = first.score if passage.score is None else passage.score
@@ -1067,9 +1018,9 @@ class Lineage:
 
     def _keep_order(self, choice: Choice) -> None:
         """Leave what parallel steps chose in the order in which their lists were joined: they end in any order."""
-        scope, out, base, ended_ns = choice
+        scope, out, base, ended_ns = choice[:4]
         if scope.is_narrowed:
-            self._deliver_choice(scope, {key: base[key] for key in out}, base, ended_ns)
+            self._deliver_choice(choice._replace(out={key: base[key] for key in out}))
             return
         before = {key for one in self._delivered[: scope.results_before] for key in one.hits}
         new = {key: hit for key, hit in out.items() if key not in before}
@@ -1095,7 +1046,7 @@ class Lineage:
 
     def _is_joined_inside(self, choice: Choice) -> bool:
         """Tell whether a step gave out all that was found inside it, one result behind the other."""
-        scope, out, base, _ = choice
+        scope, out, base = choice[:3]
         is_all = base is scope.found and scope.sources > 1 and base.keys() == out.keys()
         return is_all and self._is_joined(out) and not self._is_scored_anew(out, base)
 
@@ -1126,54 +1077,41 @@ class Lineage:
             self._take_choice(choice)
 
     def _make_choice(self, choice: Choice) -> None:
-        scope, out, base, ended_ns = choice
-        started_ns = max(scope.started_ns, scope.found_ns)
+        out, base = choice.out, choice.base
         is_only_rewritten = list(base) == list(out) and not self._is_scored_anew(out, base)
-        if all(key in base for key in out) and not is_only_rewritten:
-            self._report_choice(scope, out, base, started_ns, ended_ns, "chain", scope.within_key)
+        # Merged, expanded or rewritten passages are a selection without ranks.
+        self._choose(choice, is_ranked=out.keys() <= base.keys() and not is_only_rewritten)
+
+    def _choose(self, choice: Choice, *, is_ranked: bool) -> None:
+        self._report_choice(choice, is_ranked=is_ranked)
+        self._deliver_choice(choice)
+
+    def _report_choice(self, choice: Choice, *, is_ranked: bool) -> None:
+        """Report what a step chose: a reranking, or a selection where its passages have no ranks in the pool."""
+        scope, out, base = choice[:3]
+        if is_ranked:
+            self._rate(out, choice.before, base)
+            is_whole_pool = list(base) == list(self.pool) and not self._is_pool_ordered and not self._known.renamed
+            self.run.reranked(
+                _passages(out),
+                candidates=None if is_whole_pool else _passages(base),
+                model=choice.model or scope.name,
+                top_n=choice.top_n,
+                started_ns=choice.started_ns or max(scope.started_ns, scope.found_ns),
+                ended_ns=choice.ended_ns,
+                parent_key=scope.key or scope.within_key or None,
+                selection_source=choice.source,
+            )
         else:
-            self._note_choice(out, "chain")  # merged, expanded or rewritten passages: a selection without ranks
-            self.run.selected(_passages(out), selection_source="chain")
-        self._deliver_choice(scope, out, base, ended_ns)
-
-    def _report_choice(
-        self,
-        scope: Scope,
-        out: dict[str, Hit],
-        base: dict[str, Hit],
-        started_ns: int,
-        ended_ns: int,
-        source: str,
-        parent_key: str | None,
-        model: str | None = None,
-        top_n: int | None = None,
-        scores: Mapping[str, float | None] | None = None,
-    ) -> None:
-        for rank, (key, hit) in enumerate(out.items(), start=1):
-            score = self._rescored(key, hit, base) if scores is None else scores[key]
-            out[key] = (replace(hit[0], rank=rank, score=score), hit[1])
-        is_whole_pool = list(base) == list(self.pool) and not self._is_pool_ordered and not self._known.renamed
-        self.run.reranked(
-            _passages(out),
-            candidates=None if is_whole_pool else _passages(base),
-            model=model or scope.name,
-            top_n=top_n,
-            started_ns=started_ns,
-            ended_ns=ended_ns,
-            parent_key=parent_key or None,
-            selection_source=source,
-        )
-        scope.is_narrowed = True
-        self._note_choice(out, source)
-
-    def _note_choice(self, out: dict[str, Hit], source: str) -> None:
-        self.is_narrowed = True
-        self._selection_source = source
+            self.run.selected(_passages(out), selection_source=choice.source)
+        self.is_narrowed = scope.is_narrowed = True
+        self._selection_source = choice.source
         self._last_chosen = list(out)
         self._told.update(out)
 
-    def _deliver_choice(self, scope: Scope, out: dict[str, Hit], base: dict[str, Hit], ended_ns: int) -> None:
+    def _deliver_choice(self, choice: Choice) -> None:
         """Tell the scopes above which documents a choice kept, up to the composite around it."""
+        scope, out, base, ended_ns = choice[:4]
         self._last = out
         self._delivered.append(Delivered(out, self.run.n_prompts, is_choice=True))
         for above in (scope,) if scope.kind == "search" else (scope, *scope.enclosing()):
@@ -1202,7 +1140,7 @@ class Lineage:
 
     def _is_rest_known(self, choice: Choice, given: dict[str, Hit]) -> bool:
         """Tell whether a step that searched gave out what was new: it left out what its state holds already."""
-        scope, out, base, _ = choice
+        scope, out, base = choice[:3]
         rest = scope.found.keys() - out.keys()
         if not rest or base is not scope.found or not rest <= given.keys():
             return False
@@ -1236,7 +1174,7 @@ class Lineage:
 
     def _is_handed_on(self, choice: Choice) -> bool:
         """Tell whether a step left documents as they came: it looked at them, or copied their list."""
-        scope, out, base, _ = choice
+        scope, out, base = choice[:3]
         if list(base) == list(out):
             is_scored = base is not scope.chosen and self._is_scored_anew(out, base)
             return not is_scored and not _is_rewritten(out, base)
@@ -1245,7 +1183,17 @@ class Lineage:
             return False
         return all(is_equal(facts, last.hits[key][1]) for key, (_, facts) in out.items())
 
-    def _rescored(self, key: str, hit: Hit, base: dict[str, Hit] | None = None) -> float | None:
+    def _rate(
+        self, out: dict[str, Hit], before: Mapping[str, float | None] | None, base: dict[str, Hit] | None = None
+    ) -> None:
+        """Leave passages the scores that a choice gave: all of them, as soon as one is not as before, else none."""
+        is_rated = before is not None and any(hit[0].score != before.get(key) for key, hit in out.items())
+        for rank, (key, hit) in enumerate(out.items(), start=1):
+            own = hit[0].score if is_rated else None
+            score = self._rescored(key, hit, base) if before is None else own
+            out[key] = (replace(hit[0], rank=rank, score=score), hit[1])
+
+    def _rescored(self, key: str, hit: Hit, base: dict[str, Hit] | None) -> float | None:
         seen = self._seen.get(key)
         if seen is not None and seen is not hit:
             return rerank_score_of(hit[1], seen[1])
@@ -1319,6 +1267,11 @@ def _is_given_one(inputs: object) -> bool:
     fields = mapping_of(inputs)
     parts = (inputs,) if fields is None else fields.values()
     return any(type(part) is Doc for part in parts)
+
+
+def _has_new_texts(out: Mapping[str, Hit], base: Mapping[str, Hit]) -> bool:
+    """Tell whether a passage is none of `base`, or has another text than there."""
+    return any(key not in base or hit[0].text != base[key][0].text for key, hit in out.items())
 
 
 def _is_rewritten(out: dict[str, Hit], base: dict[str, Hit]) -> bool:

@@ -839,9 +839,7 @@ class Lineage:
         if len(self._tools) < 2 or self._tools.keys() < self.pool.keys():
             return False
         order = sorted(self.pool, key=lambda key: self._tools[key])
-        if order != list(self.pool):
-            self.pool = {key: self.pool[key] for key in order}
-            self._is_pool_ordered = True
+        self._put_pool(order)
         return True
 
     def _delivered_passages(self) -> tuple[Passage, ...]:
@@ -932,6 +930,12 @@ class Lineage:
 
     # -- order --
 
+    def _put_pool(self, order: list[str]) -> None:
+        """Put the pool into an order that holds all of it."""
+        if order != list(self.pool) and set(order) == self.pool.keys():
+            self.pool = {key: self.pool[key] for key in order}
+            self._is_pool_ordered = True
+
     def _order_pool(self, base: Iterable[str], out: dict[str, Hit]) -> None:
         """Put what was fused out of `base` into its new order, behind the rest of the pool."""
         fused = {*base, *out}
@@ -941,9 +945,7 @@ class Lineage:
         """Put the results of several searches into the order in which a state or the messages hold them."""
         searches = [list(one.hits) for one in self._delivered if not one.is_choice and not one.is_inner]
         order = by_first_shown(searches, self._shown)
-        if order != list(self.pool) and set(order) == self.pool.keys():
-            self.pool = {key: self.pool[key] for key in order}
-            self._is_pool_ordered = True
+        self._put_pool(order)
         places = {key: place for place, key in enumerate(self._shown)}
         if list(root.found) != self._last_chosen and root.found.keys() <= places.keys():
             root.found = dict(sorted(root.found.items(), key=lambda item: places[item[0]]))
@@ -956,8 +958,7 @@ class Lineage:
             len(found_in(prompt, passages)) == len(passages) for prompt in self.run.prompts
         ):
             return
-        self.pool = {key: self.pool[key] for key in order}
-        self._is_pool_ordered = True
+        self._put_pool(order)
 
     def _follow_order(self, scope: Scope) -> None:
         """Put the pool into the order in which a step is given it: parallel searches end in any order."""
@@ -968,9 +969,8 @@ class Lineage:
             is_joined = keys.keys() == scope.outermost.found.keys() and self._is_joined(keys)
             if is_joined and not any(one.is_choice and one.hits.keys() >= keys.keys() for one in self._delivered):
                 self._shown = list(keys)
-        elif keys.keys() == self.pool.keys() and list(keys) != list(self.pool) and self._is_joined(keys):
-            self.pool = {key: self.pool[key] for key in keys}
-            self._is_pool_ordered = True
+        elif self._is_joined(keys):
+            self._put_pool(list(keys))
 
     def _is_fusion(self, choice: Choice, inputs: object) -> bool:
         """Tell whether a step made one list of all documents of several results, by reciprocal ranks for instance.
@@ -1012,9 +1012,7 @@ class Lineage:
         self._order_pool(base, out)
         self._is_pool_ordered = self._is_fused = True
         self._delivered.append(Delivered(out, self.run.n_prompts, is_choice=False))
-        for above in (scope, *scope.enclosing()):
-            above.found = {**{key: hit for key, hit in above.found.items() if key not in base}, **out}
-            above.found_ns = ended_ns
+        _replace_found((scope, *scope.enclosing()), out, base, ended_ns)
 
     def _keep_order(self, choice: Choice) -> None:
         """Leave what parallel steps chose in the order in which their lists were joined: they end in any order."""
@@ -1024,13 +1022,11 @@ class Lineage:
             return
         before = {key for one in self._delivered[: scope.results_before] for key in one.hits}
         new = {key: hit for key, hit in out.items() if key not in before}
-        self.pool = {**{key: hit for key, hit in self.pool.items() if key not in new}, **new}
+        self._order_pool(new, new)
         self._is_pool_ordered = True
         self._delivered.append(Delivered(out, self.run.n_prompts, is_choice=False, is_inner=True))
-        for above in (scope, *scope.enclosing()):
-            here = {key: hit for key, hit in out.items() if above is scope or key not in before}
-            above.found = {**{key: hit for key, hit in above.found.items() if key not in here}, **here}
-            above.found_ns = ended_ns
+        _replace_found((scope,), out, out, ended_ns)
+        _replace_found(scope.enclosing(), new, new, ended_ns)
 
     def _covers(self, out: dict[str, Hit], inner: dict[str, Hit]) -> bool:
         """Tell whether all documents are in `out`, by key or, as retrievers mostly tell them apart, by text."""
@@ -1114,13 +1110,11 @@ class Lineage:
         scope, out, base, ended_ns = choice[:4]
         self._last = out
         self._delivered.append(Delivered(out, self.run.n_prompts, is_choice=True))
-        for above in (scope,) if scope.kind == "search" else (scope, *scope.enclosing()):
+        scopes = (scope,) if scope.kind == "search" else (scope, *scope.enclosing())
+        _replace_found(scopes, out, base, ended_ns)
+        for above in scopes:
             above.is_narrowed = True
             above.chosen = out
-            is_all = above.found.keys() <= base.keys()  # mostly, and seen in a quarter of the time
-            rest = {} if is_all else {key: hit for key, hit in above.found.items() if key not in base}
-            above.found = {**rest, **out}
-            above.found_ns = ended_ns
 
     def _kept(self, found: dict[str, Hit]) -> dict[str, Hit]:
         """Return what was delivered less what was then discarded, as an attempt that a loop replaced by another.
@@ -1220,6 +1214,15 @@ def _is_sentence(part: str) -> bool:
 
 def _passages(hits: Mapping[str, Hit]) -> ReadPassages:
     return ranked([passage for passage, _ in hits.values()])
+
+
+def _replace_found(scopes: Iterable[Scope], out: dict[str, Hit], base: Mapping[str, Hit], ended_ns: int) -> None:
+    """Put documents in the place of those that a step made them of, in what was found in some scopes."""
+    for above in scopes:
+        is_all = above.found.keys() <= base.keys()  # mostly, and seen in a quarter of the time
+        rest = {} if is_all else {key: hit for key, hit in above.found.items() if key not in base}
+        above.found = {**rest, **out}
+        above.found_ns = ended_ns
 
 
 def _candidates(scope: Scope, out: dict[str, Hit], given: dict[str, Hit]) -> dict[str, Hit]:

@@ -384,9 +384,7 @@ class Lineage:
             if self._is_rest_known(choice, base):
                 self._last = out
                 return
-            if not is_after and self._is_joined_inside(choice):
-                self._keep_order(choice)
-            elif not is_after and self._is_fusion(choice, inputs):
+            if not is_after and self._is_fusion(choice, inputs):
                 self._fuse(choice)
             else:
                 self._take_choice(choice, is_sure=is_last or not (is_after or self._is_shown_before(choice)))
@@ -442,8 +440,6 @@ class Lineage:
         left = {
             one.text for one in given if one.text not in whole and one.text[:_SHORTEST_CUT_CHARS] not in written
         }
-        if not left:
-            return None
         held = Counter(part for one in given for part in {*_SENTENCE_ENDS.split(one.text)})  # that many have
         made: list[Doc] = []
         for document in given:
@@ -764,20 +760,17 @@ class Lineage:
             kept, origins = self._with_origins(scope, documents, holder.found, has_own=True)
         self._take_unknown(scope, documents, at_ns)
         if is_labelled:
-            keys = self._known.keys(kept)
-            out = {key: self._seen[key] for key in keys if key in self._seen}
-            names = list(dict.fromkeys(keys))
+            names = list(dict.fromkeys(self._known.keys(kept)))
+            out = {key: self._seen[key] for key in names if key in self._seen}
         else:
             _, out = self._met(kept, None, origins)
-            keys = names = list(out)
-        self._take_unseen_choice(scope, holder, names, out, is_split=len(names) < len(keys))
+            names = list(out)
+        self._take_unseen_choice(scope, holder, names, out)
         if is_labelled:
             self._note_pieces(documents, holder.found)
         holder.results_shown = len(self._delivered)
 
-    def _take_unseen_choice(
-        self, scope: Scope, holder: Scope, names: list[str], out: dict[str, Hit], *, is_split: bool
-    ) -> None:
+    def _take_unseen_choice(self, scope: Scope, holder: Scope, names: list[str], out: dict[str, Hit]) -> None:
         found = holder.found
         if not found or not found.keys() >= set(names):
             return
@@ -793,10 +786,8 @@ class Lineage:
             if last is not None
             else {key: found[key] for part in [*new, names] for key in part if key in found}
         )
-        chosen = {name: found[name] for name in names} if is_split else out
-        if not is_split:
-            self._rate(chosen, {name: found[name][0].score for name in names})
-        self._choose(Choice(scope, chosen, base, scope.started_ns, "framework"), is_ranked=False)
+        self._rate(out, {name: found[name][0].score for name in names})
+        self._choose(Choice(scope, out, base, scope.started_ns, "framework"), is_ranked=False)
 
     def _note_pieces(self, documents: Sequence[Doc], found: Mapping[str, Hit]) -> None:
         """Note which passage each labelled piece is a part of, and what its label means in the answer."""
@@ -981,7 +972,7 @@ class Lineage:
         if (len(self._delivered) < 2 and not is_nested(inputs)) or not self._is_whole(choice):
             return False
         if choice.base is scope.found:
-            return scope.sources > 1 and not self._is_one_result(choice)
+            return scope.sources > 1 and not (self._is_one_result(choice) or self._is_joined_inside(choice))
         return is_nested(inputs) or self._results_in(inputs) > 1
 
     def _is_whole(self, choice: Choice) -> bool:

@@ -220,16 +220,15 @@ class Lineage:
         base, chosen = self._behind(firsts), self._behind(met)
         is_ranked = chosen.keys() <= base.keys()  # merged or rewritten passages have no rank in the pool
         before: dict[str, float | None] | None = None
+        if self._are_ids_made or any(one.score is not None for one in out):
+            before = {key: number_of(one.score) for key, one in zip(self._known.keys(given), given, strict=True)}
         if self._are_ids_made:
             base = {key: self._told.get(key, hit) for key, hit in base.items()}
-            before = {key: number_of(one.score) for key, one in zip(self._known.keys(given), given, strict=True)}
-            has_answers = not self._stands_for.keys().isdisjoint(firsts)
-            is_rated = not has_answers and any(hit[0].score != before.get(key) for key, hit in chosen.items())
-            is_ranked = is_ranked and not (has_answers or _has_new_texts(chosen, base))
-            if list(chosen) == list(base) and not (is_rated or _has_new_texts(chosen, base)):
+            has_answers, is_new = base.keys() != firsts.keys(), _has_new_texts(chosen, base)
+            is_rated = not has_answers and _are_rated(chosen, before)
+            if list(chosen) == list(base) and not (is_rated or is_new):
                 return
-        elif any(one.score is not None for one in out):  # the reranker's, as soon as one is not the retriever's
-            before = {key: hit[0].score for key, hit in base.items()}
+            is_ranked = not (has_answers or is_new)
         choice = Choice(scope, chosen, base, ended_ns, source, before, started_ns, model, top_n)
         self._choose(choice, is_ranked=is_ranked)
 
@@ -729,7 +728,7 @@ class Lineage:
 
     def _are_copies(self, documents: Sequence[Doc]) -> bool:
         """Tell whether documents are new ones with texts, or parts of texts, that the run has: an evaluator's."""
-        if not self._seen or not documents or any(one.score is not None for one in documents):
+        if not self._seen or not documents:
             return False
         if any(one.id in self._seen for one in documents):
             return False
@@ -1172,7 +1171,7 @@ class Lineage:
         self, out: dict[str, Hit], before: Mapping[str, float | None] | None, base: dict[str, Hit] | None = None
     ) -> None:
         """Leave passages the scores that a choice gave: all of them, as soon as one is not as before, else none."""
-        is_rated = before is not None and any(hit[0].score != before.get(key) for key, hit in out.items())
+        is_rated = _are_rated(out, before)
         for rank, (key, hit) in enumerate(out.items(), start=1):
             own = hit[0].score if is_rated else None
             score = self._rescored(key, hit, base) if before is None else own
@@ -1261,6 +1260,11 @@ def _is_given_one(inputs: object) -> bool:
     fields = mapping_of(inputs)
     parts = (inputs,) if fields is None else fields.values()
     return any(type(part) is Doc for part in parts)
+
+
+def _are_rated(out: Mapping[str, Hit], before: Mapping[str, float | None] | None) -> bool:
+    """Tell whether a passage has another score than before."""
+    return before is not None and any(hit[0].score != before.get(key) for key, hit in out.items())
 
 
 def _has_new_texts(out: Mapping[str, Hit], base: Mapping[str, Hit]) -> bool:

@@ -73,12 +73,22 @@ class Delivered(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Documents that a step gave out, and the documents that it chose from."""
+    """Documents that a step gave out, and the documents that it chose from.
+
+    Attributes:
+        before: their scores as they were, by key, where those are kept apart; None: the metadata tell of new ones.
+        started_ns: of a reranker that is told of by itself; else it began when the last search or choice ended.
+    """
 
     scope: Scope
     out: dict[str, Hit]
     base: dict[str, Hit]
     ended_ns: int
+    source: str = "chain"
+    before: Mapping[str, float | None] | None = None
+    started_ns: int | None = None
+    model: str | None = None
+    top_n: int | None = None
 
 
 class Lineage:
@@ -197,28 +207,30 @@ class Lineage:
         ended_ns: int,
         source: str = "explicit",
     ) -> None:
-        """Take what a reranker made of the documents that it was given; `scope` is the step that it ran in."""
+        """Take what a reranker made of the documents that it was given; `scope` is the step that it ran in.
+
+        Among them may be answers of engines: the passages behind those are chosen from, and chosen.
+        """
         self._settle_waiting()
-        if any(one.id in self._stands_for for one in given):
-            self._choose_answers(scope, given, out, source, ended_ns)
-            return
         if self.are_ids_made:
-            self._choose_anew(Choice(scope, {}, {}, ended_ns), given, out, model, top_n, started_ns, source)
-            return
-        base = self._firsts(given)
-        kept, origins = self._with_origins(scope, out, base)
-        _, chosen = self._met(kept, None, origins)
-        scores: dict[str, float | None] | None = None
-        if any(one.score is not None for one in out):  # the reranker's, as soon as one is not the retriever's
-            is_rescored = any(key not in base or hit[0].score != base[key][0].score for key, hit in chosen.items())
-            scores = {key: hit[0].score if is_rescored else None for key, hit in chosen.items()}
-        if all(key in base for key in chosen):
-            parent_key = scope.key or scope.within_key
-            self._report_choice(scope, chosen, base, started_ns, ended_ns, source, parent_key, model, top_n, scores)
-        else:
-            self._note_choice(chosen, source)  # merged or rewritten passages have no rank in the pool
-            self.run.selected(_passages(chosen), selection_source=source)
-        self._deliver_choice(scope, chosen, base, ended_ns)
+            self._take_unknown(scope, given, started_ns)
+        firsts = self._firsts(given)
+        kept, origins = self._with_origins(scope, out, firsts, has_own=self.are_ids_made)
+        _, met = self._met(kept, None, origins)
+        base, chosen = self._behind(firsts), self._behind(met)
+        is_ranked = chosen.keys() <= base.keys()  # merged or rewritten passages have no rank in the pool
+        before: dict[str, float | None] | None = None
+        if self.are_ids_made or any(one.score is not None for one in out):
+            before = {key: number_of(one.score) for key, one in zip(self._known.keys(given), given, strict=True)}
+        if self.are_ids_made:
+            base = {key: self._told.get(key, hit) for key, hit in base.items()}
+            has_answers, is_new = base.keys() != firsts.keys(), _has_new_texts(chosen, base)
+            is_rated = not has_answers and _are_rated(chosen, before)
+            if list(chosen) == list(base) and not (is_rated or is_new):
+                return
+            is_ranked = not (has_answers or is_new)
+        choice = Choice(scope, chosen, base, ended_ns, source, before, started_ns, model, top_n)
+        self._choose(choice, is_ranked=is_ranked)
 
     @guarded
     def failed_choice(
@@ -265,13 +277,10 @@ class Lineage:
             above.is_marked = True
         kept, origins = self._with_origins(scope, documents, {}, has_own=True)
         _, out = self._met(kept, None, origins)
-        if self.are_ids_made and all(
-            key in self._seen and hit[0].text == self._seen[key][0].text for key, hit in out.items()
-        ):
-            self._score_anew(out, {key: self._seen[key][0].score for key in out})
-        elif not self.are_ids_made:
-            for rank, (key, hit) in enumerate(out.items(), start=1):
-                out[key] = (replace(hit[0], rank=rank, score=self._rescored(key, hit)), hit[1])
+        before: dict[str, float | None] | None = None
+        if self.are_ids_made:
+            before = {} if _has_new_texts(out, self._seen) else {key: self._seen[key][0].score for key in out}
+        self._rate(out, before)
         self.run.add_selected(_passages(out))
 
     @guarded
@@ -374,9 +383,7 @@ class Lineage:
             if self._is_rest_known(choice, base):
                 self._last = out
                 return
-            if not is_after and self._is_joined_inside(choice):
-                self._keep_order(choice)
-            elif not is_after and self._is_fusion(choice, inputs):
+            if not is_after and self._is_fusion(choice, inputs):
                 self._fuse(choice)
             else:
                 self._take_choice(choice, is_sure=is_last or not (is_after or self._is_shown_before(choice)))
@@ -432,8 +439,6 @@ class Lineage:
         left = {
             one.text for one in given if one.text not in whole and one.text[:_SHORTEST_CUT_CHARS] not in written
         }
-        if not left:
-            return None
         held = Counter(part for one in given for part in {*_SENTENCE_ENDS.split(one.text)})  # that many have
         made: list[Doc] = []
         for document in given:
@@ -659,13 +664,8 @@ class Lineage:
             elif scope.is_narrowed:
                 out.update((key, inner[key]) for key in out if key in inner)
             return
-        if is_same and scope.sources == 1 and _is_rewritten(out, inner):
-            self._note_choice(out, "retriever")
-            self.run.selected(_passages(out), selection_source="retriever")
-            scope.is_narrowed = True
-            self._report_search(scope, ranked([self._seen[key][0] for key in out]), ended_ns)
-            return
-        if is_same or (scope.sources > 1 and self._covers(out, inner)):
+        is_rewritten = is_same and scope.sources == 1 and _is_rewritten(out, inner)
+        if not is_rewritten and (is_same or (scope.sources > 1 and self._covers(out, inner))):
             self._report_search(scope, passages, ended_ns, is_fused=not scope.is_narrowed)
             if not is_same and not scope.is_narrowed:
                 self._order_pool(inner, out)
@@ -673,11 +673,8 @@ class Lineage:
                 (key, inner[key]) for key in out if key in inner
             )  # with the last scores of the stages inside
             return
-        started_ns = scope.found_ns or scope.started_ns
-        scores = (
-            self._new_scores(out, {key: hit[0].score for key, hit in inner.items()}) if self.are_ids_made else None
-        )
-        self._report_choice(scope, out, inner, started_ns, ended_ns, "retriever", scope.key, scores=scores)
+        before = {key: hit[0].score for key, hit in inner.items()} if self.are_ids_made else None
+        self._report_choice(Choice(scope, out, inner, ended_ns, "retriever", before), is_ranked=not is_rewritten)
         self._report_search(scope, ranked([self._seen[key][0] for key in out]), ended_ns)
 
     def _deliver(self, scope: Scope, out: dict[str, Hit], ended_ns: int) -> None:
@@ -710,77 +707,28 @@ class Lineage:
 
     # -- passages whose ids are made up --
 
-    def _new_scores(self, out: Mapping[str, Hit], before: Mapping[str, float | None]) -> dict[str, float | None]:
-        """Return the scores that a choice gave: all of them, as soon as one is not as it was before, else none."""
-        is_rescored = any(hit[0].score != before.get(key) for key, hit in out.items())
-        return {key: hit[0].score if is_rescored else None for key, hit in out.items()}
-
-    def _score_anew(self, out: dict[str, Hit], before: Mapping[str, float | None]) -> None:
-        for rank, (key, score) in enumerate(self._new_scores(out, before).items(), start=1):
-            out[key] = (replace(out[key][0], rank=rank, score=score), out[key][1])
-
-    def _choose_anew(
-        self,
-        choice: Choice,
-        given: Sequence[Doc],
-        out: Sequence[Doc],
-        model: str,
-        top_n: int | None,
-        started_ns: int,
-        source: str,
-    ) -> None:
-        """Take what a reranker gave out: the same again, fewer, another order, other scores or other texts."""
-        scope, ended_ns = choice.scope, choice.ended_ns
-        self._take_unknown(scope, given, started_ns)
-        base = self._firsts(given)
-        kept, origins = self._with_origins(scope, out, base, has_own=True)
-        _, chosen = self._met(kept, None, origins)
-        now = {key: self._told.get(key, hit) for key, hit in base.items()}
-        scores = dict(zip(self._known.keys(given), (one.score for one in given), strict=False))
-        before = {key: None if (score := scores.get(key)) is None else number_of(score) for key in chosen}
-        if not all(key in base and hit[0].text == now[key][0].text for key, hit in chosen.items()):
-            self._note_choice(chosen, source)
-            self.run.selected(_passages(chosen), selection_source=source)
-        elif list(chosen) == list(base) and all(hit[0].score == before[key] for key, hit in chosen.items()):
-            return
-        else:
-            new = self._new_scores(chosen, before)
-            parent_key = scope.key or scope.within_key
-            self._report_choice(scope, chosen, now, started_ns, ended_ns, source, parent_key, model, top_n, new)
-        self._deliver_choice(scope, chosen, base, ended_ns)
-
-    def _choose_answers(
-        self, scope: Scope, given: Sequence[Doc], out: Sequence[Doc], source: str, ended_ns: int
-    ) -> None:
-        """Take a choice among passages of which some are an engine's answer: those behind it are chosen."""
-        if [one.id for one in out] == [one.id for one in given]:
-            return
-        chosen: dict[str, Hit] = {}
-        for name in (one.id or "" for one in out):
-            if name in self._stands_for:
-                chosen.update(self._stands_for[name])
-            elif name in self._seen:
-                chosen[name] = self._seen[name]
-        self._note_choice(chosen, source)
-        self.run.selected(_passages(chosen), selection_source=source)
-        self._deliver_choice(scope, chosen, dict(scope.holder.found), ended_ns)
-
     def _behind_answers(self, scope: Scope, documents: Sequence[Doc]) -> tuple[ReadPassages, dict[str, Hit]]:
         """Return what a retriever gave out, with the passages behind an engine's answer in place of that."""
-        found: dict[str, Hit] = {}
         _, met = self._met(documents, scope.source)
         for key, hit in met.items():
             behind = next((known for text, known in scope.answers if text and text in hit[0].text), None)
-            if behind is None:
-                found.setdefault(key, hit)
-            else:
+            if behind is not None:
                 self._stands_for[key] = behind
-                found = {**found, **behind}
+        found = self._behind(met)
         return _passages(found), found
+
+    def _behind(self, hits: dict[str, Hit]) -> dict[str, Hit]:
+        """Return passages, with those behind an engine's answer in place of that."""
+        if self._stands_for.keys().isdisjoint(hits):
+            return hits
+        found: dict[str, Hit] = {}
+        for key, hit in hits.items():
+            found.update(self._stands_for.get(key) or {key: found.get(key, hit)})
+        return found
 
     def _are_copies(self, documents: Sequence[Doc]) -> bool:
         """Tell whether documents are new ones with texts, or parts of texts, that the run has: an evaluator's."""
-        if not self._seen or not documents or any(one.score is not None for one in documents):
+        if not self._seen or not documents:
             return False
         if any(one.id in self._seen for one in documents):
             return False
@@ -811,20 +759,17 @@ class Lineage:
             kept, origins = self._with_origins(scope, documents, holder.found, has_own=True)
         self._take_unknown(scope, documents, at_ns)
         if is_labelled:
-            keys = self._known.keys(kept)
-            out = {key: self._seen[key] for key in keys if key in self._seen}
-            names = list(dict.fromkeys(keys))
+            names = list(dict.fromkeys(self._known.keys(kept)))
+            out = {key: self._seen[key] for key in names if key in self._seen}
         else:
             _, out = self._met(kept, None, origins)
-            keys = names = list(out)
-        self._take_unseen_choice(scope, holder, names, out, is_split=len(names) < len(keys))
+            names = list(out)
+        self._take_unseen_choice(scope, holder, names, out)
         if is_labelled:
             self._note_pieces(documents, holder.found)
         holder.results_shown = len(self._delivered)
 
-    def _take_unseen_choice(
-        self, scope: Scope, holder: Scope, names: list[str], out: dict[str, Hit], *, is_split: bool
-    ) -> None:
+    def _take_unseen_choice(self, scope: Scope, holder: Scope, names: list[str], out: dict[str, Hit]) -> None:
         found = holder.found
         if not found or not found.keys() >= set(names):
             return
@@ -840,12 +785,8 @@ class Lineage:
             if last is not None
             else {key: found[key] for part in [*new, names] for key in part if key in found}
         )
-        chosen = {name: found[name] for name in names} if is_split else out
-        if not is_split:
-            self._score_anew(chosen, {name: found[name][0].score for name in names})
-        self._note_choice(chosen, "framework")
-        self.run.selected(_passages(chosen), selection_source="framework")
-        self._deliver_choice(scope, chosen, base, scope.started_ns)
+        self._rate(out, {name: found[name][0].score for name in names})
+        self._choose(Choice(scope, out, base, scope.started_ns, "framework"), is_ranked=False)
 
     def _note_pieces(self, documents: Sequence[Doc], found: Mapping[str, Hit]) -> None:
         """Note which passage each labelled piece is a part of, and what its label means in the answer."""
@@ -888,9 +829,7 @@ class Lineage:
         if len(self._tools) < 2 or self._tools.keys() < self.pool.keys():
             return False
         order = sorted(self.pool, key=lambda key: self._tools[key])
-        if order != list(self.pool):
-            self.pool = {key: self.pool[key] for key in order}
-            self._is_pool_ordered = True
+        self._put_pool(order)
         return True
 
     def _delivered_passages(self) -> tuple[Passage, ...]:
@@ -981,6 +920,12 @@ class Lineage:
 
     # -- order --
 
+    def _put_pool(self, order: list[str]) -> None:
+        """Put the pool into an order that holds all of it."""
+        if order != list(self.pool) and set(order) == self.pool.keys():
+            self.pool = {key: self.pool[key] for key in order}
+            self._is_pool_ordered = True
+
     def _order_pool(self, base: Iterable[str], out: dict[str, Hit]) -> None:
         """Put what was fused out of `base` into its new order, behind the rest of the pool."""
         fused = {*base, *out}
@@ -990,9 +935,7 @@ class Lineage:
         """Put the results of several searches into the order in which a state or the messages hold them."""
         searches = [list(one.hits) for one in self._delivered if not one.is_choice and not one.is_inner]
         order = by_first_shown(searches, self._shown)
-        if order != list(self.pool) and set(order) == self.pool.keys():
-            self.pool = {key: self.pool[key] for key in order}
-            self._is_pool_ordered = True
+        self._put_pool(order)
         places = {key: place for place, key in enumerate(self._shown)}
         if list(root.found) != self._last_chosen and root.found.keys() <= places.keys():
             root.found = dict(sorted(root.found.items(), key=lambda item: places[item[0]]))
@@ -1005,8 +948,7 @@ class Lineage:
             len(found_in(prompt, passages)) == len(passages) for prompt in self.run.prompts
         ):
             return
-        self.pool = {key: self.pool[key] for key in order}
-        self._is_pool_ordered = True
+        self._put_pool(order)
 
     def _follow_order(self, scope: Scope) -> None:
         """Put the pool into the order in which a step is given it: parallel searches end in any order."""
@@ -1017,9 +959,8 @@ class Lineage:
             is_joined = keys.keys() == scope.outermost.found.keys() and self._is_joined(keys)
             if is_joined and not any(one.is_choice and one.hits.keys() >= keys.keys() for one in self._delivered):
                 self._shown = list(keys)
-        elif keys.keys() == self.pool.keys() and list(keys) != list(self.pool) and self._is_joined(keys):
-            self.pool = {key: self.pool[key] for key in keys}
-            self._is_pool_ordered = True
+        elif self._is_joined(keys):
+            self._put_pool(list(keys))
 
     def _is_fusion(self, choice: Choice, inputs: object) -> bool:
         """Tell whether a step made one list of all documents of several results, by reciprocal ranks for instance.
@@ -1030,12 +971,12 @@ class Lineage:
         if (len(self._delivered) < 2 and not is_nested(inputs)) or not self._is_whole(choice):
             return False
         if choice.base is scope.found:
-            return scope.sources > 1 and not self._is_one_result(choice)
+            return scope.sources > 1 and not (self._is_one_result(choice) or self._is_joined_inside(choice))
         return is_nested(inputs) or self._results_in(inputs) > 1
 
     def _is_whole(self, choice: Choice) -> bool:
         """Tell whether a step gave out all documents that it had, which none had chosen before, and rated none."""
-        _, out, base, _ = choice
+        out, base = choice.out, choice.base
         if len(out) > len(base) or not all(key in base for key in out) or not self._covers(out, base):
             return False
         if any(delivery.is_choice and delivery.hits.keys() & base.keys() for delivery in self._delivered):
@@ -1053,7 +994,7 @@ class Lineage:
 
     def _fuse(self, choice: Choice) -> None:
         """Put the pool into the order in which a step fused it."""
-        scope, out, base, ended_ns = choice
+        scope, out, base, ended_ns = choice[:4]
         for rank, (key, (passage, facts)) in enumerate(out.items(), start=1):
             first = self._seen[key][0]
             score = first.score if passage.score is None else passage.score
@@ -1061,25 +1002,21 @@ class Lineage:
         self._order_pool(base, out)
         self._is_pool_ordered = self._is_fused = True
         self._delivered.append(Delivered(out, self.run.n_prompts, is_choice=False))
-        for above in (scope, *scope.enclosing()):
-            above.found = {**{key: hit for key, hit in above.found.items() if key not in base}, **out}
-            above.found_ns = ended_ns
+        _replace_found((scope, *scope.enclosing()), out, base, ended_ns)
 
     def _keep_order(self, choice: Choice) -> None:
         """Leave what parallel steps chose in the order in which their lists were joined: they end in any order."""
-        scope, out, base, ended_ns = choice
+        scope, out, base, ended_ns = choice[:4]
         if scope.is_narrowed:
-            self._deliver_choice(scope, {key: base[key] for key in out}, base, ended_ns)
+            self._deliver_choice(choice._replace(out={key: base[key] for key in out}))
             return
         before = {key for one in self._delivered[: scope.results_before] for key in one.hits}
         new = {key: hit for key, hit in out.items() if key not in before}
-        self.pool = {**{key: hit for key, hit in self.pool.items() if key not in new}, **new}
+        self._order_pool(new, new)
         self._is_pool_ordered = True
         self._delivered.append(Delivered(out, self.run.n_prompts, is_choice=False, is_inner=True))
-        for above in (scope, *scope.enclosing()):
-            here = {key: hit for key, hit in out.items() if above is scope or key not in before}
-            above.found = {**{key: hit for key, hit in above.found.items() if key not in here}, **here}
-            above.found_ns = ended_ns
+        _replace_found((scope,), out, out, ended_ns)
+        _replace_found(scope.enclosing(), new, new, ended_ns)
 
     def _covers(self, out: dict[str, Hit], inner: dict[str, Hit]) -> bool:
         """Tell whether all documents are in `out`, by key or, as retrievers mostly tell them apart, by text."""
@@ -1095,7 +1032,7 @@ class Lineage:
 
     def _is_joined_inside(self, choice: Choice) -> bool:
         """Tell whether a step gave out all that was found inside it, one result behind the other."""
-        scope, out, base, _ = choice
+        scope, out, base = choice[:3]
         is_all = base is scope.found and scope.sources > 1 and base.keys() == out.keys()
         return is_all and self._is_joined(out) and not self._is_scored_anew(out, base)
 
@@ -1126,63 +1063,48 @@ class Lineage:
             self._take_choice(choice)
 
     def _make_choice(self, choice: Choice) -> None:
-        scope, out, base, ended_ns = choice
-        started_ns = max(scope.started_ns, scope.found_ns)
+        out, base = choice.out, choice.base
         is_only_rewritten = list(base) == list(out) and not self._is_scored_anew(out, base)
-        if all(key in base for key in out) and not is_only_rewritten:
-            self._report_choice(scope, out, base, started_ns, ended_ns, "chain", scope.within_key)
+        # Merged, expanded or rewritten passages are a selection without ranks.
+        self._choose(choice, is_ranked=out.keys() <= base.keys() and not is_only_rewritten)
+
+    def _choose(self, choice: Choice, *, is_ranked: bool) -> None:
+        self._report_choice(choice, is_ranked=is_ranked)
+        self._deliver_choice(choice)
+
+    def _report_choice(self, choice: Choice, *, is_ranked: bool) -> None:
+        """Report what a step chose: a reranking, or a selection where its passages have no ranks in the pool."""
+        scope, out, base = choice[:3]
+        if is_ranked:
+            self._rate(out, choice.before, base)
+            is_whole_pool = list(base) == list(self.pool) and not self._is_pool_ordered and not self._known.renamed
+            self.run.reranked(
+                _passages(out),
+                candidates=None if is_whole_pool else _passages(base),
+                model=choice.model or scope.name,
+                top_n=choice.top_n,
+                started_ns=choice.started_ns or max(scope.started_ns, scope.found_ns),
+                ended_ns=choice.ended_ns,
+                parent_key=scope.key or scope.within_key or None,
+                selection_source=choice.source,
+            )
         else:
-            self._note_choice(out, "chain")  # merged, expanded or rewritten passages: a selection without ranks
-            self.run.selected(_passages(out), selection_source="chain")
-        self._deliver_choice(scope, out, base, ended_ns)
-
-    def _report_choice(
-        self,
-        scope: Scope,
-        out: dict[str, Hit],
-        base: dict[str, Hit],
-        started_ns: int,
-        ended_ns: int,
-        source: str,
-        parent_key: str | None,
-        model: str | None = None,
-        top_n: int | None = None,
-        scores: Mapping[str, float | None] | None = None,
-    ) -> None:
-        for rank, (key, hit) in enumerate(out.items(), start=1):
-            score = self._rescored(key, hit, base) if scores is None else scores[key]
-            out[key] = (replace(hit[0], rank=rank, score=score), hit[1])
-        is_whole_pool = list(base) == list(self.pool) and not self._is_pool_ordered and not self._known.renamed
-        self.run.reranked(
-            _passages(out),
-            candidates=None if is_whole_pool else _passages(base),
-            model=model or scope.name,
-            top_n=top_n,
-            started_ns=started_ns,
-            ended_ns=ended_ns,
-            parent_key=parent_key or None,
-            selection_source=source,
-        )
-        scope.is_narrowed = True
-        self._note_choice(out, source)
-
-    def _note_choice(self, out: dict[str, Hit], source: str) -> None:
-        self.is_narrowed = True
-        self._selection_source = source
+            self.run.selected(_passages(out), selection_source=choice.source)
+        self.is_narrowed = scope.is_narrowed = True
+        self._selection_source = choice.source
         self._last_chosen = list(out)
         self._told.update(out)
 
-    def _deliver_choice(self, scope: Scope, out: dict[str, Hit], base: dict[str, Hit], ended_ns: int) -> None:
+    def _deliver_choice(self, choice: Choice) -> None:
         """Tell the scopes above which documents a choice kept, up to the composite around it."""
+        scope, out, base, ended_ns = choice[:4]
         self._last = out
         self._delivered.append(Delivered(out, self.run.n_prompts, is_choice=True))
-        for above in (scope,) if scope.kind == "search" else (scope, *scope.enclosing()):
+        scopes = (scope,) if scope.kind == "search" else (scope, *scope.enclosing())
+        _replace_found(scopes, out, base, ended_ns)
+        for above in scopes:
             above.is_narrowed = True
             above.chosen = out
-            is_all = above.found.keys() <= base.keys()  # mostly, and seen in a quarter of the time
-            rest = {} if is_all else {key: hit for key, hit in above.found.items() if key not in base}
-            above.found = {**rest, **out}
-            above.found_ns = ended_ns
 
     def _kept(self, found: dict[str, Hit]) -> dict[str, Hit]:
         """Return what was delivered less what was then discarded, as an attempt that a loop replaced by another.
@@ -1202,7 +1124,7 @@ class Lineage:
 
     def _is_rest_known(self, choice: Choice, given: dict[str, Hit]) -> bool:
         """Tell whether a step that searched gave out what was new: it left out what its state holds already."""
-        scope, out, base, _ = choice
+        scope, out, base = choice[:3]
         rest = scope.found.keys() - out.keys()
         if not rest or base is not scope.found or not rest <= given.keys():
             return False
@@ -1236,7 +1158,7 @@ class Lineage:
 
     def _is_handed_on(self, choice: Choice) -> bool:
         """Tell whether a step left documents as they came: it looked at them, or copied their list."""
-        scope, out, base, _ = choice
+        scope, out, base = choice[:3]
         if list(base) == list(out):
             is_scored = base is not scope.chosen and self._is_scored_anew(out, base)
             return not is_scored and not _is_rewritten(out, base)
@@ -1245,7 +1167,17 @@ class Lineage:
             return False
         return all(is_equal(facts, last.hits[key][1]) for key, (_, facts) in out.items())
 
-    def _rescored(self, key: str, hit: Hit, base: dict[str, Hit] | None = None) -> float | None:
+    def _rate(
+        self, out: dict[str, Hit], before: Mapping[str, float | None] | None, base: dict[str, Hit] | None = None
+    ) -> None:
+        """Leave passages the scores that a choice gave: all of them, as soon as one is not as before, else none."""
+        is_rated = _are_rated(out, before)
+        for rank, (key, hit) in enumerate(out.items(), start=1):
+            own = hit[0].score if is_rated else None
+            score = self._rescored(key, hit, base) if before is None else own
+            out[key] = (replace(hit[0], rank=rank, score=score), hit[1])
+
+    def _rescored(self, key: str, hit: Hit, base: dict[str, Hit] | None) -> float | None:
         seen = self._seen.get(key)
         if seen is not None and seen is not hit:
             return rerank_score_of(hit[1], seen[1])
@@ -1272,6 +1204,15 @@ def _is_sentence(part: str) -> bool:
 
 def _passages(hits: Mapping[str, Hit]) -> ReadPassages:
     return ranked([passage for passage, _ in hits.values()])
+
+
+def _replace_found(scopes: Iterable[Scope], out: dict[str, Hit], base: Mapping[str, Hit], ended_ns: int) -> None:
+    """Put documents in the place of those that a step made them of, in what was found in some scopes."""
+    for above in scopes:
+        is_all = above.found.keys() <= base.keys()  # mostly, and seen in a quarter of the time
+        rest = {} if is_all else {key: hit for key, hit in above.found.items() if key not in base}
+        above.found = {**rest, **out}
+        above.found_ns = ended_ns
 
 
 def _candidates(scope: Scope, out: dict[str, Hit], given: dict[str, Hit]) -> dict[str, Hit]:
@@ -1319,6 +1260,16 @@ def _is_given_one(inputs: object) -> bool:
     fields = mapping_of(inputs)
     parts = (inputs,) if fields is None else fields.values()
     return any(type(part) is Doc for part in parts)
+
+
+def _are_rated(out: Mapping[str, Hit], before: Mapping[str, float | None] | None) -> bool:
+    """Tell whether a passage has another score than before."""
+    return before is not None and any(hit[0].score != before.get(key) for key, hit in out.items())
+
+
+def _has_new_texts(out: Mapping[str, Hit], base: Mapping[str, Hit]) -> bool:
+    """Tell whether a passage is none of `base`, or has another text than there."""
+    return any(key not in base or hit[0].text != base[key][0].text for key, hit in out.items())
 
 
 def _is_rewritten(out: dict[str, Hit], base: dict[str, Hit]) -> bool:

@@ -150,6 +150,17 @@ def test_a_tool_s_text_is_evidence_and_the_model_s_own_words_are_none():
     assert [passage.text for passage in run.record.contexts] == [texts["search"]]
 
 
+def test_a_tool_with_an_empty_artifact_is_an_empty_search():
+    told = Story()
+    call = {"name": "search", "args": {"q": "lab"}, "id": "1"}
+    model = told.begins("model", Asked([Turn("user", "Where is the lab?")], model="m"))
+    told.ends(model, Said([Turn("assistant", "", [call])]))
+    tool = told.begins("tool", Began(call["args"], call_id="1"), "search")
+    told.ends(tool, Gave(Turn("tool", "", call_id="1", artifact=[])))
+    run = told.ended({"messages": [Turn("user", "Where is the lab?"), Turn("assistant", ANSWER)]})
+    assert (step(run, Retrieval).source, run.record.contexts) == ("search", ())
+
+
 def test_documents_that_the_application_names():
     told = Story()
     marked = Event("mark", "", told.root.id, "", 1, 1, Marked(docs("abc"), is_choice=False, source="files"))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.overhead.candidates import BEFORE, CANDIDATES, FRAMEWORKS, PEERS, Candidate
+from benchmarks.overhead.candidates import BEFORE, CANDIDATES, FLOOR, FRAMEWORKS, PEERS, Candidate
 from benchmarks.overhead.compared import differences
 from benchmarks.overhead.crew import Hand, Receiver
 from benchmarks.overhead.environments import ROOT, Unavailable, checked_out
@@ -56,7 +56,7 @@ class Session:
     def _is_wanted(self, candidate: Candidate) -> bool:
         if candidate.key == BEFORE:
             return self.before is not None
-        if self.before is not None and candidate.key in {"empty", "minimal"}:
+        if self.before is not None and candidate.key in {"empty", "minimal", FLOOR}:
             return False
         if candidate.is_peer and candidate.key not in self.options.peers:
             return False
@@ -92,6 +92,11 @@ class Session:
                 continue
             for name, why in self.looks[key].get("dropped", {}).items():
                 self.notes.append(f"{hand.candidate.title}, {key[1]}: measured without {name}: {why}")
+        for hand in list(self.hands):  # a floor of other spans is none
+            floor, ours = (self.looks.get((key, hand.framework)) for key in (FLOOR, "ours"))
+            if hand.candidate.key == FLOOR and floor and ours and floor["hash"] != ours["hash"]:
+                self.results.skipped[FLOOR, hand.framework] = "its spans are not those of ragtrace"
+                self.hands.remove(hand)
 
     def _compare(self) -> None:
         """Look at the spans of both commits, scenario by scenario."""

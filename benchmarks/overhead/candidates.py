@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 FRAMEWORKS = ("langchain", "llamaindex")
+FLOOR = "floor_same"  # straight-line code that writes ragtrace's spans
 BEFORE = "before"  # an earlier commit of ragtrace, measured in the same rounds
 
 
@@ -31,6 +32,7 @@ CANDIDATES = (
     Candidate("bare", "bare application"),
     Candidate("empty", "empty handler"),
     Candidate("minimal", "minimal three-span handler"),
+    Candidate(FLOOR, "the same spans, written straight"),
     Candidate("ours", "ragtrace"),
     Candidate(BEFORE, "ragtrace of --against", role="ours"),
     Candidate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
@@ -27,6 +28,11 @@ def as_values(spans: Iterable[Any]) -> list[list[dict[str, Any]]]:
         }
         traces.setdefault(span.context.trace_id, []).append(shown)
     return sorted(traces.values(), key=json.dumps)
+
+
+def hash_of(spans: Iterable[Any]) -> str:
+    """Return a hash that two candidates have alike whose spans have equal names, parents and attributes."""
+    return hashlib.sha256(json.dumps(as_values(spans), sort_keys=True).encode()).hexdigest()
 
 
 def differences(ours: list[list[dict[str, Any]]], before: list[list[dict[str, Any]]]) -> Iterator[str]:

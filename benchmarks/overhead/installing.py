@@ -10,6 +10,8 @@ from opentelemetry import _logs, metrics, trace
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk.metrics import MeterProvider
 
+from benchmarks.overhead.candidates import FLOOR
+
 # Where a peer's instrumentor lives; content is switched on by the variables in `candidates`.
 INSTRUMENTORS = {
     ("openinference", "langchain"): "openinference.instrumentation.langchain:LangChainInstrumentor",
@@ -47,6 +49,8 @@ def install(candidate: str, framework: str, provider: Any) -> Installed:
         return Installed()
     if candidate == "ours":
         return _ours(framework, provider)
+    if candidate == FLOOR:
+        return _floor(framework, provider)
     if (candidate, framework) in INSTRUMENTORS:
         return _peer(candidate, framework, provider)
     return _small(candidate, framework, provider)
@@ -65,6 +69,20 @@ def _small(candidate: str, framework: str, provider: Any) -> Installed:
         llamaindex_minimal.install_empty()
     else:
         llamaindex_minimal.install(provider.get_tracer("minimal"))
+    return Installed()
+
+
+def _floor(framework: str, provider: Any) -> Installed:
+    from benchmarks.overhead.floor import LANGCHAIN, LLAMAINDEX, Floor
+
+    if framework == "langchain":
+        from benchmarks.overhead.langchain_floor import FloorHandler
+
+        handler = FloorHandler(Floor(provider, LANGCHAIN))
+        return Installed(lambda: {"callbacks": [handler]})
+    from benchmarks.overhead import llamaindex_floor
+
+    llamaindex_floor.install(Floor(provider, LLAMAINDEX))
     return Installed()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks.overhead import bounds
-from benchmarks.overhead.candidates import BEFORE, CANDIDATES, FRAMEWORKS, TITLES
+from benchmarks.overhead.candidates import BEFORE, CANDIDATES, FLOOR, FRAMEWORKS, TITLES
 from benchmarks.overhead.rounds import OF_STATES, PACED, STATE, VECTORS, Results, quartiles, scenarios_of
 
 Looks = Mapping[tuple[str, str], Any]
@@ -56,10 +56,12 @@ def _framework(results: Results, looks: Looks, framework: str) -> Iterator[str]:
     ):
         yield f"\n{framework}: {title}\n"
         more = ["a chunk, us", f"CPU of {shown[0]}"] if measure == "null" else []
-        head = [framework, *shown, *more, "x minimal"]
+        head = [framework, *shown, *more, "x minimal", "x floor"]
         yield from _table(head, _costs(results, framework, shown, measure, unit))
     yield f"\n{framework}: added wall a run, ms, with 5 ms between calls (spans go nowhere)\n"
-    yield from _table([framework, shown[0], "x minimal"], _costs(results, framework, shown[:1], PACED, "wall_ns"))
+    yield from _table(
+        [framework, shown[0], "x minimal", "x floor"], _costs(results, framework, shown[:1], PACED, "wall_ns")
+    )
     if states := [row for key in OF_STATES if (row := _state(results, framework, key))]:
         yield f"\n{framework}: wall of a whole run whose steps hand a state on, ms (spans go nowhere)\n"
         yield from _table([framework, STATE, VECTORS, "with / without"], iter(states))
@@ -85,9 +87,13 @@ def _costs(results: Results, framework: str, shown: list[str], measure: str, uni
         if measure == "null":
             cells.append(_spread(results.added_a_chunk(framework, candidate), 1e3, digits=1))
             cells.append(_spread(results.added((framework, shown[0], measure, "cpu_ns"), candidate), 1e6))
-        ours, minimal = results.added(keys[0], candidate), results.added(keys[0], "minimal")
-        ratio = f"{statistics.median(ours) / statistics.median(minimal):.2f}" if ours and minimal else ""
-        yield [TITLES[candidate], *cells, ratio]
+        yield [TITLES[candidate], *cells, *(_ratio(results, keys[0], candidate, to) for to in ("minimal", FLOOR))]
+
+
+def _ratio(results: Results, key: tuple[str, str, str, str], candidate: str, to: str) -> str:
+    """Return how many times what another candidate adds, of the same rounds, with quartiles."""
+    pairs = zip(results.added(key, candidate), results.added(key, to), strict=False)
+    return _spread([one / other for one, other in pairs if other > 0], 1.0)
 
 
 def _state(results: Results, framework: str, candidate: str) -> list[str]:

@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from benchmarks.overhead.compared import as_values
+from benchmarks.overhead.compared import as_values, hash_of
 from benchmarks.overhead.installing import Installed, install
 from benchmarks.overhead.pipeline import Switch, tracer_provider, wire_bytes, written_in
 from benchmarks.overhead.texts import found_in
@@ -105,6 +105,7 @@ class Worker:
         return {
             "spans": len(keeper.spans) / runs,
             "bytes": wire_bytes(keeper.spans) / runs,
+            "hash": hash_of(single.spans),
             "traces": len({span.context.trace_id for span in keeper.spans}) / runs,
             **found_in(written_in(single.spans)),
         }

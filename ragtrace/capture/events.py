@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ragtrace.capture.content_blocks import content_text
+from ragtrace.capture.met_values import Met, MetValues
 from ragtrace.capture.names import (
     BLOCK_TYPES,
     CALL_ID_KEYS,
@@ -295,7 +296,7 @@ class Redactor:
     def __init__(self, redact: Callable[[str], str], id_key: IdKey = PROCESS_KEY) -> None:
         self._redact = redact
         self._id_key = id_key
-        self._known: dict[int, tuple[object, Any]] = {}
+        self._met = MetValues()
         self._marks: dict[str, str] = {}  # of texts, by that of their folded form
         self._replies: list[str] = []  # of models, while the run is open
         self._streamed: list[tuple[str, Redacted]] = []  # what chains streamed, as it was and redacted
@@ -306,8 +307,9 @@ class Redactor:
         data = event.data
         if event.kind == "end":
             made = replace(event, data=self._of(data, 0) if isinstance(data, Struct) else data)
-            for held in (self._known, self._replies, self._streamed):
-                held.clear()  # no text as it was outlives its run
+            self._met = MetValues()  # no text as it was outlives its run
+            self._replies.clear()
+            self._streamed.clear()
             return made
         made = replace(event, data=self._of(data, 0))
         if type(data) is Said:
@@ -329,11 +331,25 @@ class Redactor:
     def _of(self, value: Any, depth: int) -> Any:
         if type(value) not in _KINDS and not isinstance(value, Struct | str):
             return value
-        known = self._known.get(id(value))
+        if type(value) is list:
+            known_list = self._met.list_made(value)
+            return self._list(value, depth) if known_list is None else known_list
+        known = self._met.objects.get(id(value))
         if known is None:
             made = Opaque("depth", is_framework=True) if depth > _DEPTH else self._made(value, depth)
-            known = self._known[id(value)] = (value, made)
-        return known[1]
+            known = self._met.objects[id(value)] = Met(value, made, [])  # nobody changes it
+        return known.made
+
+    def _list(self, value: list[Any], depth: int) -> Any:
+        if depth > _DEPTH:
+            return Opaque("depth", is_framework=True)
+        head = self._met.head(value)
+        is_message = len(value) == 2 and type(value[0]) is str and value[0] in ROLES  # ["user", "Where?"]
+        first = [value[0]] if is_message else head.made
+        made = [*first, *(self._of(part, depth + 1) for part in value[len(first) :])]
+        self._met.keep_head(value, made, head)
+        self._met.keep_list(value, made, value)
+        return made
 
     def _made(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
@@ -348,11 +364,13 @@ class Redactor:
             return type(value)(
                 (key, part if _stays(key, part) else self._of(part, depth + 1)) for key, part in value.items()
             )
-        if isinstance(value, LISTS):
-            if len(value) == 2 and type(value[0]) is str and value[0] in ROLES:  # ("user", "Where?")
-                turn = [value[0], self._of(value[1], depth + 1)]
-                return turn if isinstance(value, list) else tuple(turn)
-            return type(value)(self._of(part, depth + 1) for part in value)
+        if isinstance(value, tuple):
+            is_message = len(value) == 2 and type(value[0]) is str and value[0] in ROLES  # ("user", "Where?")
+            return (
+                (value[0], self._of(value[1], depth + 1))
+                if is_message
+                else tuple(self._of(part, depth + 1) for part in value)
+            )
         stays = _NAMES if type(value) is not Chosen else {*_NAMES, "source"}  # who told of it
         changed = {
             name: self._of(getattr(value, name), depth + 1) for name in value.__struct_fields__ if name not in stays

@@ -101,6 +101,7 @@ class Explained:
         self.hashes: set[int] = set()
         self.short: set[tuple[str, ...]] = set()
         self._long: list[str] = []
+        self._found: dict[str, tuple[int, list[tuple[int, int]], int]] = {}  # by text; a message is in many prompts
         self._whole = 0  # how many long texts are among the hashes
         self._replies: list[str] = []
         self._read = 0
@@ -122,13 +123,13 @@ class Explained:
 
         Texts stand mostly in their order, so that each is looked for behind the last, and cut out once.
         """
-        spans = []
-        near = 0
-        for one in self._long:
+        looked, spans, near = self._found.get(text, (0, [], 0))
+        for one in self._long[looked:]:
             at = place_of(one, text, near)
             if at >= 0:
                 near = at + len(one)
                 spans.append((at, near))
+        self._found[text] = len(self._long), spans, near
         pieces = []
         end = 0
         for start, stop in sorted(spans):

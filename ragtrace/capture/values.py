@@ -164,7 +164,7 @@ VECTOR = "vector"
 _DEPTH = 6
 MOST_PARTS = 20_000  # of one value, numbers and texts too
 _MANY = 100  # parts of one list or mapping; it then leaves room for what stands beside it, as a state's field does
-_MOST_SPARE = 5_000  # of that room: 10,000 passages fit into the rest
+MOST_SPARE = 5_000  # of that room: 10,000 passages fit into the rest
 _MOST_FACTS = 100_000  # of all documents in one value
 _MOST_KINDS = 1_024
 _SHORT_CHARS = 256  # a shorter text is not counted
@@ -429,7 +429,7 @@ class Walker:
 
     def _spare(self) -> int:
         """Keep some of the room for what stands beside a value."""
-        spare = min(self._room // 2, _MOST_SPARE)
+        spare = min(self._room // 2, MOST_SPARE)
         self._room -= spare
         return spare
 

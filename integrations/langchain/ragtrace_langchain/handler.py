@@ -222,7 +222,7 @@ class RagtraceHandler(BaseCallbackHandler):
         is_shown, is_streamed = step.is_top or step.kind == "tool", "inputs" in kwargs
         is_left = sys.exc_info()[0] is GeneratorExit
         try:
-            made = values.given(outputs) if is_shown else values.of(outputs)
+            made = values.given(outputs, is_last=step.parent is None) if is_shown else values.of(outputs)
             step.ends(
                 Gave(
                     made,

@@ -6,6 +6,7 @@ A value is copied as far as the application may change it later. Texts are taken
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from itertools import islice
 from operator import is_
 from typing import TYPE_CHECKING, Any
@@ -15,12 +16,14 @@ from langchain_core.load import Serializable
 from langchain_core.messages import BaseMessage
 from langchain_core.prompt_values import PromptValue
 
-from ragtrace.capture import MOST_PASSAGES, answer_field, is_equal
+from ragtrace.capture import MOST_PASSAGES, answer_field
 from ragtrace.capture.content_blocks import without_picture
 from ragtrace.capture.guard import record_internal_error
+from ragtrace.capture.met_values import NONE, Met, MetValues, as_now
 from ragtrace.capture.turns import role_named
 from ragtrace.capture.values import (
     HOLDERS,
+    MOST_SPARE,
     VECTOR,
     Doc,
     Fields,
@@ -32,7 +35,6 @@ from ragtrace.capture.values import (
     text_of,
     told,
 )
-from ragtrace.text import first_items, is_vector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -41,6 +43,10 @@ _MOST_TOLD = 200  # objects of a value that say what they are
 _DEPTH_TOLD = 3
 _MOST_COMPARED = 2_000  # parts of a message, which is else translated anew
 _PLAIN = frozenset((str, int, float, bool, type(None)))
+_CHANGED_INSIDE = ("content", "tool_calls", "artifact")  # fields of a message that may be lists and mappings
+_READ = frozenset(
+    (*_CHANGED_INSIDE, "page_content", "metadata", "id", "name", "type", "role", "tool_call_id", "status")
+)
 
 
 class Values(Walker):
@@ -57,8 +63,7 @@ class Values(Walker):
     def __init__(self) -> None:
         super().__init__()
         self._told = 0
-        # What was made, behind the object that it was made of, by id; of a list its parts too.
-        self._known: dict[int, tuple[Any, ...]] = {}
+        self._values = MetValues()
         self._metadata = Walker()
 
     def _begin(self) -> None:
@@ -94,10 +99,8 @@ class Values(Walker):
 
         What the application wrote into a part since then is told where a step gives it out.
         """
-        if not isinstance(value, list) or (known := self._known.get(id(value))) is None:
-            return self.of(value)
-        _, made, parts = known
-        return made if len(parts) == len(value) and all(map(is_, parts, value)) else self.of(value)
+        made = self._values.list_as_met(value) if isinstance(value, list) else None
+        return self.of(value) if made is None else made
 
     def documents(self, items: Iterable[object]) -> list[Doc]:
         """Return documents; what is none, as a store that holds bare texts gives it, is one with its text."""
@@ -115,12 +118,32 @@ class Values(Walker):
     def turns(self, messages: Iterable[object]) -> list[Turn]:
         """Return the messages of a prompt; a text is one of the user's."""
         self._begin()
-        last_first = reversed(list(messages))  # where there is not room for all, the oldest go
-        made = [Turn("user", one) if isinstance(one, str) else self._part(one, 1) for one in last_first]
-        return [turn for turn in reversed(made) if type(turn) is Turn]
+        parts = list(messages)
+        first = 1 if parts and getattr(parts[0], "type", None) == "system" else 0  # a state's list has none
+        rest = parts[first:]
+        head = self._values.head(rest, is_shown=True)
+        behind = self._turns(rest[len(head.parts) :])
+        if len(head.parts) > self._room:
+            head, behind = NONE, [*self._turns(rest[: len(head.parts)]), *behind]
+        self._room -= len(head.parts)
+        made = [*head.made, *behind]
+        self._values.keep_head(rest, made, head)
+        return [turn for turn in (*self._turns(parts[:first]), *made) if type(turn) is Turn]
 
-    def given(self, value: object) -> Any:
-        """Return what a person or a model is shown, as a plain value; objects in it say what they say as text."""
+    def _turns(self, messages: list[Any]) -> list[Any]:
+        last_first = reversed(messages)  # where there is not room for all, the oldest go
+        made = [Turn("user", one) if isinstance(one, str) else self._part(one, 1) for one in last_first]
+        return made[::-1]
+
+    def given(self, value: object, *, is_last: bool = False) -> Any:
+        """Return what a person or a model is shown, as a plain value; objects in it say what they say as text.
+
+        Args:
+            value: what a step gave out.
+            is_last: the run ends with it, and every part is looked at.
+        """
+        if is_last:
+            self._values.forget_heads()
         made = self.of(value)
         try:
             self._told = 0
@@ -134,34 +157,31 @@ class Values(Walker):
         return told(value) if type(made) in {Fields, Opaque} else None
 
     def _document(self, document: Document, _depth: int) -> Doc:
+        known = self._values.made_of(document)
+        if known is not None:
+            return known  # type: ignore[no-any-return]
         # What the types of a document promise, an application's own class may break.
         text: Any = document.page_content
         name: Any = document.id
         metadata: Any = document.metadata
-        known = self._known.get(id(document), ())
-        is_as_met = bool(known) and known[2] is text and known[3] == name
-        if is_as_met and is_equal(known[4], metadata):
-            return known[1]  # type: ignore[no-any-return]
-        facts, as_given = self._metadata.facts(metadata) if isinstance(metadata, dict) else ({}, {})
-        if is_as_met and is_equal(known[1].metadata, facts):  # objects and vectors are left out
-            return known[1]  # type: ignore[no-any-return]
+        facts, as_given = self._metadata.facts(metadata) if isinstance(metadata, dict) else ({}, metadata)
         own = text if type(text) is str else told(text)
-        if not known or known[2] is not text:
-            self._chars += len(own)
         made = Doc(own, name if type(name) is str or name is None else told(name), facts)
-        self._known[id(document)] = (document, made, text, name, as_given)
-        return made
+        before = self._values.objects.get(id(document))
+        if before is None or before.made.text != own:
+            self._chars += len(own)
+        kind: type = type(document)
+        if not _is_read_by_fields(kind):
+            return self._values.keep(document, made)  # type: ignore[no-any-return]
+        return self._values.keep(document, made, (document,), ({**vars(document), "metadata": as_given},))  # type: ignore[no-any-return]
 
     def _message(self, message: Any, depth: int) -> Turn:
+        known = self._values.made_of(message)
+        if known is not None:
+            return known  # type: ignore[no-any-return]
         held = vars(message)  # a look for a field that it lacks costs 2 us
+        state = _state_of(message)  # as it is before it is read
         content, calls, artifact = message.content, held.get("tool_calls") or (), held.get("artifact")
-        parts = [message.id, content]
-        if type(content) is not str or calls or artifact is not None:
-            for part in (content, calls, artifact):
-                _add_parts(parts, part, 0)
-        known = self._known.get(id(message))
-        if known is not None and len(parts) <= _MOST_COMPARED and _are_same(known[2], parts):
-            return known[1]  # type: ignore[no-any-return]
         kind = message.type
         made = Turn(
             role=role_named(held.get("role") if kind == "chat" else kind),
@@ -176,8 +196,7 @@ class Values(Walker):
             artifact=self._part(artifact, depth + 1),
             is_error=held.get("status") == "error" or held["additional_kwargs"].get("is_error") is True,
         )
-        self._known[id(message)] = (message, made, parts)
-        return made
+        return self._values.keep(message, made, None if state is None else (message,), (state,))  # type: ignore[no-any-return]
 
     def _content(self, content: object, depth: int) -> object:
         if not isinstance(content, list):
@@ -186,15 +205,27 @@ class Values(Walker):
         blocks = [without_picture(block) if isinstance(block, dict) else block for block in some]
         return self._made(blocks, depth)
 
+    def _made(self, parts: Any, depth: int) -> list[Any]:
+        head = self._values.head(parts)
+        if len(head.parts) + 2 * MOST_SPARE > self._room:  # what is cut does not depend on what was met
+            head = NONE
+        self._room -= len(head.parts)
+        made = [*head.made, *super()._made(parts[len(head.parts) :] if head.parts else parts, depth)]
+        self._values.keep_head(parts, made, head)
+        return made
+
     def _met(self, value: object, made: Any, parts: Any) -> Any:
-        known = self._known.get(id(value))
-        if known is not None and len(before := known[1]) == len(made):
-            if type(made) is list:
-                if all(map(is_, before, made)):
-                    return before
-            elif before.keys() == made.keys() and all(map(is_, before.values(), made.values())):
+        if type(made) is list:
+            before = self._values.list_made(value)
+            if before is not None and len(before) == len(made) and all(map(is_, before, made)):
                 return before
-        self._known[id(value)] = (value, made, parts)
+            self._values.keep_list(value, made, parts)
+            return made
+        known = self._values.objects.get(id(value))
+        before = None if known is None else known.made
+        if before is not None and before.keys() == made.keys() and all(map(is_, before.values(), made.values())):
+            return before
+        self._values.objects[id(value)] = Met(value, made)
         return made
 
     def _prompt(self, prompt: PromptValue, depth: int) -> Prompt:
@@ -227,23 +258,20 @@ class Values(Walker):
                     self._tell(one, part, depth + 1)
 
 
-def _add_parts(parts: list[object], value: object, depth: int) -> None:
-    """Add what an application may change in a value of lists and mappings: these, and what they hold."""
-    if isinstance(value, dict | list | tuple) and depth <= Values._depth and len(parts) <= _MOST_COMPARED:  # noqa: SLF001
-        held: list[Any] = list(islice(value, _MOST_COMPARED + 1))
-        if isinstance(value, dict):
-            held += first_items(value, _MOST_COMPARED + 1).values()
-        elif is_vector(held):  # a sign is kept of it
-            parts.append(value)
-            return
-        parts.append(len(held))
-        parts += held
-        for part in held:
-            _add_parts(parts, part, depth + 1)
+def _state_of(message: object) -> dict[str, Any] | None:
+    """Return the fields of a message as they are now; None of one that is read each time, as a large one."""
+    kind: type = type(message)
+    if not _is_read_by_fields(kind):
+        return None
+    held = vars(message)
+    inner = as_now({name: held[name] for name in _CHANGED_INSIDE if name in held}, _MOST_COMPARED)
+    return None if inner is None else {**held, **inner}
 
 
-def _are_same(some: list[object], others: list[object]) -> bool:
-    return len(some) == len(others) and all(map(is_, some, others))
+@lru_cache(maxsize=1_024)
+def _is_read_by_fields(kind: type) -> bool:
+    """Tell whether what is read of an object stands in its ``vars``: an application's own class may compute it."""
+    return _READ.isdisjoint(name for base in kind.__mro__ for name in vars(base))
 
 
 def _text_of(value: object) -> str:

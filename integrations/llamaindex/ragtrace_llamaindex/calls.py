@@ -37,7 +37,7 @@ from ragtrace_llamaindex.messages import (
     history_in,
     is_call,
     is_in_process,
-    messages_of,
+    messages_in,
     model_of,
     object_text,
     place_of_question,
@@ -52,16 +52,18 @@ from ragtrace_llamaindex.messages import (
     turns_before,
     turns_in,
     usage_in,
+    with_pictures,
 )
 from ragtrace_llamaindex.open_runs import ModelSpan
 from ragtrace_llamaindex.span_kinds import is_agent_event, is_all, is_fusion, is_retry
-from ragtrace_llamaindex.values import argument, arguments_of, first_of, settings_of
+from ragtrace_llamaindex.values import Shown, argument, arguments_of, first_of, settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from inspect import BoundArguments
 
     from ragtrace_llamaindex.open_runs import OpenRun, OpenSpan
+    from ragtrace_llamaindex.values import Values
 
 
 _provider = lru_cache(maxsize=256)(provider_of)
@@ -104,7 +106,8 @@ def _source_of(retriever: object) -> str | None:
 
 
 def _begin_choice(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
-    span.given = span.state.values.documents(argument(bound, "nodes"))  # before it can write into them
+    # Before it can write into them.
+    span.given = span.state.values.documents(argument(bound, "nodes"), is_given=True)
     model = first_of(instance, ("model_name", "model"))
     span.model = model if isinstance(model, str) else None
     top_n = first_of(instance, ("top_n",))
@@ -133,13 +136,14 @@ def _begin_model(span: OpenSpan, bound: BoundArguments, instance: object) -> Non
     server = read_server(settings_of(instance, SERVER_NAMES))
     is_embedding = span.kind == "embedding"
     asked = None if is_embedding else asked_of(bound)
+    prompt = _prompt_of(span.state.values, asked)
     parameters = (bound.arguments.get("kwargs"), getattr(instance, "__dict__", None))
     if not is_embedding:
         span.is_json_asked |= isinstance(instance, StructuredLLM) or any(map(is_json_asked, parameters))
         span.lazy_key = (id(instance), id(asked))
     span.begins(
         Asked(
-            messages=span.state.values.turns(messages_of(asked)),
+            messages=[one.turn for one in prompt],
             operation="embeddings" if is_embedding else "text_completion" if isinstance(asked, str) else "chat",
             model=model_of(instance),
             provider=_provider(owner),
@@ -151,7 +155,14 @@ def _begin_model(span: OpenSpan, bound: BoundArguments, instance: object) -> Non
         )
     )
     if not is_embedding:
-        tell_prompted(span, asked)
+        tell_prompted(span, asked, [one.message for one in prompt])
+
+
+def _prompt_of(values: Values, asked: object) -> list[Shown]:
+    if isinstance(asked, str):
+        message = Message(role="user", content=asked)
+        return [Shown(message, values.turn(message))]
+    return values.prompt(messages_in(asked), with_pictures)
 
 
 def _begin_tool(span: OpenSpan, bound: BoundArguments, instance: object) -> None:
@@ -338,13 +349,13 @@ def tell_asked(span: OpenSpan, asked: str) -> None:
         _tell_question(state, asked, place=f"what {span.name} was asked", is_final=False)
 
 
-def tell_prompted(span: OpenSpan, asked: object) -> None:
+def tell_prompted(span: OpenSpan, asked: object, messages: Sequence[Message]) -> None:
     """Tell what a model's prompt says of the question.
 
     It shows the question of a run that goes on from a saved context, and the turns before that of a chat engine. A
     model that is called alone is asked the question itself.
     """
-    state, messages = span.state, messages_of(asked)
+    state = span.state
     if state.is_resumed and not state.has_query and not span.is_inner and span.tool is None:
         shown = question_shown(messages, is_agent=state.is_agent)
         if not state.question or shown in state.question:  # else it may be what the person replied

@@ -533,22 +533,25 @@ def asked_of(bound: BoundArguments) -> object:
     return argument(bound, "messages", "prompt")
 
 
-def messages_of(asked: object) -> tuple[Message, ...]:
-    """Return a prompt or messages as messages; a picture stands there by its key.
+def messages_in(asked: object) -> list[ChatMessage]:
+    """Return the messages that a model was called with; none of one that was given a prompt.
 
     Example:
-        >>> messages_of("Where?")
-        (Message(role='user', content='Where?'),)
+        >>> messages_in("Where?"), len(messages_in([ChatMessage("Where?"), None]))
+        ([], 1)
     """
-    if isinstance(asked, str):
-        return (Message(role="user", content=asked),)
-    is_listed = hasattr(asked, "__len__") and hasattr(asked, "__iter__")
+    is_listed = not isinstance(asked, str) and hasattr(asked, "__len__") and hasattr(asked, "__iter__")
     messages: Iterable[Any] = islice(asked, _MOST_TURNS) if is_listed else ()  # type: ignore[call-overload]
-    return tuple(_with_pictures(one) for one in messages if isinstance(one, ChatMessage))
+    return [one for one in messages if isinstance(one, ChatMessage)]
 
 
-def _with_pictures(message: ChatMessage) -> Message:
-    """Return a message with the keys of its pictures, a line each: before its text, or behind it."""
+def with_pictures(message: ChatMessage) -> Message:
+    """Return a message with the keys of its pictures, a line each: before its text, or behind it.
+
+    Example:
+        >>> with_pictures(ChatMessage("Where?"))
+        Message(role='user', content='Where?')
+    """
     turn = turn_of(message)
     blocks: Sequence[object] = getattr(message, "blocks", ())
     pictures = [block for block in blocks if getattr(block, "block_type", None) == "image"]

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 from llama_index.core.tools import ToolOutput
 
@@ -20,12 +21,12 @@ from ragtrace.capture import (
     SCORE_KEYS,
     PassageReader,
     id_in,
-    is_equal,
     number_of,
     read_mapping,
     score_in,
 )
 from ragtrace.capture.events import Gave
+from ragtrace.capture.met_values import MetValues, as_now
 from ragtrace.capture.names import PICTURE_FIELDS
 from ragtrace.capture.pictures import PICTURE, picture_key
 from ragtrace.capture.values import Doc, Turn, Walker, copied, told
@@ -33,7 +34,7 @@ from ragtrace.model.passage import is_content_id
 from ragtrace.text import MAX_RECORD_CHARS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from inspect import BoundArguments
 
     from ragtrace.model import Message
@@ -44,8 +45,16 @@ _HANDOFF = "handoff"  # the tool by which one agent passes a question to another
 _MOST_ROWS = 500  # written out while the application waits
 _MOST_OFFERED = 2_000
 _LONGEST_READ_CHARS = 1_000_000  # of a text that may be JSON
+_MOST_COMPARED = 2_000  # parts of a message, which is else read anew
 _DATA = {bytes, str}
 _PLAIN = (str, int, float, bool, list, dict, type(None))
+
+
+class Shown(NamedTuple):
+    """A message of a prompt, and the same as a turn."""
+
+    message: Message
+    turn: Turn
 
 
 class Values(Walker):
@@ -53,11 +62,15 @@ class Values(Walker):
 
     def __init__(self) -> None:
         super().__init__()
-        # What was made and what the metadata equal, behind what it was made of, by id.
-        self._known: dict[int, tuple[object, Doc, dict[Any, Any]]] = {}
+        self._values = MetValues()
+        self._copies = MetValues()  # of messages that a step gave out
 
-    def documents(self, nodes: object) -> list[Doc]:
+    def documents(self, nodes: object, *, is_given: bool = False) -> list[Doc]:
         """Return nodes, with scores or without, as they are now; anything but a list is an empty one.
+
+        Args:
+            nodes: of the framework.
+            is_given: a step is given them, and tells what it makes of them: of a long list not all are compared.
 
         Example:
             >>> Values().documents([NodeWithScore(node=TextNode(id_="d1", text="a"), score=0.5)])
@@ -65,7 +78,7 @@ class Values(Walker):
         """
         self._begin()
         some = nodes if isinstance(nodes, list | tuple) else ()
-        return [self._document(one) for one in islice(some, MOST_PASSAGES + 1)]
+        return self._each(some, self._document, is_shown=not is_given)
 
     def shown(self, nodes: object) -> list[Doc]:
         """Return the nodes that a synthesizer is given; the numbered pieces of a citation engine have labels."""
@@ -89,8 +102,22 @@ class Values(Walker):
     def marked(self, items: object) -> list[Doc]:
         """Return what an application names as its passages: nodes, scored pairs, mappings, objects or texts."""
         self._begin()
-        found = (self._named(item) for item in islice(_listed(items), MOST_PASSAGES + 1))
-        return [document for document in found if document is not None]
+        return [document for document in self._each(_listed(items), self._named) if document is not None]
+
+    def _each(
+        self,
+        items: Iterable[Any],
+        make: Callable[[Any], Any],
+        values: MetValues | None = None,
+        *,
+        is_shown: bool = False,
+    ) -> list[Any]:
+        """Return what is made of each part of a list, of which another list may have been the head."""
+        values, parts = values or self._values, list(islice(items, MOST_PASSAGES + 1))
+        head = values.head(parts, is_shown=is_shown)
+        made = [*head.made, *map(make, parts[len(head.parts) :])]
+        values.keep_head(parts, made, head)
+        return made
 
     def offered(self, part: object) -> object:
         """Return a value that a step gave out and that may come from a search of its own; None for any other."""
@@ -101,7 +128,13 @@ class Values(Walker):
         number = len(list(islice(part, _MOST_OFFERED + 1)))
         if not 0 < number <= _MOST_OFFERED:
             return None
-        return self.found(part) or (copied(part) if number <= _MOST_ROWS else None)
+        if found := self.found(part):
+            return found
+        if number > _MOST_ROWS:
+            return None
+        if isinstance(part, list) and all(type(one) is ChatMessage for one in part):
+            return self._each(part, partial(self._read_once, self._copies, copied), self._copies)
+        return copied(part)
 
     def given_by_tool(self, name: str, result: object) -> Gave:
         """Return what a tool gave out: passages, texts, or None for what is no result of a search."""
@@ -144,37 +177,44 @@ class Values(Walker):
         return Doc(text or "", id_in(facts), self.facts(rest)[0], score_in(facts))
 
     def _document(self, item: Any) -> Doc:
+        known = self._values.made_of(item)
+        if known is not None:
+            return known  # type: ignore[no-any-return]
         node = getattr(item, "node", item)
-        text: Any = node.text if type(node) is TextNode else text_of(node)
+        is_text = type(node) is TextNode
+        text: Any = node.text if is_text else text_of(node)
         if type(text) is not str:
             text = told(text)
         score = getattr(item, "score", None)
         if score is not None and type(score) is not float:
             score = number_of(score)
         metadata: Any = getattr(node, "metadata", None)
-        picture = None if type(node) is TextNode else picture_in(node)
-        own = node.id_ if type(node) is TextNode and type(node.id_) is str else id_of(node)
-        name = own or None
-        known = self._known.get(id(item))
-        if known is not None:
-            _, made, as_met = known
-            is_same = made.text is text and made.score == score and made.id == name
-            is_same = is_same and (picture is None or made.metadata.get(PICTURE) == picture)
-            if is_same and is_equal(as_met, metadata):
-                return made
-        facts, as_met = self.facts(metadata) if isinstance(metadata, dict) else ({}, {})
+        picture = None if is_text else picture_in(node)
+        own = node.id_ if is_text and type(node.id_) is str else id_of(node)
+        facts, as_met = self.facts(metadata) if isinstance(metadata, dict) else ({}, metadata)
         if picture is not None:
             facts = {PICTURE: picture, **facts}
-        if known is not None and is_same and is_equal(made.metadata, facts):  # objects and vectors are left out
-            return made
         self._count(text)
         is_chunk = bool(getattr(node, "relationships", None)) and getattr(node, "source_node", None) is not None
-        made = Doc(text, name, facts, score, is_chunk=is_chunk)
-        self._known[id(item)] = (item, made, as_met)
-        return made
+        made = Doc(text, own or None, facts, score, is_chunk=is_chunk)
+        return self._values.keep(item, made, *_held_by(item, as_met))  # type: ignore[no-any-return]
+
+    def prompt(self, messages: Iterable[Any], read: Callable[[ChatMessage], Message]) -> list[Shown]:
+        """Return the messages of a prompt; one that was met before, and is as it was, is read no more."""
+
+        def shown(message: Any) -> Shown:
+            one = read(message)
+            return Shown(one, self.turn(one))
+
+        return self._each(messages, partial(self._read_once, self._values, shown), is_shown=True)
+
+    @staticmethod
+    def _read_once(values: MetValues, read: Callable[[Any], Any], message: Any) -> Any:
+        known = values.made_of(message)
+        return values.keep(message, read(message), *_held_by(message)) if known is None else known
 
     def turns(self, messages: Iterable[Message]) -> list[Turn]:
-        """Return messages as the turns of a prompt."""
+        """Return messages as turns."""
         return [self.turn(message) for message in messages]
 
     def turn(self, message: Message) -> Turn:
@@ -182,6 +222,24 @@ class Values(Walker):
         self._count(message.content)
         calls = [{"name": call.name, "args": call.arguments, "id": call.id} for call in message.calls]
         return Turn(message.role, message.content, calls, message.call_id)
+
+
+def _held_by(value: Any, metadata: object = None) -> tuple[list[Any] | None, list[Any]]:
+    """Return the objects that a node or a message consists of, and their fields as they are now.
+
+    None of one of another class, since an application's own may compute what is read of it, and of a message that
+    is too large to be compared.
+    """
+    kind = type(value)
+    if kind is TextNode:
+        return [value], [{**vars(value), "metadata": metadata}]
+    if kind is NodeWithScore and type(value.node) is TextNode:
+        return [value, value.node], [vars(value).copy(), {**vars(value.node), "metadata": metadata}]
+    if kind is ChatMessage:
+        holders = [value, *value.blocks]
+        states = as_now([*map(vars, holders)], _MOST_COMPARED)
+        return None if states is None else holders, states or []
+    return None, []
 
 
 def _piece(document: Doc) -> Doc:

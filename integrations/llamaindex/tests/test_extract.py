@@ -23,11 +23,12 @@ from ragtrace_llamaindex.messages import (
     facts_in,
     history_in,
     is_in_process,
-    messages_of,
+    messages_in,
     model_of,
     question_in,
     turn_of,
     usage_in,
+    with_pictures,
 )
 from tests.kept import step
 
@@ -159,8 +160,8 @@ def test_names_of_models():
 
 
 def test_messages_of_odd_prompts():
-    assert messages_of(None) == messages_of(7) == ()
-    assert messages_of((ChatMessage("Hi"),)) == (Message(role="user", content="Hi"),)
+    assert messages_in(None) == messages_in(7) == messages_in("Hi") == []
+    assert [*map(with_pictures, messages_in((ChatMessage("Hi"),)))] == [Message(role="user", content="Hi")]
 
 
 def test_a_message_with_a_tool_call():

@@ -11,7 +11,7 @@ from llama_index.core.tools import FunctionTool
 from integrations.llamaindex.tests.parts import Best, Given, Llm, engine, nodes
 from ragtrace.capture import Recorder
 from ragtrace_llamaindex import instrumented, mark_retrieved, mark_selected
-from ragtrace_llamaindex.messages import messages_of
+from ragtrace_llamaindex.messages import with_pictures
 from ragtrace_llamaindex.values import Values
 from tests.kept import ANSWER, Waiting, ids, kinds, scores
 
@@ -160,8 +160,8 @@ def test_messages_and_their_calls_are_texts_already():
     call = {"id": "c1", "function": {"name": "look", "arguments": arguments}}
     message = ChatMessage("", role="assistant", additional_kwargs={"tool_calls": [call]})
     values = Values()
-    (first,) = values.turns(messages_of([message]))
+    (first,) = values.prompt([message], with_pictures)
     arguments["where"]["rooms"][0]["text"] = "after"
-    (changed,) = values.turns(messages_of([message]))
+    (changed,) = values.prompt([message], with_pictures)
     assert "before" in repr(first)
     assert "after" in repr(changed)

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.overhead import bounds, environments, rounds
 from benchmarks.overhead.__main__ import Session, parsed
-from benchmarks.overhead.candidates import CANDIDATES, Candidate
+from benchmarks.overhead.candidates import CANDIDATES, FLOOR, Candidate
 from benchmarks.overhead.compared import differences
 from benchmarks.overhead.crew import Hand, Receiver
 from benchmarks.overhead.environments import Unavailable, python_of
@@ -46,6 +46,18 @@ def test_chunks_are_told_from_runs(hands):
     # Of five calls the medians differ by a scheduler's whim on a busy machine; of 51 they do not.
     figures = hands["bare"].ask(do="chunks", long=LONG, short=SHORT, chunks=199, calls=51)
     assert figures["wall_ns"] > figures["chunk_ns"] * 199 > 0
+
+
+@pytest.mark.parametrize("framework", ["langchain", "llamaindex"])
+def test_the_floor_writes_the_spans_of_ragtrace(receiver, framework):
+    hands = [Hand(BY_KEY[key], framework, receiver.endpoint) for key in ("ours", FLOOR)]
+    try:
+        for scenario in scenarios_of(framework):
+            ours, floor = (hand.ask(do="spans", scenario=scenario)["traces"] for hand in hands)
+            assert list(differences(ours, floor)) == [], scenario
+    finally:
+        for hand in hands:
+            hand.close()
 
 
 def test_what_a_run_leaves(hands):

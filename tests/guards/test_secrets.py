@@ -64,7 +64,7 @@ SAID = {f"{framework}_{name}" for framework in FRAMEWORKS for name in ("session"
 EXPORTED = UNREACHED | SAID | {
     "session", "user", "corpus", "corpus_version", "tag", "source", "answer_model", "metadata_value", "description",
 }  # fmt: skip
-STORED = {"workflow", "session", "user", "corpus", "answer_model", "tag", "rater", "run_rater"} | SAID
+STORED = {"workflow", "session", "user", "corpus", "answer_model", "source", "tag", "rater", "run_rater"} | SAID
 NEVER_KEPT = {"chain_note", "rendered_prompt"}  # metadata without a place; the prompt that was sent is kept
 
 

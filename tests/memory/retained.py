@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 RUNS = 1_000
-WARM_UP = 300  # caches fill, of patterns for instance
+WARM_UP = 500  # caches fill, of patterns for instance, and the memory of 256 answers
 FEWER_RUNS = 100  # enough to see a planted leak of an object
 SOME_RUNS = 500  # and of an integer
 # The interpreter's own: free lists, the frames of the exception last raised. Bare or captured, 1,000 runs leave one

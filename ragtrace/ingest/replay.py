@@ -118,7 +118,13 @@ def replayed(
     if finished is None or summary is None:
         return finished
     unranked = _without_rank(run, summary, told, texts, id_key)
-    return structs.replace(finished, record=structs.replace(finished.record, unranked_contexts=unranked))
+    if not unranked:
+        return finished
+    return structs.replace(
+        finished,
+        record=structs.replace(finished.record, unranked_contexts=unranked),
+        prompt_ids=(*(finished.prompt_ids or ()), *(one.id for one in unranked)),
+    )
 
 
 def _steps(visited: Sequence[tuple[Node, tuple[Node, ...]]]) -> list[_Step]:

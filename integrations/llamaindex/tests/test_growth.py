@@ -49,6 +49,7 @@ class Talk(Workflow):
     """An agent that is written by hand: its events hold all that was said."""
 
     turns: int = 0
+    model: ToolCaller
 
     @step
     async def begin(self, event: StartEvent) -> Turn:

@@ -481,9 +481,8 @@ class Lineage:
         if self.are_ids_made:
             new = self._unknown_in(read, near)
         else:
-            new = [
-                place for place, one in enumerate(read) if not self._known.is_known(one) or self._holds(one, near)
-            ]
+            joined = _joined(read, near)
+            new = [place for place, one in enumerate(read) if place in joined or not self._known.is_known(one)]
         if not new:
             return read, {}
         hits = near or self.pool
@@ -513,16 +512,6 @@ class Lineage:
             if place not in own:
                 kept += self._joins.get(identity_of(document.text), [document]) if self._joins else [document]
         return kept, origins
-
-    def _holds(self, document: Doc, near: Mapping[str, Hit]) -> bool:
-        """Tell whether the text of a passage has another one in it: a neighbour was joined to it.
-
-        A document with a new id of its own is another passage.
-        """
-        if document.id and not any(hit[0].id == document.id for hit in near.values()):
-            return False
-        texts = {hit[0].text for hit in near.values()}  # two passages may have the same one
-        return sum(len(one) >= _SHORTEST_CUT_CHARS and one in document.text for one in texts) > 1
 
     def _unknown_in(self, documents: list[Doc], near: dict[str, Hit]) -> list[int]:
         """Return the places of documents with new ids; one with a text of a passage that is `near` takes its id."""
@@ -1200,6 +1189,21 @@ def _is_telling(part: str, passage: Passage, passages: Sequence[Passage]) -> boo
 
 def _is_sentence(part: str) -> bool:
     return len(part.strip()) >= _SHORTEST_SENTENCE_CHARS and len(part.split(None, 2)) > 2
+
+
+def _joined(documents: Sequence[Doc], near: Mapping[str, Hit]) -> set[int]:
+    """Return the places of documents to which neighbours were joined: a new text that holds those of two passages.
+
+    A document with a new id of its own is another passage.
+    """
+    ids, texts = ({getattr(hit[0], name) for hit in near.values()} for name in ("id", "text"))
+    told = [text for text in texts if len(text) >= _SHORTEST_CUT_CHARS]
+    return {
+        place
+        for place, one in enumerate(documents)
+        if one.text not in texts and (not one.id or one.id in ids)
+        if sum(text in one.text for text in told) > 1
+    }
 
 
 def _passages(hits: Mapping[str, Hit]) -> ReadPassages:

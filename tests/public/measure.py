@@ -1,7 +1,7 @@
 """What of the drawn public applications is read right, wrong with a sign, or wrong in silence.
 
 A sign counts only where it names the fact that is wrong, on the run of which it is wrong.
-`python -m tests.public.measure [names]` prints the table, and the share of runs that are right and signed.
+`python -m tests.public.measure [names]` prints the table, and the share of right applications that carry a sign.
 """
 
 from __future__ import annotations
@@ -190,14 +190,16 @@ def main(names):
         found = measured(name)
         kinds[found.kind] += 1
         if found.kind == "right":
-            right += len(found.records)
-            signed += sum(record.reading.is_signed for record in found.records)
+            right += 1
+            signed += any(sign.name != "tool_text_guessed" for one in found.records for sign in one.signs)
         lines.append(f"{found.kind:7} {name:34} {' '.join(sorted(found.wrong))}")
         lines += (f"    {line}" for record in found.records if names for line in ("", *preview(record.reading)))
     lines.append(
         f"{', '.join(f'{kinds[kind]} {kind}' for kind in ('right', 'signed', 'silent'))} of {kinds.total()}"
     )
-    lines.append(f"of {right} runs that are right {signed} carry a sign ({signed / max(right, 1):.0%})")
+    lines.append(
+        f"of {right} that are right {signed} carry a sign beside tool_text_guessed ({signed / max(right, 1):.0%})"
+    )
     sys.stdout.write("\n".join((*lines, "")))
 
 

@@ -224,7 +224,7 @@ def as_now(value: Any, most: int, depth: int = 8) -> Any:
     room = [most]
     try:
         return _as_now(value, room, depth)
-    except (_TooLarge, RuntimeError):  # another thread adds to a mapping
+    except _TooLarge:
         return None
 
 
@@ -241,6 +241,7 @@ def _as_now(value: Any, room: list[int], depth: int) -> Any:
     if room[0] < 0 or depth < 0:
         raise _TooLarge
     if isinstance(value, dict):
-        return {key: _as_now(part, room, depth - 1) for key, part in value.items()}
+        parts = list(value.items())  # at once: another thread may add to it
+        return {key: _as_now(part, room, depth - 1) for key, part in parts}
     copied = [_as_now(part, room, depth - 1) for part in value]
     return tuple(copied) if isinstance(value, tuple) else copied

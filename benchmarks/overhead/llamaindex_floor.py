@@ -13,10 +13,10 @@ from llama_index.core.instrumentation.events.llm import (
     LLMCompletionInProgressEvent,
     LLMCompletionStartEvent,
 )
-from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 
 from benchmarks.overhead.floor import Floor, Run, now
+from benchmarks.overhead.llamaindex_minimal import EmptySpans
 
 KINDS = (BaseQueryEngine, BaseRetriever, BaseNodePostprocessor)
 
@@ -24,7 +24,7 @@ _spans: dict[str, tuple[Run, Any, int]] = {}  # with the instance of its outermo
 _asked: dict[str, tuple[Run, int]] = {}
 
 
-class FloorSpans(BaseSpanHandler[Any]):
+class FloorSpans(EmptySpans):
     """Notes query, search and choice; it overrides enter, exit and drop whole, as ours does."""
 
     floor: Any = None
@@ -58,15 +58,6 @@ class FloorSpans(BaseSpanHandler[Any]):
 
     def span_drop(self, id_: str, *_: Any, **__: Any) -> None:
         _spans.pop(id_, None)
-
-    def new_span(self, *_: Any, **__: Any) -> None:
-        return None
-
-    def prepare_to_exit_span(self, *_: Any, **__: Any) -> None:
-        return None
-
-    def prepare_to_drop_span(self, *_: Any, **__: Any) -> None:
-        return None
 
 
 class FloorEvents(BaseEventHandler):

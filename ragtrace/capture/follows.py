@@ -56,8 +56,7 @@ class _Answer(NamedTuple):
 class Before:
     """The last 256 answers of this process by hashes.
 
-    At most 1,024 hashes of an answer are kept, its first ones. Only one thread may use it: the
-    pipeline's.
+    At most 1,024 hashes of an answer are kept, its first ones. Only one thread may use it: the pipeline's.
     """
 
     def __init__(self) -> None:

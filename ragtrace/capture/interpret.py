@@ -107,7 +107,7 @@ class Interpreter:
         self._inner_question = ""  # in the input of an inner step, for a root whose input has no text
         self._has_retriever = False  # a retriever was called, or the application marked documents
         self._has_model = False  # a model was called outside retrievers
-        self._searched_ns = 0  # start of the last retriever outside other retrievers
+        self._searched_ns = 0  # start of the last tool that gave documents
         self._spoken_ns = 0  # end of the last model call outside retrievers; its start while it is open
         self._is_retrieval_only = False  # the output is no answer, and no model wrote one
         self._answer: str | None = None  # in the root's output, once the root has ended
@@ -499,7 +499,9 @@ class Interpreter:
     # -- where a step ends --
 
     def _end(self, scope: Scope, event: Event, ended_ns: int) -> None:
-        data, searches = event.data, len(self.run.retrievals())
+        data = event.data
+        is_told_in_block = self._is_told and scope.is_in_block
+        searches = len(self.run.retrievals()) if is_told_in_block else 0
         if type(data) is Said:
             self._end_model(scope, data, event.error, ended_ns)
         elif isinstance(data, list):
@@ -513,7 +515,7 @@ class Interpreter:
         else:
             self._end_chain(scope, event.data, event.error, ended_ns)
             self._end_agent(scope, event)
-        if self._is_told and scope.is_in_block and event.error is None and len(self.run.retrievals()) > searches:
+        if is_told_in_block and event.error is None and len(self.run.retrievals()) > searches:
             self._chain_answer = None  # it wrote the query
 
     def _end_agent(self, scope: Scope, event: Event) -> None:
@@ -796,8 +798,7 @@ class Interpreter:
         """Take texts that a function gave as evidence; what is around it tells them no second time."""
         if scope.kind == "search" or scope.within is not None:
             return
-        for above in (scope, *scope.enclosing()):
-            above.is_marked = True
+        scope.mark()
         for document in marked.documents:
             self.run.add_text(document.text, source=marked.source or scope.name)
 

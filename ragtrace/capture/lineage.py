@@ -273,8 +273,7 @@ class Lineage:
     @guarded
     def mark_selected(self, scope: Scope, documents: Sequence[Doc]) -> None:
         """Take documents that the application itself says it chose; what is inferred later leaves them."""
-        for above in (scope, *scope.enclosing()):
-            above.is_marked = True
+        scope.mark()
         kept, origins = self._with_origins(scope, documents, {}, has_own=True)
         _, out = self._met(kept, None, origins)
         before: dict[str, float | None] | None = None

@@ -28,7 +28,7 @@ from ragtrace.capture.past import PastRuns
 from ragtrace.capture.reported import MAX_STEPS, Reported
 from ragtrace.capture.run_context import tags_of
 from ragtrace.capture.run_reader import MAX_CHARS, MAX_WAITING, RunReader
-from ragtrace.capture.types import Failure, Generation, Retrieval
+from ragtrace.capture.types import Failure, Retrieval
 from ragtrace.capture.values import named, told
 from ragtrace.model import AnswerPart, Call, LabelScale, LabelScope, Message, Usage
 from ragtrace.text import (
@@ -857,10 +857,6 @@ class Run:
     def retrievals(self) -> list[Retrieval]:
         """Return the retriever calls reported so far."""
         return [step for step in self._reported.steps if isinstance(step, Retrieval)]
-
-    def has_generations(self) -> bool:
-        """Tell whether a model call was reported."""
-        return any(isinstance(step, Generation) for step in self._reported.steps)
 
     def is_mostly_passages(self, text: str) -> bool:
         """Tell whether a text is a context, not an answer: one passage, or several that are at least half of it.

@@ -172,6 +172,11 @@ class Scope:
             scope = scope.parent
         return scope is above
 
+    def mark(self) -> None:
+        """Note that the application marked documents in this step."""
+        for above in (self, *self.enclosing()):
+            above.is_marked = True
+
     def enclosing(self) -> Iterator[Scope]:
         """Yield the scopes above, up to the nearest retriever, else up to the root."""
         scope = self.parent

@@ -819,9 +819,9 @@ class Slow(BaseRetriever):
 
 
 BESIDE = [
-    Slow(names=["loan", "fine"], wait=0.12),
-    Slow(names=["card"], wait=0),
-    Slow(names=["room", "loan"], wait=0.06),
+    Slow(names=["loan", "fine"], wait=0.3),
+    Slow(names=["card"], wait=0.1),
+    Slow(names=["room", "loan"], wait=0.2),
 ]
 
 

@@ -9,91 +9,34 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import inspect
+import pkgutil
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from importlib import import_module
 
 import ragtrace_langchain
+import tests.public
 from ragtrace.model import preview
 from ragtrace.testing.recording import Recording
 from ragtrace_langchain import RagtraceHandler
 from ragtrace_llamaindex import instrumented
-from tests.public import (
-    expected,
-    expected2,
-    expected3,
-    expected4,
-    expected5,
-    expected6,
-    expected7,
-    langchain_apps,
-    langchain_apps2,
-    langchain_apps3,
-    langchain_apps4,
-    langchain_apps5,
-    langchain_apps6,
-    langchain_apps7,
-    langgraph_apps,
-    langgraph_apps2,
-    langgraph_apps3,
-    langgraph_apps4,
-    langgraph_apps5,
-    langgraph_apps6,
-    langgraph_apps7,
-    langgraph_forms6,
-    llamaindex_apps,
-    llamaindex_apps2,
-    llamaindex_apps3,
-    llamaindex_apps4,
-    llamaindex_apps5,
-    llamaindex_apps6,
-    llamaindex_apps7,
-)
 from tests.public.kit import told
 
-EXPECTED = {
-    **expected.EXPECTED,
-    **expected2.EXPECTED,
-    **expected3.EXPECTED,
-    **expected4.EXPECTED,
-    **expected5.EXPECTED,
-    **expected6.EXPECTED,
-    **expected7.EXPECTED,
-}
-INSTRUMENTED = {
-    **llamaindex_apps.INSTRUMENTED,
-    **llamaindex_apps2.INSTRUMENTED,
-    **llamaindex_apps3.INSTRUMENTED,
-    **llamaindex_apps4.INSTRUMENTED,
-    **llamaindex_apps5.INSTRUMENTED,
-    **llamaindex_apps6.INSTRUMENTED,
-    **llamaindex_apps7.INSTRUMENTED,
-}
-IN_BLOCK = {
-    **langchain_apps.IN_BLOCK,
-    **langchain_apps2.IN_BLOCK,
-    **langchain_apps3.IN_BLOCK,
-    **langchain_apps4.IN_BLOCK,
-    **langchain_apps6.IN_BLOCK,
-    **langchain_apps7.IN_BLOCK,
-}
-WITH_HANDLER = {
-    **langchain_apps.WITH_HANDLER,
-    **langchain_apps2.WITH_HANDLER,
-    **langchain_apps3.WITH_HANDLER,
-    **langchain_apps4.WITH_HANDLER,
-    **langchain_apps5.WITH_HANDLER,
-    **langchain_apps7.WITH_HANDLER,
-    **langgraph_apps.WITH_HANDLER,
-    **langgraph_apps2.WITH_HANDLER,
-    **langgraph_apps3.WITH_HANDLER,
-    **langgraph_apps4.WITH_HANDLER,
-    **langgraph_apps5.WITH_HANDLER,
-    **langgraph_apps6.WITH_HANDLER,
-    **langgraph_apps7.WITH_HANDLER,
-    **langgraph_forms6.WITH_HANDLER,
-}
+
+def _gathered(table):
+    """Return a table of all draws: each module of this package may have a part of it."""
+    names = sorted(it.name for it in pkgutil.iter_modules(tests.public.__path__) if it.name.startswith(_HOLD))
+    parts = (getattr(import_module(f"tests.public.{name}"), table, {}) for name in names)
+    return {name: value for part in parts for name, value in part.items()}
+
+
+_HOLD = ("expected", "langchain_", "langgraph_", "llamaindex_", "ninth_")
+EXPECTED = _gathered("EXPECTED")
+INSTRUMENTED = _gathered("INSTRUMENTED")
+IN_BLOCK = _gathered("IN_BLOCK")
+WITH_HANDLER = _gathered("WITH_HANDLER")
 
 _EVIDENCE = frozenset({"evidence_unread", "tool_text_guessed", "tool_unused", "own_words_left_out"})
 _RUNS = frozenset({"follows_answer", "question_guessed"})

@@ -409,6 +409,390 @@ TEXTS = {
     "coop_sept_note": "A landing is booked on the day on which its buyer signs, says a note to the autumn report.",
     "coop_sept_cat": "The cooperative's cat has caught two rats since July.",
     "coop_magic": "-169",
+    # of the ninth draw, part a
+    "kiln_year": "It was lit for the first time in 1974, by my father.",
+    "tarn_march_sales": "From January to March 2022 Tarn Bakeries took 6,850 thousand marks for bread and rolls.",
+    "tarn_march_rye": "Nine tenths of Tarn's rye come from one mill at Hohn, which nobody could replace within a year.",
+    "tarn_march_rent": "The leases of five of its shops end in 2023; landlords ask a fifth more.",
+    "tarn_march_board": "Its board met twice in the first quarter, once on a barge.",
+    "tarn_june_sales": "8,070 thousand marks were taken in the three months to 30 June 2022.",
+    "tarn_june_ovens": "Should gas triple by winter, warns the June report, eleven ovens cannot be kept hot.",
+    "tarn_june_drivers": "Tarn's drivers may strike in August, as their wages have not moved since 2019.",
+    "tarn_june_fair": "At the fair of Hohn a plait of 14 m was baked and given away.",
+    "tarn_sept_sales": "Customers paid 8,340 thousand marks from July to September 2022, a record.",
+    "tarn_sept_gas": "Gas costs 2.4 times as much as in spring, and Tarn's contract for it ends in December.",
+    "tarn_sept_mites": "An inspector met mites in silo two; if she meets them again, it is closed for a month.",
+    "tarn_sept_choir": "The choir of the night shift sang on the radio in September.",
+    "aldmoor_mine": (
+        "Aldmoor lived on a tin mine until 1931. Its shafts are flooded today, and divers come from far to see the "
+        "ladders, the carts and a pony's stable at 40 m below the market square."
+    ),
+    "brask_locks": (
+        "Brask lies at nine locks, one above the other, which lift a barge by 31 m in two hours. Two keepers still turn "
+        "the topmost gate by hand, and children may help them on Sundays."
+    ),
+    "corvel_work": (
+        "Every third grown-up of Corvel works in glass. The works by the river took on 240 people in 2024, and pay "
+        "apprentices from the first day, which no other town of the region does so far."
+    ),
+    "corvel_baths": (
+        "Springs of 38 °C feed the baths under Corvel's town hall, which open at five in the morning. Whoever lives in "
+        "the town bathes there twice a week without a ticket, also in the great heat of July."
+    ),
+    "corvel_trams": (
+        "Trams have cost nothing in Corvel since 2019. Four lines run every six minutes, and the number of cars in the "
+        "streets has fallen by a quarter since then, as the council counted in the spring of 2025."
+    ),
+    "dunsey_founded": (
+        "Dunsey was founded in 1388 by eel catchers who had been driven from the far shore. Their charter, on a strip "
+        "of sealskin, hangs in a dark room of the school, since it cannot bear the light of day."
+    ),
+    "dunsey_cliffs": (
+        "The chalk cliffs of Dunsey lose 30 cm a year to the sea. A lane, two barns and the old customs house have "
+        "fallen since 1950, and a church is to be taken down and built again farther inland."
+    ),
+    "elsta_market": (
+        "Elsta holds a horse market on the last Friday of September, with 900 horses and twice as many buyers. Deals are "
+        "struck with a slap of hands, and written down by a clerk who sits on a barrel."
+    ),
+    "elsta_hockey": (
+        "The Elsta Foxes play ice hockey in the second league. Their hall is let to skaters in the evening, so that they "
+        "train from five to seven in the morning, before most of them drive to work."
+    ),
+    "elsta_bandy": (
+        "The Elsta Lynxes have won the bandy league three times, last in 2022, by 6 to 5 in extra time. They play on "
+        "the frozen harbour, and move to a lake in the hills when the ice is under 20 cm."
+    ),
+    "elsta_mint": (
+        "Coins were struck at Elsta for 61 years, until its mint burned down in 1709. The last of them shows a lynx "
+        "without ears, since the die was cut by a man who had never seen one."
+    ),
+    "paper_moths": "Tiger moths click at 60 kHz while a hunter closes in; we show that 7 clicks in 10 blur its range.",
+    "paper_caves": "From echoes that reach one tagged animal we draw 310 m of passages, with an error of a hand's breadth.",
+    "paper_echo": "Models that translate calls of bats obey words hidden above 90 kHz; 83 % of our recordings steer them.",
+    "paper_frogs": "We publish 40 choirs from rice fields, in each of which every male was counted by lamp.",
+    "paper_power": "A recorder on a tree lasts 19 nights on one cell; writing to its card draws most of it.",
+    "paper_owls": "Two microphones a metre apart place a tawny owl within 4 m, as well as eight do.",
+    "paper_tides": "The hum of ferries shifts by 11 Hz between low and high water, from which we foretell tides.",
+    "kr_salt": (
+        "소금밭에서 보낸 여름 - 바닷가 일기\n\n\nPosts\nTags\n\n2024년 10월 3일\n\n"
+        "신안의 염전은 오월부터 시월까지 일합니다. 바닷물은 스무 날 동안 열두 칸을 지나며 짙어집니다.\n"
+        "마지막 칸에는 검은 타일이 깔려 있고, 해 질 무렵 그 위에 소금이 앉습니다. 비가 오면 물을 지붕 밑으로 옮깁니다.\n\n"
+        "올해는 비가 41일 내려 거둔 소금이 작년의 절반이었습니다.\n\n\nShare on\nPrevious\nNext"
+    ),
+    "kr_paper": (
+        "[르포] 종이 뜨는 마을, 마지막 장인 < 문화 < 기사본문 - 고을신문\n\n\n본문 바로가기\n\n"
+        "전주에서 종이를 뜨는 한정우(67) 씨는 겨울마다 닥나무를 벱니다. 껍질을 찌고 두드려 아흔아홉 번 손을 거쳐야 한 장이 됩니다.\n"
+        "1970년대에는 마을에 지소가 스물세 곳 있었지만 이제 두 곳이 남았습니다. 한 씨는 제자를 찾고 있다고 말합니다.\n\n"
+        "저작권자 © 고을신문 무단전재 및 재배포 금지"
+    ),
+    "hlm_prices": (
+        "# Stock data for HLM.OL from 2026-06-02 to 2026-06-05\n# Total records: 3\n\n"
+        "Date,Open,High,Low,Close,Volume\n2026-06-02,93.4,94.1,92.8,93.0,41200\n"
+        "2026-06-03,93.0,93.2,90.1,90.6,88750\n2026-06-04,90.6,91.0,88.9,89.3,97310\n"
+    ),
+    "hlm_rsi": "## rsi values from 2026-06-03 to 2026-06-04:\n\n2026-06-04: 38.71\n2026-06-03: 43.05\n\nRSI: Measures momentum.",
+    "hlm_atr": "## atr values from 2026-06-03 to 2026-06-04:\n\n2026-06-04: 2.36\n2026-06-03: 2.19\n\nATR: Averages true range.",
+    "hlm_snapshot": (
+        "## Verified market snapshot for HLM.OL (as of 2026-06-04)\n\n| Field | Value |\n|---|---|\n| Close | 89.30 |\n"
+        "| 50 SMA | 95.12 |\n| Volume | 97,310 |"
+    ),
+    "hlm_news": (
+        "## HLM.OL News, from 2026-05-29 to 2026-06-05:\n\n### Halm Lifts signs its eleventh ropeway (source: Fjordposten)\n"
+        "The line at Stavn is to carry 2,400 riders an hour from 2028.\nLink: https://fjordposten.example/halm\n\n"
+        "### Ropes of Halm Lifts cost more (source: Verft)\nThe price of its steel has risen by 17 % since March.\n"
+    ),
+    "hlm_twits": (
+        "StockTwits: 3 messages (1 Bullish, 2 Bearish)\n[Bearish] @bergtroll: no dividend again, out at 92\n"
+        "[Bullish] @tauwerk: eleven lines in the book, who else has that\n[Bearish] @lina77: who skis in a thaw"
+    ),
+    "hlm_reddit": (
+        "r/stocks: 1 post\n- Is a ropeway maker a climate bet? (score 212, 64 comments): Half of Halm's riders are skiers, "
+        "the other half commute.\nr/investing: no posts found"
+    ),
+    "hlm_world": (
+        "## Global Market News, from 2026-05-29 to 2026-06-05:\n\n### Steel makers shut two furnaces (source: Erz)\n"
+        "Supply of wire falls by a ninth until winter.\n"
+    ),
+    "hlm_macro": "## FRED: fed_funds_rate\n\n2026-04-01: 3.62\n2026-05-01: 3.87\nUnits: Percent",
+    "hlm_odds": "## Prediction markets: ropeway of Stavn\n\n- Council votes yes before July: 71% (volume $18,400)",
+    "hlm_company": (
+        "# Company Fundamentals for HLM.OL\n\nName: Halm Lifts ASA\nEmployees: 1,260\nPE Ratio: 14.9\nBeta: 1.31\n"
+    ),
+    "hlm_balance": "# Balance Sheet data for HLM.OL (quarterly)\n\n,2026-03-31,2025-12-31\nTotal Debt,212,240\nEquity,3105,3066\n",
+    "hlm_cashflow": "# Cash Flow data for HLM.OL (quarterly)\n\n,2026-03-31,2025-12-31\nFree Cash Flow,64,97\n",
+    "hlm_income": "# Income Statement data for HLM.OL (quarterly)\n\n,2026-03-31,2025-12-31\nRevenue,1118,1204\nNet Income,39,71\n",
+    "seance": (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<compteRendu xmlns="http://schemas.assemblee.example/cr">\n'
+        "<metadonnees><dateSeanceJour>mardi 3 mars 2026</dateSeanceJour><numSeance>142</numSeance></metadonnees>\n"
+        '<paragraphe id_syceron="3141501" ordre_absolu="12"><orateurs><orateur><nom>Mme la présidente</nom></orateur>'
+        "</orateurs><texte>L’ordre du jour appelle la discussion de la proposition de loi relative aux trains de nuit. "
+        "La parole est à M. Aurélien Castagne, rapporteur de la commission du développement durable.</texte></paragraphe>\n"
+        '<paragraphe id_syceron="3141502" ordre_absolu="13"><orateurs><orateur><nom>M. Aurélien Castagne</nom></orateur>'
+        "</orateurs><texte>Six lignes de nuit circulaient en 2019 ; il n’en reste que quatre. Nous proposons d’en rouvrir "
+        "deux, de Nantes à Lyon et de Brest à Nice, pour 86 millions d’euros. <italique>(Applaudissements sur les bancs "
+        "du groupe EcoS.)</italique></texte></paragraphe>\n"
+        '<paragraphe id_syceron="3141503" ordre_absolu="14"><orateurs><orateur><nom>Mme Odile Brassac</nom></orateur>'
+        "</orateurs><texte>Votre méthode est peu efficace : les voitures-couchettes ont quarante-quatre ans, et personne "
+        "n’a consulté les cheminots. Où dormiront les contrôleurs ? <italique>(Exclamations.)</italique> "
+        "Nous voterons contre.</texte></paragraphe>\n"
+        '<paragraphe id_syceron="3141504" ordre_absolu="15"><orateurs><orateur><nom>M. Tanguy Le Roux</nom></orateur>'
+        "</orateurs><texte>Un billet à 39 euros pour les moins de vingt-six ans remplirait ces trains. Notre amendement "
+        "n° 27 le prévoit ; la commission l’a repoussé sans débat.</texte></paragraphe>\n"
+        '<paragraphe id_syceron="3141505" ordre_absolu="16"><orateurs><orateur><nom>Mme la présidente</nom></orateur>'
+        "</orateurs><texte>Je mets aux voix l’amendement n° 27. <italique>(L’amendement est adopté par 61 voix contre "
+        "58.)</italique> La séance est levée à vingt heures dix.</texte></paragraphe>\n</compteRendu>\n"
+    ),
+    "address_marsh": (
+        "Four days ago I named Judge Lena Marsh to the valley's court. She is one of our sharpest legal minds, and she "
+        "will go on with Judge Petri's legacy of patience."
+    ),
+    "address_court": (
+        "The court at Corvo had 312 open cases when I took office, and has 97 today. Two of its rooms are heated again, "
+        "and nobody waits two years for a hearing."
+    ),
+    "address_petri": (
+        "Judge Petri, who is with us tonight, has served for 31 years. Stand up, Anselm, so that people can see you! "
+        "The valley thanks you for each of them."
+    ),
+    "address_bus": (
+        "Last winter the night bus from Valdrin to Corvo carried 41,000 people. From May it will run on Sundays as well, "
+        "and children will ride free of charge."
+    ),
+    "address_dairy": (
+        "We will lend the dairies six million to replace boilers that were built in 1958. A valley that lives on cheese "
+        "cannot buy its steam from abroad."
+    ),
+    "tilt_plumbline": (
+        "Tilt can replace Plumbline where it is used without plug-ins, or with few, and on files of version 3. It checks "
+        "90 rules of Plumbline's by itself, 40 times faster."
+    ),
+    "tilt_rules": (
+        "Is Tilt complete? Of Plumbline's plug-ins Tilt has taken in those for units, dates and sensor names. Rules of "
+        "your own cannot be added yet."
+    ),
+    "tilt_install": (
+        "How do I install Tilt? It is one file without dependencies: put it on the path of the station, or run "
+        "`pip install tilt-check`. No compiler is needed."
+    ),
+    "tilt_sheets": (
+        "Does Tilt run over spreadsheets? It is integrated into sheetQA, which runs checkers over sheets. With both "
+        "installed, call `sheetqa tilt Untitled.ods` in the folder."
+    ),
+    "tilt_fix": (
+        "With `--fix` Tilt mends what it can: units, blanks at the ends of lines, keys that stand twice. What it is not "
+        "sure of it leaves, and prints the line's number."
+    ),
+    "loom_object": (
+        "## Warp plans\nA warp plan is made with `plan = warp_plan('twill')`; the name of a weave picks threading, "
+        "tie-up and treadling. Call the plan with a width in centimetres, and it returns all threads in their order."
+    ),
+    "loom_custom": (
+        "To write a plan of your own, inherit from `WarpPlan` and implement `prepare`, `_thread` and `finish`. "
+        "Register the class with `WEAVES.add('mine', MyPlan)`, so that `warp_plan('mine')` finds it."
+    ),
+    "loom_device": (
+        "Pass `loom=0` to a plan to drive the first loom that is connected. Without it the plan is only drawn, as "
+        "an image of 1,200 dots, and no shaft is lifted at any time."
+    ),
+    "loom_batch": (
+        "Plans can be called with a list of widths. With `batch_size=8` eight warps are wound at once, which is "
+        "faster on frames with two reels, and slower on all others."
+    ),
+    "loom_colours": (
+        "Colours are given as names of yarns. A plan looks each up in the file `yarns.toml`, whose weights are in "
+        "tex; an unknown yarn raises `YarnError` before anything is wound."
+    ),
+    "loom_changes": (
+        "Release 4.2 of Loomkit drops the word `pattern` for `plan`. Old scripts still run, print a warning, and stop "
+        "working in release 5, which is due in autumn."
+    ),
+    "loom_licence": (
+        "Loomkit is free for schools and for weavers with fewer than three looms. Mills buy a key that holds for one "
+        "year, and send their questions to the guild at Haslen."
+    ),
+    "garden_beds": (
+        "A review of 22 trials: people who dig a garden twice a week fall asleep nine minutes sooner than those who do not."
+    ),
+    "garden_towns": (
+        "In four towns of the north, plots were given out by lot. After a year their tenants woke less often at night."
+    ),
+    "garden_shop": "Five plants for a better bedroom: our florists pick lavender, ivy and jasmine. Order before Friday.",
+    "garden_review": (
+        "Digging, weeding and watering were tied to shorter sleep latency in 17 of 22 trials; effects were largest above "
+        "the age of sixty, and vanished where people gardened after dusk."
+    ),
+    "garden_lots": (
+        "Of 418 households half drew a plot. Actigraphs on the wrist showed 1.4 awakenings fewer a night in the second "
+        "summer, and none in winter, when the plots lay fallow."
+    ),
+    "buoy_overview": (
+        "The Open Buoy Protocol was published by the port of Tarn in October 2023. Buoys send frames of 48 bytes by radio, "
+        "and any ship may ask a buoy for depth, drift and salt. Frames are signed with a key that changes each new moon."
+    ),
+    "buoy_adoption": "By June 2026 seventeen ports ran the protocol, with 2,300 buoys, and three makers sold receivers.",
+    "buoy_primer": (
+        "A buoy of the protocol answers three verbs: TELL gives a reading, KEEP stores one for an hour, and PASS hands it "
+        "on to the next buoy. A receiver costs 140 crowns, and sailors need no licence for it."
+    ),
+    # of the ninth draw, c: a tuner's memoir, a lime kiln, a handbook, a fire service, a calendar
+    "organ_child": (
+        "Before I was twelve I lived in two rooms: the bellows room of Saint Columba, where my father pumped for "
+        "three marks a Sunday, and an attic, where I cut whistles from elder. None was in tune; my father numbered "
+        "them anyway, up to 61."
+    ),
+    "organ_brno": (
+        "Brno took me for a course in acoustics, which turned out to be one in boilers. At night I timed the echo of "
+        "the church at Zidenice with a candle and a stopwatch, and that notebook is still the best thing I have made."
+    ),
+    "organ_lund": (
+        "Lund & Sons gave me Pavel Hruska for a bench mate, who voiced reeds with a dentist's mirror. Lund went "
+        "bankrupt in 1983, on the day on which 2,400 pipes stood packed for Riga; Pavel drove them there, and Lund "
+        "never paid."
+    ),
+    "organ_guild": (
+        "Our guild of tuners was Pavel, me and a borrowed van. The guild did forty organs between Riga and Tartu in "
+        "its first winter, and Marta Olm, who kept the books of the guild, had her wages in honey."
+    ),
+    "organ_deaf": (
+        "In 1999 my left ear lost all that lies above 4,000 hertz. An apprentice, Imke, has heard the mixtures for me "
+        "ever since; the bass I feel with a palm on the wood of the case."
+    ),
+    "kiln_shaft": (
+        "Its shaft is eleven metres high and lined with firebrick from Corby. One basket of coal went in for every "
+        "four baskets of stone, and a boy kept count with beans."
+    ),
+    "kiln_strike": (
+        "In May 1911 the drawers let it go out. They asked for a wall against the wind and got a canvas, which burned "
+        "within a week; the wall was built in June."
+    ),
+    "kiln_barge": (
+        "Each Friday a barge took sixty tons down the canal to Braunston. When rain got under the sheets the load "
+        "began to boil, and twice the crew had to sink her."
+    ),
+    "kiln_doctor": (
+        "Doctor Amrit Sandhu wrote down every burned eye from 1923 on. His ledger has 214 of them, and the remedy is "
+        "the same in each line: sugar water, and a week in the office."
+    ),
+    "kiln_bats": (
+        "Nobody lit it again after 1958. Horseshoe bats moved in through the draw hole, and since 1997 a grille keeps "
+        "people out and lets 340 of them through."
+    ),
+    "cog_leave": (
+        "4.2 Leave. Everyone at Brenn Cogworks has 27 days of leave a year; the week of the foundry's stop in August "
+        "is taken out of them."
+    ),
+    "cog_carry": "4.3 Up to six days of leave may be carried into the next year. They lapse on 31 March.",
+    "cog_sick": "4.7 Whoever is ill rings the gatehouse before six; a note of a doctor is due on the fourth day.",
+    "cog_apprentice": (
+        "7.1 Apprentices have 30 days of leave, and two more before their final piece. They carry none over."
+    ),
+    "cog_shoes": "5.1 Shoes with steel caps are paid for by the works, a pair each eighteen months.",
+    "cog_bell": "1.4 The bell of 1902 is rung by whoever cuts their first bevel gear without a flaw.",
+    "fire_total": (
+        "| Budget 2024 | £ |\n|---|---|\n| Fire service of Marrow Bridge | 6,400,000 |\n| of it from the county | 5,150,000 |"
+    ),
+    "fire_before": "The year before, the service had £6,100,000; what is new is meant for a third watch at night.",
+    "fire_pay": "Fifty-eight firefighters on three watches cost £4,080,000, pensions left out.",
+    "fire_engines": "Two pumps of 2009 go to auction. One that runs on a battery comes in their place, for £410,000.",
+    "fire_loan": "The pump on a battery is paid for by a loan of the Ashdown Bank, over nine years at 3.2 percent.",
+    "fire_schools": "Blue watch goes into all fourteen schools, with a smoke house on a trailer; that is £62,000.",
+    "fire_radio": "Mast and handsets of the old radio are let go in March; its licence cost £18,500 a year.",
+    "fire_tower": "The hose tower keeps its swifts: scaffolds may not be set up before 15 August.",
+    "diary_march": (
+        "***FOR DAY 18-03-2027***\n\nEvent: Grafting course in shed B\nStarts: 2027-03-18 08:00 AM GMT\n"
+        "Ends: 2027-03-18 09:45 AM GMT\n----------------------------------------\nEvent: Cider press, yearly check\n"
+        "Starts: 2027-03-18 01:00 PM GMT\nEnds: 2027-03-18 04:30 PM GMT\n----------------------------------------\n"
+        "***FOR DAY 19-03-2027***\n\nNo events found for this day."
+    ),
+    "tm_file": (
+        "================================================\nFILE: README.md\n"
+        "================================================"
+    ),
+    "tm_about": (
+        "tidemark\nTidemark predicts the tide at the gauge of Rolvik from eleven harmonic constants, "
+        "and draws it on a strip of paper."
+    ),
+    "tm_run": (
+        "Run it\nCall `tidemark print --days 3` on the Pi under the quay. The strip is cut off after each midnight, "
+        "and a red mark stands where the slip of the ferry goes under.\n\n"
+        "================================================\nFILE: src/tide.py\n"
+        "================================================"
+    ),
+    "tm_constants": (
+        "Harmonic constants of the gauge, fitted to the log of 2019 to 2023\n"
+        "M2 = Constant(amplitude=0.87, phase=211.4)\nS2 = Constant(amplitude=0.29, phase=248.0)"
+    ),
+    "tm_height": (
+        "Height above chart datum in metres; a pressure below 980 hPa lifts it by a centimetre each\n"
+        "def height(hour, pressure=1013):\n    lift = max(0, 980 - pressure) * 0.01\n"
+        "    return MEAN + lift + sum(one.at(hour) for one in CONSTANTS)\n\n\n"
+        "================================================\nFILE: docs/paper.md\n"
+        "================================================"
+    ),
+    "tm_paper": (
+        "Paper\nThe printer takes rolls of 57 mm. Each roll lasts for 41 days, as the harbour office of Rolvik counted."
+    ),
+    "ice_homes": (
+        "\ntopic: \ntitle: Warm Rooms on Thawing Ground\nabstract: Nine houses at Kvalnes are watched for ten winters; "
+        "those on steel stilts sank by 2 cm, those on slabs by 31."
+    ),
+    "ice_roads": (
+        "\ntopic: \ntitle: When the Ice Road Closes\nabstract: Lorries crossed the fjord on 118 days of 1998 and on 64 days "
+        "of 2023; villages now order their flour in November."
+    ),
+    "ice_cellars": (
+        "\ntopic: \ntitle: Ice Cellars Without Ice\nabstract: Of 40 cellars dug for whale meat, 27 held meltwater in August; "
+        "families share freezers instead."
+    ),
+    "ice_cores": (
+        "\ntopic: \ntitle: A Core of 300 Metres\nabstract: Layers of ash in a core from the Storbreen date four eruptions."
+    ),
+    "salt_history": (
+        "Salt was boiled at Læssand from 1160 until 1652, when the last spruce of the heath had been burnt under the pans. In "
+        "a hut of turf stood a pan of iron, four metres long, on posts of clay, and brine dripped into it from a gutter. "
+        "Two women kept the fire day and night for a week, and skimmed the scum with blood of an ox. On the seventh day "
+        "they raked the salt to the rim, and carried it up into baskets of willow, where it dripped for a month. A hut "
+        "made thirty barrels a year. The king took every fifth one as a tithe, and the bishop of Børglum took a ship's "
+        "load each autumn for his kitchen. By 1590 the island counted 230 huts, and travellers wrote that its smoke could "
+        "be seen from the Swedish coast.\n\n"
+        "The end came from the wood. A barrel of salt ate a cartload of spruces, and when these were gone people burnt heather, "
+        "then turf, then the beams of their barns. Sand blew over the fields, and two churches were buried up to the sills "
+        "of their windows. In 1652 the king forbade the boiling for good. Only the low mounds of the huts stayed, more than "
+        "a thousand of them, in rows along the old shore. They were dug up from 1988 on, by a schoolteacher and her class, who "
+        "found a pan's rivets, a clay pipe, and the shoe of a child."
+    ),
+    "salt_brine": (
+        "Ground water below the salt meadows of Læssand holds up to 14 percent of salt, four times as much as the sea: a "
+        "layer of clay keeps it in, and the summers dry it."
+    ),
+    "salt_today": (
+        "Since 1991 salt is boiled again at Læssand, in a hut that was built after the finds. Its one pan gives 70 "
+        "tonnes a year, and guests may rake it on Thursdays."
+    ),
+    "loka_hours": "Las oficinas de LOKA en la plaza del Arco abren de lunes a viernes, de 7:30 a 18:00.",
+    "loka_saturday": "Los sábados el taller de LOKA atiende hasta las 13:00; los domingos solo contesta el buzón.",
+    "loka_rent": "Una bicicleta de carga se alquila por 95 quetzales al día, con casco y candado incluidos.",
+    "loka_deposit": "Como depósito se dejan 400 quetzales o un documento; se devuelve al entregar la bicicleta.",
+    "loka_routes": "La ruta de los volcanes sale de San Felipe y sube 640 metros en once kilómetros.",
+    "loka_repair": "Un pinchazo se repara sin costo dentro de la ciudad; fuera de ella la grúa cobra 60 quetzales.",
+    "cook_tofu_intro": (
+        "# 砂锅豆腐的做法  \n砂锅豆腐是渡口人冬天的家常菜，一锅够三个人吃，前后约四十分钟。  \n预估烹饪难度：★★"
+    ),
+    "cook_tofu_items": "## 必备原料和工具  \n- 老豆腐\n- 猪五花肉\n- 干香菇\n- 砂锅（直径 22 厘米）",
+    "cook_tofu_amounts": "## 计算  \n每三人份：  \n- 老豆腐 450 克\n- 五花肉 120 克\n- 干香菇 6 朵",
+    "cook_tofu_steps": (
+        "## 操作  \n- 豆腐切成两厘米的方块，用盐水泡十分钟\n- 五花肉煸出油，放香菇炒一分钟\n"
+        "- 加 500 毫升热水与豆腐，小火炖二十五分钟"
+    ),
+    "cook_lotus_intro": "# 凉拌藕片的做法  \n凉拌藕片是夏天的素菜，藕要选九孔的，十五分钟可以上桌。  \n预估烹饪难度：★",
+    "cook_lotus_items": "## 必备原料和工具  \n- 九孔藕\n- 米醋\n- 花椒\n- 漏勺",
+    "cook_lotus_amounts": "## 计算  \n每两人份：  \n- 藕 300 克\n- 米醋 15 毫升\n- 花椒 20 粒",
+    "cook_lotus_steps": "## 操作  \n- 藕切薄片，沸水焯九十秒后过冰水\n- 花椒用热油炸香，连油浇在藕片上\n- 拌入米醋，静置五分钟",
+    "cook_cake_intro": "# 红豆年糕汤的做法  \n红豆年糕汤是立冬后的甜汤，红豆要提前一夜泡好。  \n预估烹饪难度：★★★",
+    "cook_cake_items": "## 必备原料和工具  \n- 红豆\n- 水磨年糕\n- 冰糖\n- 高压锅",
+    "cook_cake_amounts": "## 计算  \n每四人份：  \n- 红豆 200 克\n- 年糕 160 克\n- 冰糖 45 克",
+    "cook_cake_steps": "## 操作  \n- 红豆加 1.2 升水，高压锅压三十分钟\n- 年糕切条，下锅煮四分钟\n- 关火后放冰糖，搅到化开",
 }
 
 # Rows that an application shows as it likes: a passage with all of a row's values is that row.
@@ -466,4 +850,35 @@ ROWS = {
     "geese_count": ("when the first frost lies on the tundra",),
     "geese_meadow": ("120 crowns a hectare for grass that is eaten",),
     "farm_geese": ("walk to the salt marsh in May",),
+    "paper_moths": ("Title: Moths that Jam",),
+    "paper_caves": ("Title: Mapping Caves",),
+    "paper_echo": ("Title: EchoWave",),
+    "paper_frogs": ("Title: A Benchmark of 40 Frog Choirs",),
+    "paper_power": ("Title: How Much Power",),
+    "paper_owls": ("Title: Owls in Stereo",),
+    "paper_tides": ("Tides from Ship Noise",),
+    "kiln_age": ("2031 - 1974", "Answer: 57"),
+    "kiln_bowls": ("48 times 36", "Answer: 1728"),
+    "seance_opening": ("relative aux trains de nuit", "142"),
+    "seance_rapporteur": ("Six lignes de nuit circulaient en 2019",),
+    "seance_brassac": ("les voitures-couchettes ont quarante-quatre ans",),
+    "seance_le_roux": ("Un billet à 39 euros",),
+    "seance_vote": ("La séance est levée",),
+    "garden_beds": ("fall asleep nine minutes sooner",),
+    "garden_towns": ("plots were given out by lot",),
+    "garden_shop": ("our florists pick lavender",),
+    "garden_review": ("vanished where people gardened after dusk",),
+    "garden_lots": ("when the plots lay fallow",),
+    "buoy_overview": ("Frames are signed with a key that changes each new moon",),
+    "buoy_adoption": ("seventeen ports ran the protocol",),
+    "buoy_primer": ("PASS hands it on to the next buoy",),
+    "kiln_shaft_situated": ("Its shaft is eleven metres high", "how the Harrow kiln was built and fed"),
+    "kiln_strike_situated": ("In May 1911 the drawers let it go out", "the workers' strike at the Harrow kiln"),
+    "kiln_barge_situated": ("Each Friday a barge took sixty tons", "how quicklime of the Harrow kiln was shipped"),
+    "kiln_doctor_situated": ("Doctor Amrit Sandhu wrote down", "injuries of workers at the Harrow kiln"),
+    "kiln_bats_situated": ("Nobody lit it again after 1958", "what became of the Harrow kiln"),
+    "count_lindqvist": ("numberOfArticles", "7"),
+    "pair_aune_lindqvist": ("Aune", "Lindqvist", "4"),
+    "pair_lindqvist_sarre": ("Lindqvist", "Sarre", "5"),
+    "most_peers": ("Ilse Aune", "6"),
 }

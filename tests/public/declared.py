@@ -54,4 +54,7 @@ DECLARED = {
     "open-deep-research": dict(
         evidence={"tavily_search": True, "think_tool": False, "ConductResearch": False, "ResearchComplete": False}
     ),
+    # the ninth draw
+    "garay-virtual-assistant": dict(answer="output.answer"),
+    "notebookllama": dict(roots=["CitationQueryEngine"]),
 }

@@ -31,6 +31,11 @@ SIGNED = {
     "human-approval-tools": ("pool prompt", "a figure and a refusal of a person count as tools' texts"),
     "contextual-quoting": ("pool prompt", "hand-offs count as tools' texts"),
     "return-direct-agent": ("pool prompt", "receipts count as tools' texts"),
+    "mistral-arxiv-agent": ("pool prompt", "a fetched paper is a tool's text beside the pool, and a receipt counts"),
+    "trading-agents": ("runs", "a reflection before the graph is a run that follows"),
+    "research-assistant-workflow": ("pool", "extracted pages are tools' texts beside the pool"),
+    "executive-ai-assistant": ("runs", "graphs that learn from a person's changes are runs"),
+    "notebookllama": ("runs", "a mind map and a check are runs"),
 }
 SILENT = {
     "advanced-text-to-sql": ("pool", "an index of tables is a search whose schemas are no passages to be graded"),
@@ -57,6 +62,14 @@ SILENT = {
     "extraction-retries": ("runs", "a form that a call filled in is no answer, and two runs are read"),
     "car-buyer-agent": ("answer pool", "what a program types into a message of its own is text of the prompt"),
     "open-deep-research": ("pool prompt tools", "a call that a program carries out itself is no tool's"),
+    "recursive-retriever-agents": ("pool prompt", "the reply of an agent that an engine found is a passage"),
+    "hf-advanced-rag": ("prompt", "a model that the framework does not know has no prompt"),
+    "deep-agents-from-scratch": ("answer pool prompt", "the report stands beside a call, and the last message is empty"),
+    "contextual-rag": ("chosen", "a choice that a plain function makes without a mark"),
+    "hf-knowledge-graph-rag": ("pool prompt replies", "rows of a graph, and a model that is called without the handler"),
+    "nvidia-hitl-multi-agents": ("answer tools", "a call that a program carries out itself is no tool's"),
+    "garay-virtual-assistant": ("answer prompt", "the rewritten question is read as the answer"),
+    "all-in-rag-recipes": ("prompt", "pieces that were not chosen stand in the whole recipes of the prompt"),
 }
 # Of what is declared: wrong still, and why.
 UNSETTLED = {

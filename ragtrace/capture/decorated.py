@@ -232,7 +232,7 @@ class _Block:
     def take(self, items: list[object], source: str, *, is_ranked: bool) -> None:
         if not is_ranked:
             for text in items:
-                self.run.add_text(cast("str", text), source=source)
+                self.run.add_text(cast("str", text), source=source, how="decorator")
             return
         found = self.run.reader.read(items, source)
         is_own = [not is_content_id(one.id) for one in found]

@@ -800,7 +800,7 @@ class Interpreter:
             return
         scope.mark()
         for document in marked.documents:
-            self.run.add_text(document.text, source=marked.source or scope.name)
+            self.run.add_text(document.text, source=marked.source or scope.name, how="decorator")
 
     @guarded
     def _chose(self, event: Event, chosen: Chosen) -> None:

@@ -285,8 +285,9 @@ def _sources(
     found = run.findings
     stages = {pool.stage: pool.passages for pool in pools}
     chosen = {one.id for one in stages["reranked"]} if "reranked" in stages else None
-    every = {one.id: one for passages in (*stages.values(), texts) for one in passages}
-    kinds = {text.id: _OF_KIND[str(text.metadata.get("kind"))] for text in run.texts.values()}
+    every = {one.id: one for passages in stages.values() for one in passages}
+    kinds = {text.id: _OF_KIND[str(text.metadata.get("kind"))] for text in texts if text.id not in every}
+    every.update((text.id, text) for text in texts if text.id in kinds)
     counts: dict[tuple[Kind, str], list[str]] = {
         ("search", step.source or _UNNAMED): []
         for step in run.steps

@@ -284,9 +284,13 @@ class Reported:
             del self.prompts[:-MAX_STEPS]
             self.lose("prompts")
 
-    def add_text(self, passage: Passage, call_id: str | None = None, *, is_declared: bool = False) -> None:
+    def add_text(
+        self, passage: Passage, call_id: str | None = None, *, is_declared: bool = False, how: How | None = None
+    ) -> None:
         if call_id is not None:
             self.text_calls.setdefault(call_id, passage.id)
+        if how is not None and passage.source:
+            self.findings.hows[passage.source] = how
         if is_declared:
             self.declared_texts.add(passage.id)
         if len(self.texts) < MAX_STEPS:

@@ -636,6 +636,7 @@ class Run:
         kind: TextKind = "tool_output",
         call_id: str | None = None,
         is_declared: bool = False,
+        how: How | None = None,
     ) -> None:
         """Report a text that stands in place of passages; it counts where it stands in the prompt.
 
@@ -648,10 +649,13 @@ class Run:
             kind: ``tool_output``, or ``context_text`` for contexts that the application joined.
             call_id: of the call that it answers; it counts where a prompt has the message of that call.
             is_declared: the application says that it is evidence; it counts also where no prompt shows it.
+            how: who says that its source gives evidence; None where nobody does.
         """
         one = replace(self._reader.make(text, 1, None, None, source), metadata={"kind": kind})
         if one.text.strip():
-            self._tell("add_text", passage=one, call_id=call_id, is_declared=is_declared, chars=len(one.text))
+            self._tell(
+                "add_text", passage=one, call_id=call_id, is_declared=is_declared, how=how, chars=len(one.text)
+            )
 
     @guarded
     def set_candidates(self, passages: Iterable[object]) -> None:

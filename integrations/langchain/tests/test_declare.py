@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import pickle
 
@@ -93,8 +94,9 @@ def test_a_wrong_declaration_is_refused_at_once(make):
 
 # -- decorated tools and functions --
 
+OSLO = "The laboratory is in Oslo."
 PAGES = [
-    Document(id="p1", page_content="The laboratory is in Oslo."),
+    Document(id="p1", page_content=OSLO),
     Document(id="p2", page_content="It opens at 8."),
 ]
 
@@ -128,6 +130,56 @@ async def test_a_text_of_a_function_is_a_context_without_rank(config, keeper):
 
 
 @ragtrace.evidence
+def told(question):
+    return OSLO
+
+
+@ragtrace.evidence
+async def told_later(question):
+    return OSLO
+
+
+@ragtrace.evidence
+def told_each(question):
+    yield OSLO
+
+
+@ragtrace.evidence
+async def told_each_later(question):
+    yield OSLO
+
+
+async def all_of(found):
+    return "".join([one async for one in found])
+
+
+TOLD = {
+    "told": lambda: told("Where?"),
+    "told_later": lambda: asyncio.run(told_later("Where?")),
+    "told_each": lambda: "".join(told_each("Where?")),
+    "told_each_later": lambda: asyncio.run(all_of(told_each_later("Where?"))),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_a_text_of_a_decorated_function_is_no_guess(name, config, keeper):
+    (RunnableLambda(lambda _: {"context": TOLD[name](), "question": "?"}) | PROMPT | chat()).invoke(
+        "Where?", config
+    )
+    reading = keeper.only.record.reading
+    assert [(one.name, one.kind, one.how) for one in reading.sources] == [(name, "tool", "decorator")]
+    assert reading.signs == ()
+
+
+def test_texts_that_a_step_hands_on_as_passages_are_no_guess(config, keeper):
+    (RunnableLambda(lambda _: {"context": [told("?")], "question": "?"}) | PROMPT | chat()).invoke("Where?", config)
+    record = keeper.only.record
+    assert [one.text for one in record.pool("retrieved")] == [OSLO]
+    assert [(one.kind, one.how) for one in record.reading.sources] == [("search", "structure")]
+    assert record.signs == ()
+
+
+@ragtrace.evidence
 def rows(town: str) -> str:
     """Return the rows of a town."""
     return f"| {town} | 28 rooms |"
@@ -149,6 +201,8 @@ def test_a_text_inside_a_tool_counts_once(form, config, keeper):
     create_agent(Scripted(replies=said), [used]).invoke({"messages": [("user", "How many rooms in Oslo?")]}, config)
     assert [one.text for one in keeper.only.record.contexts] == ["| Oslo | 28 rooms |"]
     assert keeper.told[0].evidence("rows") == (True, "decorator")
+    assert [(one.name, one.how) for one in keeper.only.record.reading.sources] == [("rows", "decorator")]
+    assert keeper.only.record.signs == ()
 
 
 def test_documents_inside_a_tool_count_once(config, keeper):

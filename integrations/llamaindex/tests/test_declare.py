@@ -102,6 +102,8 @@ def test_a_text_of_a_function_is_a_context_without_rank(keeper):
     Own(way=rows).query("Where?")
     assert [one.text for one in keeper.only.record.contexts] == ["| Oslo | 28 rooms |"]
     assert not [one for one in keeper.only.steps if isinstance(one, Retrieval)]
+    assert [(one.name, one.how) for one in keeper.only.record.reading.sources] == [("rows", "decorator")]
+    assert keeper.only.record.signs == ()
 
 
 def test_it_is_reported_in_a_block_too(recorder, keeper):
@@ -129,6 +131,8 @@ async def test_a_text_inside_a_tool_counts_once(form, keeper):
     await until(lambda: keeper.runs)
     assert [one.text for one in keeper.only.record.contexts] == ["| Oslo | 28 rooms |"]
     assert keeper.told[-1].evidence("rows") == (True, "decorator")
+    assert [(one.name, one.how) for one in keeper.only.record.reading.sources] == [("rows", "decorator")]
+    assert keeper.only.record.signs == ()
 
 
 def test_a_root_that_is_not_declared_is_no_run(recorder, keeper):

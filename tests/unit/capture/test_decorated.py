@@ -110,6 +110,8 @@ def test_a_text_has_no_rank(given: str | list[str], recorder: Recorder, keeper: 
         run.answered("In Oslo.")
     assert [passage.text for passage in keeper.only.record.contexts] == texts
     assert keeper.only.steps == ()  # no search
+    assert [one.how for one in keeper.only.record.reading.sources] == ["decorator"]
+    assert keeper.only.record.signs == ()
 
 
 def test_a_content_with_its_artifact_is_the_artifact(recorder: Recorder, keeper: Keeper) -> None:

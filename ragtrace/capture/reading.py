@@ -32,7 +32,7 @@ _MOST_PARTS = 5_000  # of a value that are looked at
 _DEPTH = 6
 _SHOWN_CHARS = 60  # of the words that a sign is about
 _MESSAGES = ("messages",)
-_MOST_SIGNS = 8  # of one run
+_MOST_SIGNS = 8  # of one run, which has at most 7 of the names
 _UNNAMED = "search"
 _OWN_WORDS = "the model said it first, or it says only that something was done"
 _OF_KIND: dict[str, Kind] = {"tool_output": "tool", "context_text": "state"}
@@ -142,7 +142,14 @@ def reading_of(
     if follows is not None:  # that run's question is the question
         signs = [sign for sign in signs if sign.name != "question_guessed"]
         signs.append(Sign("follows_answer", follows, declare="follows=False"))
-    return Reading(question if facts.get("query") else None, answers, sources, tuple(signs[:_MOST_SIGNS]))
+    return Reading(question if facts.get("query") else None, answers, sources, tuple(_first_of(signs)))
+
+
+def _first_of(signs: Sequence[Sign]) -> list[Sign]:
+    """Return as many signs as a run keeps, in their order; one of each name stays, since names change scores."""
+    named = {sign.name: at for at, sign in reversed(list(enumerate(signs)))}
+    kept = sorted(range(len(signs)), key=lambda at: (named[signs[at].name] != at, at))[:_MOST_SIGNS]
+    return [signs[at] for at in sorted(kept)]
 
 
 def _unread_in(run: Reported, pools: Sequence[Pool], texts: Sequence[Passage]) -> list[Unread]:

@@ -11,6 +11,7 @@ from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from pydantic import BaseModel, Field
 
 from integrations.langchain.tests.parts import PROMPT, Scripted, chat
+from ragtrace.metrics import EvalContext, evaluate, select
 from ragtrace_langchain import instrument, uninstrument
 from tests.kept import ANSWER
 
@@ -127,6 +128,21 @@ def test_a_check_follows_the_run_whose_answer_it_was_given(keeper, recorder, for
     assert keeper.runs[0].record.answer == ANSWER
     assert followed(keeper) == [[], [keeper.runs[0].record.trace_id]]
     assert recorder.open_runs == 0
+
+
+NOWHERE = {f"state.nowhere{n}": True for n in range(9)}
+NOTES = "The lab moved from Bergen to Oslo in the spring of 2019, and opened again in May of that year."
+
+
+async def test_no_sign_that_changes_scores_is_cut(keeper, recorder):
+    uninstrument()
+    instrument(recorder, evidence=NOWHERE)
+    text("{notes} {question}", ANSWER).invoke({"notes": NOTES, "question": "Where?"})
+    (CHECK | structured(Support, response="Fully supported")).invoke(GIVEN)
+    signs = [[sign.name for sign in run.record.signs] for run in keeper.runs]
+    assert signs == [["declared_missing"] * 7 + [name] for name in ("evidence_unread", "follows_answer")]
+    (scored,) = await evaluate(select(["faithfulness"]), EvalContext(record=keeper.runs[1].record))
+    assert scored.reason == "follows_answer"
 
 
 async def test_an_async_check_follows_too(keeper, recorder):

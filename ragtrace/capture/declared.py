@@ -537,7 +537,10 @@ class Declarations:
     def take(self, event: Event) -> None:
         """Note the names in an event: of its step, and of the fields of what that was given or gave."""
         if self._layers and event.kind in _NAMED:
-            self.met((event.name,), fields_of(getattr(event.data, "value", None)) or ())
+            self.met(
+                (event.name, getattr(event.data, "source", None)),
+                fields_of(getattr(event.data, "value", None)) or (),
+            )
         elif event.kind == "mark":
             self.met((event.data.source,))
         elif event.kind == "offer":

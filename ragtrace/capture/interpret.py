@@ -505,6 +505,8 @@ class Interpreter:
         if type(data) is Said:
             self._end_model(scope, data, event.error, ended_ns)
         elif isinstance(data, list):
+            for name in (scope.name, scope.source) if data else ():
+                self.run.findings.stays(name, "search", self.run.declarations.evidence(name))
             self.lineage.search(scope, data, ended_ns)
             if scope.parent is None:
                 self._answer, self._is_retrieval_only = "", True
@@ -569,7 +571,10 @@ class Interpreter:
     def _take_function(self, scope: Scope, outputs: object) -> None:
         """Take the output of a function that is declared to be evidence, unless it told that itself."""
         declared = self.run.declarations.evidence(scope.name) if self.run.declarations else None
-        if declared is None or scope.is_marked or scope.sources or scope.found:
+        if declared is None:
+            return
+        if scope.has_evidence:
+            self.run.findings.stays(scope.name, "tool", declared)
             return
         told, how = declared
         if told is False:

@@ -35,6 +35,7 @@ _MESSAGES = ("messages",)
 _MOST_SIGNS = 8  # of one run, which has at most 7 of the names
 _UNNAMED = "search"
 _OWN_WORDS = "the model said it first, or it says only that something was done"
+_STAYS = "what a search found or the code marked always counts"
 _OF_KIND: dict[str, Kind] = {"tool_output": "tool", "context_text": "state"}
 
 
@@ -310,6 +311,9 @@ def _sources(
         if not text.is_part:
             left[text.name] = left.get(text.name, 0) + 1
             counts.setdefault(("tool", text.name), [])
+    for name, of in found.unheeded.items():
+        counts.setdefault((of, name), [])
+        whys.setdefault(name, _STAYS)
     for (kind, name), ids in counts.items():
         yield Source(
             name=name,
@@ -318,6 +322,6 @@ def _sources(
             chosen=len(ids) if chosen is None or kind != "search" else sum(one in chosen for one in ids),
             shown=None if shown is None else sum(one in shown for one in ids),
             left_out=left.get(name, 0) if kind == "tool" else 0,
-            why=whys[name] if kind == "tool" and left.get(name) else "",
+            why=whys[name] if (kind == "tool" and left.get(name)) or found.unheeded.get(name) == kind else "",
             how=found.hows.get(name) or ("guess" if kind == "tool" else "structure"),
         )

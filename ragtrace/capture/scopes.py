@@ -100,6 +100,11 @@ class Scope:
         return parent.kind == "search" and not self.is_engine
 
     @property
+    def has_evidence(self) -> bool:
+        """Whether a search inside found something, or the application marked something inside."""
+        return bool(self.sources or self.found) or self.is_marked
+
+    @property
     def holder(self) -> Scope:
         """The nearest retriever or engine above, else the root: it takes what is found here."""
         scope = self.parent

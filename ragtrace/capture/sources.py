@@ -92,9 +92,11 @@ class Sources:
             return None
         self._answered.update(message.call_id for message in messages)
         arguments = tool.inputs if tool.is_called else None
-        if tool.sources or tool.found or tool.is_marked:
+        declared = self._run.declarations.evidence(tool.name)
+        if tool.has_evidence:
+            self._run.findings.stays(tool.name, "tool", declared)
             return documents
-        if (declared := self._run.declarations.evidence(tool.name)) is not None:
+        if declared is not None:
             value = outputs.content if type(outputs) is Turn else outputs
             return self.declared(tool, declared, value, documents)
         if documents is not None:

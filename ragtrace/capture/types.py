@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import Struct, field
 
-from ragtrace.capture.declared import NOTHING, Declared
+from ragtrace.capture.declared import NOTHING, Declared, Place
 from ragtrace.model import Found, How, Message, Passage, RagRecord, Usage
 from ragtrace.model.passage import IdKey
+from ragtrace.model.reading import Kind
 from ragtrace.text import MAX_RECORD_CHARS, MAX_TEXT_CHARS
 
 if TYPE_CHECKING:
@@ -182,6 +183,7 @@ class Findings(Struct):
         talk: texts of the messages in the root's input.
         explained: texts that are declared to be no evidence.
         missing: what was declared and is not there, each with its place.
+        unheeded: names that are declared to be no evidence, or in part, and that brought what always counts.
         may_follow: nothing declares that it follows no other run.
         root: name of the root.
     """
@@ -201,8 +203,14 @@ class Findings(Struct):
     talk: list[str] = field(default_factory=list)
     explained: list[str] = field(default_factory=list)
     missing: list[tuple[str, str]] = field(default_factory=list)
+    unheeded: dict[str, Kind] = field(default_factory=dict)
     may_follow: bool = True
     root: str = ""
+
+    def stays(self, name: str, kind: Kind, declared: tuple[bool | Place, How] | None) -> None:
+        """Note a name of which something counts that no declaration takes away."""
+        if declared is not None and declared[0] is not True:
+            self.unheeded.setdefault(name, kind)
 
 
 class FinishedRun(Struct, frozen=True, kw_only=True):

@@ -76,7 +76,7 @@ class Source(Struct, frozen=True, omit_defaults=True):
         chosen: how many of these a later step chose; all of them where nothing chose.
         shown: how many of them stand in the prompts of the answer; None where no prompt was seen.
         left_out: how many of its texts are no evidence.
-        why: why these were left out.
+        why: why these were left out; of a declaration that leaves nothing out, why not.
         how: see `How`.
     """
 
@@ -173,7 +173,11 @@ def preview(reading: Reading) -> list[str]:
     question = "none" if reading.question is None else _told(reading.question)
     lines = [f"question {question}; answer {answers}"]
     sources = [text for one in reading.sources if (text := _brought(one))]
-    left = [f"of {_named(one)} {one.left_out} left out ({one.why})" for one in reading.sources if one.left_out]
+    left = [
+        f"of {_named(one)} {one.left_out or 'nothing'} left out ({one.why})"
+        for one in reading.sources
+        if one.left_out or one.why
+    ]
     lines.append(f"evidence: {'; '.join([', '.join(sources) or 'none', *left])}")
     unsure = [_unsure(sign) for sign in reading.signs]
     return [*lines, f"unsure: {' | '.join(unsure)}"] if unsure else lines
@@ -192,7 +196,7 @@ def _named(source: Source) -> str:
 
 
 def _brought(source: Source) -> str:
-    if not source.passages and (source.left_out or source.kind != "search"):
+    if not source.passages and (source.left_out or source.why or source.kind != "search"):
         return ""
     what = "text" if source.kind in {"tool", "state"} else "passage"
     count = f"{source.passages} {what}{'' if source.passages == 1 else 's'} of {_named(source)}"

@@ -10,14 +10,15 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import tool
+from langchain_core.tools import create_retriever_tool, tool
 from msgspec.structs import replace
 
 import ragtrace
-from integrations.langchain.tests.parts import PROMPT, Scripted, calls, chat, lcel
+from integrations.langchain.tests.parts import PROMPT, Faq, Scripted, calls, chat, lcel
 from ragtrace.capture import Recorder, Retrieval
 from ragtrace.capture.declared import Declared, Place
 from ragtrace.errors import ConfigError
+from ragtrace.model.reading import preview
 from ragtrace_langchain import RagtraceHandler, instrument, uninstrument
 from tests.kept import Declaring, ids
 
@@ -239,3 +240,58 @@ def test_two_recorders_take_the_same(recorder, keeper):
     (RunnableLambda(context) | PROMPT | chat()).invoke("Where?", {"callbacks": handlers})
     for kept in (keeper, other):
         assert [one.text for one in kept.only.record.contexts] == ["| Oslo | 28 rooms |"]
+
+
+# -- retrievers --
+
+STAYS = "nothing left out (what a search found or the code marked always counts)"
+
+
+@pytest.mark.parametrize("said", [False, "output.pages[*].text"])
+@pytest.mark.parametrize("name", ["Faq", "handbook"])
+def test_what_a_retriever_gave_stays_and_the_preview_says_so(said, name, recorder, keeper):
+    retriever = Faq(size=2, metadata={"ragtrace.source": "handbook"})
+    handler = RagtraceHandler(recorder, evidence={name: said})
+    lcel(retriever, lambda found: found).invoke("Where?", {"callbacks": [handler]})
+    record = keeper.only.record
+    assert [one.id for one in record.pool("retrieved")] == ["d0", "d1"]
+    assert preview(record.reading)[1] == (
+        f"evidence: 2 passages of retriever `handbook` (2 in the prompt); of retriever `{name}` {STAYS}"
+    )
+
+
+@pytest.mark.parametrize("name", ["Faq", "handbook"])
+def test_a_retriever_that_is_declared_is_met(name, recorder, keeper, caplog):
+    retriever = Faq(size=2, metadata={"ragtrace.source": "handbook"})
+    handler = RagtraceHandler(recorder, evidence={name: True})
+    for _ in range(20):
+        lcel(retriever, lambda found: found).invoke("Where?", {"callbacks": [handler]})
+    assert "was in none of" not in caplog.text
+    assert preview(keeper.runs[-1].record.reading)[1] == (
+        "evidence: 2 passages of retriever `handbook` (2 in the prompt)"
+    )
+
+
+def test_a_tool_hides_nothing_that_its_retriever_gave(recorder, keeper):
+    found = create_retriever_tool(Faq(size=1), "search", "Search.")
+    said = [calls("search", query="lab"), "It moved."]
+    handler = RagtraceHandler(recorder, evidence={"search": False})
+    agent = create_agent(Scripted(replies=said), [found])
+    agent.invoke({"messages": [("user", "Where is the lab?")]}, {"callbacks": [handler]})
+    assert preview(keeper.only.record.reading)[1] == (
+        f"evidence: 1 passage of retriever `Faq` (1 in the prompt); of tool `search` {STAYS}"
+    )
+
+
+def test_a_function_hides_nothing_that_its_retriever_gave(recorder, keeper):
+    def look(question):
+        return {
+            "context": "\n".join(one.page_content for one in Faq(size=1).invoke(question)),
+            "question": question,
+        }
+
+    handler = RagtraceHandler(recorder, evidence={"look": False})
+    (RunnableLambda(look) | PROMPT | chat()).invoke("Where?", {"callbacks": [handler]})
+    assert preview(keeper.only.record.reading)[1] == (
+        f"evidence: 1 passage of retriever `Faq` (1 in the prompt); of tool `look` {STAYS}"
+    )

@@ -13,6 +13,7 @@ from integrations.llamaindex.tests.parts import TOOLS_KNOW_THEIR_RUN, Faq, Llm, 
 from ragtrace.capture import Retrieval
 from ragtrace.capture.declared import Place
 from ragtrace.errors import ConfigError
+from ragtrace.model.reading import preview
 from ragtrace_llamaindex import instrument, instrumented, request
 from tests.kept import ANSWER, Declaring, ids
 
@@ -140,3 +141,23 @@ def test_a_root_that_is_not_declared_is_no_run(recorder, keeper):
     engine().query("Where?")
     Faq().retrieve("Where is the lab?")
     assert [run.record.query for run in keeper.runs] == ["Where?"]
+
+
+@pytest.mark.parametrize("said", [False, "output.pages[*].text"])
+def test_what_a_retriever_gave_stays_and_the_preview_says_so(said, recorder, keeper):
+    instrument(recorder, evidence={"Faq": said})
+    engine().query("Where?")
+    assert preview(keeper.only.record.reading)[1] == (
+        "evidence: 6 passages of retriever `Faq` (2 chosen, 2 in the prompt);"
+        " of retriever `Faq` nothing left out (what a search found or the code marked always counts)"
+    )
+
+
+def test_a_retriever_that_is_declared_is_met(recorder, keeper, caplog):
+    instrument(recorder, evidence={"Faq": True})
+    for _ in range(20):
+        engine().query("Where?")
+    assert "was in none of" not in caplog.text
+    assert preview(keeper.runs[-1].record.reading)[1] == (
+        "evidence: 6 passages of retriever `Faq` (2 chosen, 2 in the prompt)"
+    )

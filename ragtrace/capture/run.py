@@ -640,8 +640,8 @@ class Run:
     ) -> None:
         """Report a text that stands in place of passages; it counts where it stands in the prompt.
 
-        Where the run has no passages, such texts are its pool, one passage each. Else a tool's texts stand behind
-        the passages among what the model was shown, and are no part of the pool.
+        Such texts stand behind the passages among what the model was shown, and are part of no pool: nobody
+        ordered them. In a run that searched a joined context does not count, since it is made of its passages.
 
         Args:
             text: the text, as the model is shown it.

@@ -202,6 +202,26 @@ def test_what_a_tool_says_itself_is_evidence(keeper, config, name):
     assert shown(keeper) == [PAGE, text]
 
 
+PARCEL = "Parcel left Bergen harbour on Monday morning."
+
+
+def test_a_text_of_which_no_reply_has_a_word_is_left_out_beside_others(keeper, config):
+    run_tool(config, tool_named("order", lambda _: PARCEL), {"text": "7"})
+    assert (shown(keeper), signs(keeper)) == (
+        [PAGE],
+        [("tool_unused", "tool order"), ("tool_text_guessed", "tool web_search")],
+    )
+
+
+def test_a_text_of_which_no_reply_has_a_word_counts_alone(keeper, config):
+    model = scripted([("order", {"text": "7"})], LIE)
+    create_agent(model, [tool_named("order", lambda _: PARCEL)]).invoke({"messages": [HumanMessage(Q)]}, config)
+    assert (shown(keeper), signs(keeper)) == (
+        [PARCEL],
+        [("tool_unused", "tool order"), ("tool_text_guessed", "tool order")],
+    )
+
+
 def test_a_few_words_that_no_reply_says_are_no_evidence(keeper, config):
     run_tool(config, tool_named("order", lambda _: "7: shipped"), {"text": "7"}, answer="Nothing is known of it.")
     assert shown(keeper) == [PAGE]

@@ -22,9 +22,9 @@ STOP_S = 5.0
 _USUAL = DemoOptions()
 EPILOG = """\
 Asks a real LangChain chain questions about ragtrace's own handbook, scores every answer in the background and shows
-it live. Half-way an incident begins: in answers through the app the answerer starts to invent facts. The drift
-detector rings, and the demo ends with a diagnosis: what fell, since when, at which stage and where. Needs no key
-and no network by default."""
+it live. Half-way an incident begins: in answers through the app the answerer starts to invent facts. The search of
+`ragtrace investigate` finds the fall while it runs, and the demo ends with its diagnosis: what fell, since when, at
+which stage and where. Needs no key and no network by default."""
 
 
 def command(
@@ -49,7 +49,7 @@ def command(
     fast: Annotated[bool, typer.Option("--fast", help="Ask without a pause.")] = False,
     seed: Annotated[int, typer.Option(metavar="S", help="Seed, which repeats a run exactly.")] = _USUAL.seed,
     no_incident: Annotated[
-        bool, typer.Option("--no-incident", help="Leave the incident out. The detector then stays quiet.")
+        bool, typer.Option("--no-incident", help="Leave the incident out. No fall is found then.")
     ] = False,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Write the scored records there.")] = DEFAULT_OUT,
     port: Annotated[

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ragtrace.demo.processes import find_programs, free_port, run_server
     from ragtrace.demo.search import rerank
     from ragtrace.demo.stack import check_pace, stack_config, stack_files
-    from ragtrace.demo.tally import Alarm, MetricScores, Progress, Tally, WorstAnswer
+    from ragtrace.demo.tally import Fall, MetricScores, Progress, Tally, WorstAnswer
     from ragtrace.demo.verdict import Verdict, describe_verdict
     from ragtrace.demo.view import DemoHeading, running_means
 else:
@@ -38,7 +38,7 @@ else:
             "processes": "find_programs free_port run_server",
             "search": "rerank",
             "stack": "check_pace stack_config stack_files",
-            "tally": "Alarm MetricScores Progress Tally WorstAnswer",
+            "tally": "Fall MetricScores Progress Tally WorstAnswer",
             "verdict": "Verdict describe_verdict",
             "view": "DemoHeading running_means",
         },

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from ragtrace.demo.incident import HURT_CHANNEL
-from ragtrace.demo.tally import WATCHED
-from ragtrace.demo.view import QUIET, alarm_text, interval_text, mean_text, metrics_table, worst_lines
+from ragtrace.demo.tally import END_S, WATCHED
+from ragtrace.demo.view import QUIET, fall_text, interval_text, mean_text, metrics_table, worst_lines
 from ragtrace.model.standing import standing_of
 from ragtrace.scoring.investigation.comparison import NoMetric, TooFewScores
 from ragtrace.scoring.investigation.lines import example_texts, report
 from ragtrace.scoring.investigation.runs import ScoredSource
-from ragtrace.scoring.investigation.search import investigate, period_of
+from ragtrace.views.investigating import investigated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,11 +28,10 @@ if TYPE_CHECKING:
     from ragtrace.demo.view import DemoHeading
 
 LINES_A_RUN = 10
-_END_S = 1e-3  # the end of a period is exclusive
 
 
 class PlainLines:
-    """Prints a line ten times a run, and the incident and the alarm when they come."""
+    """Prints a line ten times a run, and the incident and the fall when they come."""
 
     def __init__(self, console: Console, progress: Callable[[], Progress], heading: DemoHeading) -> None:
         self._console = console
@@ -49,9 +48,9 @@ class PlainLines:
         if progress.has_incident and "incident" not in self._told:
             self._told.add("incident")
             self._print(f"question {progress.incident_at}: the incident begins, the answerer now invents facts")
-        if progress.alarm is not None and "alarm" not in self._told:
-            self._told.add("alarm")
-            self._print("\n  ".join(("ALARM", *alarm_text(progress.alarm, progress.incident_at))))
+        if progress.fall is not None and "fall" not in self._told:
+            self._told.add("fall")
+            self._print("\n  ".join(("FOUND", *fall_text(progress.fall, progress.incident_at))))
         steps = progress.asked * LINES_A_RUN // progress.total
         if steps > self._steps:
             self._steps = steps
@@ -65,13 +64,13 @@ def _progress_line(progress: Progress) -> str:
     watched = next((it for it in progress.metrics if it.name == WATCHED), None)
     quality = f"{WATCHED} {mean_text(watched)} ({interval_text(watched)})" if watched else "no scores yet"
     counts = ", ".join(f"{name} {progress.counts[name]}" for name in ("scored", "waiting", "dropped"))
-    return f"question {progress.asked} of {progress.total}: {counts}; {quality}; detector {progress.detector}"
+    return f"question {progress.asked} of {progress.total}: {counts}; {quality}; search: {progress.search}"
 
 
 def print_closing(
     console: Console, progress: Progress, *, out: str, lines: int, has_view: bool, diagnosis: Sequence[str] = ()
 ) -> None:
-    """Print the closing summary; tables and alarm are left out where the last frame of the view shows them."""
+    """Print the closing summary; tables and the fall are left out where the last frame of the view shows them."""
     if not has_view:
         console.print()
         console.print(metrics_table(progress.metrics), soft_wrap=True)
@@ -81,7 +80,7 @@ def print_closing(
             for line in worst_lines(worst):
                 console.print(line, soft_wrap=True)
     console.print()
-    verdict = () if has_view and progress.alarm is not None else _verdict(progress)
+    verdict = () if has_view and progress.fall is not None else _verdict(progress)
     for line in (*verdict, *_diagnosis(diagnosis, progress), *_next_steps(progress, out, lines, console.width)):
         console.print(line, soft_wrap=not has_view)
 
@@ -96,8 +95,7 @@ def diagnose(file: ScoredFile, show: str) -> list[str]:
     source = ScoredSource(file.read())
     times = source.times()
     try:
-        period = period_of(source, WATCHED, before=0.0, until=max(times, default=0.0) + _END_S)
-        found = investigate(source, period, metric=WATCHED)
+        found = investigated(source, metric=WATCHED, before=0.0, until=max(times, default=0.0) + END_S)
     except (TooFewScores, NoMetric) as error:
         return [f"No diagnosis of so few answers. {error}"]
     return list(report(found, lambda trace_id: _texts(file, trace_id), show))
@@ -109,13 +107,13 @@ def _texts(file: ScoredFile, trace_id: str) -> list[str]:
 
 
 def _verdict(progress: Progress) -> Iterator[Text]:
-    if progress.alarm is not None:
-        for line in alarm_text(progress.alarm, progress.incident_at):
+    if progress.fall is not None:
+        for line in fall_text(progress.fall, progress.incident_at):
             yield Text(f"{line[:1].upper()}{line[1:]}.")
     elif progress.has_incident:
-        yield Text("No alarm: the questions after the incident were too few to tell the drop from noise.")
+        yield Text("No fall found: the questions after the incident were too few to tell it from noise.")
     else:
-        yield Text("No alarm: the detector stayed quiet, as it should without an incident.")
+        yield Text("No fall found, as it should be without an incident.")
 
 
 def _diagnosis(lines: Sequence[str], progress: Progress) -> Iterator[Text]:
@@ -147,7 +145,7 @@ def _next_steps(progress: Progress, out: str, lines: int, columns: int) -> Itera
     steps = (
         (f"{own} investigate {out} --metric {WATCHED}", "the diagnosis again, from the file"),
         (f"{own} worst {out}", "the worst answers, and what is wrong with them"),
-        (f"{own} demo --no-incident", "the same without the incident: the detector stays quiet"),
+        (f"{own} demo --no-incident", "the same without the incident: no fall is found"),
         (f"{own} demo --stack local", "a real Prometheus and Alertmanager, and the alert as it is delivered"),
         (f"{own} demo --model NAME", "a real model answers; needs OPENAI_API_KEY or --base-url URL"),
         (f"{own} score {out} --out again.jsonl", "scores these records again, from the file"),

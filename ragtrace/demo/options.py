@@ -8,7 +8,6 @@ from typing import Literal
 
 DEFAULT_OUT = Path("ragtrace-demo.jsonl")
 DEFAULT_PORT = 9464
-BASELINE = 100
 STACK_QUESTIONS = 500
 STACK_RATE = 10.0
 """Pace of a run with the stack: three times what its windows need, so that a busy machine may ask more slowly."""
@@ -46,8 +45,3 @@ class DemoOptions:
     def incident_at(self) -> int | None:
         """Number of the question with which the incident begins; None without one."""
         return self.questions // 2 + 1 if self.has_incident else None
-
-    @property
-    def baseline(self) -> int:
-        """Scores of the detector's baseline: 100, and less when few questions are asked."""
-        return max(2, min(BASELINE, self.questions // 3))

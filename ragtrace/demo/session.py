@@ -97,7 +97,7 @@ class _Session:
         self._file = file
         self._failures = 0
         self._error = ""
-        self._tally = Tally(total=options.questions, incident_at=options.incident_at, baseline=options.baseline)
+        self._tally = Tally(total=options.questions, incident_at=options.incident_at)
         self._chain = build_chain(writer, Incident(first=options.incident_at, seed=options.seed))
         self.heading = DemoHeading(
             model=writer.model,
@@ -152,7 +152,6 @@ class _Session:
             content="full",
             # One at a time offline: scores then come in the order of the questions, and a seed repeats the run.
             concurrency=1 if is_offline else 8,
-            drift_baseline=options.baseline,
             metrics_port=port,
             tracer_provider=_choose_exporters(options.otlp),
             sinks=(self._file, self._tally),
@@ -238,7 +237,7 @@ def _base_url(options: DemoOptions) -> str | None:
 
 @contextlib.contextmanager
 def _quiet_logs() -> Iterator[None]:
-    """Keep log lines out of the view, which shows alarms itself."""
+    """Keep log lines out of the view."""
     handler = logging.NullHandler()
     loggers = [logging.getLogger(name) for name in ("ragtrace", "opentelemetry")]
     for logger in loggers:

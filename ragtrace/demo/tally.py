@@ -1,4 +1,4 @@
-"""Numbers of a running demo: scores by metric, the detector, the alarm and the worst answers."""
+"""Numbers of a running demo: scores by metric, the fall that the search finds, and the worst answers."""
 
 from __future__ import annotations
 
@@ -10,21 +10,27 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from ragtrace.model.codec import score_to_json
 from ragtrace.model.standing import standing_by
+from ragtrace.scoring.investigation.comparison import NoMetric, TooFewScores
+from ragtrace.scoring.investigation.runs import ScoredSource
 from ragtrace.scoring.offline.scored_row import ends_of
-from ragtrace.stats.drift import EDetector
 from ragtrace.stats.intervals import clustered_interval
+from ragtrace.views.investigating import investigated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ragtrace.model import BadClaim, RagRecord, Score
+    from ragtrace.model.codec import ScoreJson
     from ragtrace.stats.intervals import Interval
 
 TAG = "demo:"
 WATCHED = "faithfulness"
-TARGET_ARL = 10_000.0
-"""Scores between false alarms on average: in 300 questions, a false alarm has a chance of 3 % at most."""
+LOOK_EVERY = 10
+"""Scores between two searches for a fall. In 24 runs without an incident none was found, with one always."""
+END_S = 1e-3
+"""The end of a period is exclusive."""
 _WORST_KEPT = 5
 _SHOWN_CHARS = 90
 # Part of the overlap judge's reason; the nearest passage before it says little of an invented sentence.
@@ -52,16 +58,14 @@ class MetricScores:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alarm:
-    """The detector's alarm, with numbers of questions; `recent_n` scores began with `changed_at`."""
+class Fall:
+    """The fall that the search found, with numbers of questions; `recent_n` scores began with `changed_at`."""
 
     question: int
     changed_at: int
-    baseline_mean: float
+    before_mean: float
     recent_mean: float
     recent_n: int
-    statistic: float
-    threshold: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +93,8 @@ class Progress:
         metrics: scores by metric, in the order of their first score.
         points: number of the question and score, of the watched metric.
         worst: worst answers, the worst first.
-        baseline_mean: mean of the baseline, None while it is learnt.
-        alarm: the first alarm.
+        search: what the search says of the scores so far.
+        fall: the first fall that was found.
     """
 
     asked: int
@@ -102,10 +106,8 @@ class Progress:
     metrics: tuple[MetricScores, ...]
     points: tuple[tuple[int, float], ...]
     worst: tuple[WorstAnswer, ...]
-    state: str
-    detector: str
-    baseline_mean: float | None
-    alarm: Alarm | None
+    search: str
+    fall: Fall | None
 
     @property
     def has_incident(self) -> bool:
@@ -116,18 +118,18 @@ class Progress:
 class Tally:
     """A sink that keeps the demo's numbers. `emit` runs in the scorer's thread, the rest in other threads.
 
-    The watched metric has the scorer's own e-detector, which here need not wait for an hour of evidence.
+    A fall of the watched metric is searched for as ``ragtrace investigate`` does it, anew after every tenth score.
     `asked` and `failed` count questions.
     """
 
-    def __init__(self, *, total: int, incident_at: int | None, baseline: int) -> None:
+    def __init__(self, *, total: int, incident_at: int | None) -> None:
         self.asked = 0
         self.failed = 0
-        self.alarm: Alarm | None = None
+        self.fall: Fall | None = None
         self._total = total
         self._incident_at = incident_at
-        self._baseline = baseline
-        self._detector = EDetector(learn=baseline, target_arl=TARGET_ARL, span_s=0.0)
+        self._scored: list[tuple[RagRecord, dict[str, ScoreJson]]] = []
+        self._search = "too few scores yet"
         self._lock = threading.Lock()
         self._started = time.monotonic()
         self._metrics: dict[str, MetricScores] = {}
@@ -149,13 +151,13 @@ class Tally:
                     self._points.append((number, result.value))
                     claim = standing_by(it.result for it in scores).claim
                     self._keep_if_worst(number, record, result.value, claim)
-                    if self._detector.add(result.value) == "alarm" and self.alarm is None:
-                        self.alarm = self._explain_alarm(number)
+                    self._scored.append((record, {result.key: score_to_json(result)}))
+                    if self.fall is None and len(self._scored) % LOOK_EVERY == 0:
+                        self._look(number)
 
     def progress(self, ledger: Mapping[str, int]) -> Progress:
         """Return everything as of now, with the counts of `ragtrace.scoring.Ledger.snapshot`."""
         with self._lock:
-            baseline = self._detector.baseline
             return Progress(
                 asked=self.asked,
                 total=self._total,
@@ -174,18 +176,31 @@ class Tally:
                 ),
                 points=tuple(self._points),
                 worst=tuple(self._worst),
-                state=self._detector.state,
-                detector=self._describe_detector(),
-                baseline_mean=baseline.mean if baseline else None,
-                alarm=self.alarm,
+                search=self._search,
+                fall=self.fall,
             )
 
-    def _describe_detector(self) -> str:
-        found = self._detector
-        if found.baseline is None or found.threshold is None:
-            return f"learning its baseline: {len(self._points)} of {self._baseline} scores"
-        evidence = f"evidence of a drop {max(found.statistic, 0.0):.1f} of {found.threshold:.1f}"
-        return f"{found.state}: {evidence}, baseline {found.baseline.mean:.3f}"
+    def _look(self, number: int) -> None:
+        """Search for a fall in the scores so far."""
+        times = [time_of(record) for record, _ in self._scored]
+        try:
+            found = investigated(ScoredSource(self._scored), metric=WATCHED, before=0.0, until=max(times) + END_S)
+        except (TooFewScores, NoMetric):
+            return
+        self._search = f"nothing fell in {len(times)} scores"
+        if not found.is_fallen or found.changed_at is None:
+            return
+        sides: tuple[list[float], list[float]] = ([], [])
+        for at, (_, value) in zip(times, self._points, strict=True):
+            sides[at >= found.changed_at].append(value)
+        self.fall = Fall(
+            question=number,
+            changed_at=min(n for at, (n, _) in zip(times, self._points, strict=True) if at >= found.changed_at),
+            before_mean=fmean(sides[0]),
+            recent_mean=fmean(sides[1]),
+            recent_n=len(sides[1]),
+        )
+        self._search = f"a fall, found at question {number}"
 
     def _keep_if_worst(self, number: int, record: RagRecord, value: float, claim: BadClaim | None) -> None:
         sentence, reason = (claim.text, claim.reason) if claim is not None else ("", "")
@@ -203,18 +218,10 @@ class Tally:
         a_question = {it.query: it for it in best_first}  # of the answers to one question, the worst
         self._worst = sorted(a_question.values(), key=lambda it: it.value)[:_WORST_KEPT]
 
-    def _explain_alarm(self, number: int) -> Alarm:
-        found = self._detector
-        since = self._points[found.changed_at or 0 :]
-        return Alarm(
-            question=number,
-            changed_at=since[0][0],
-            baseline_mean=found.baseline.mean if found.baseline else 0.0,
-            recent_mean=fmean(value for _, value in since),
-            recent_n=len(since),
-            statistic=found.statistic,
-            threshold=found.threshold or 0.0,
-        )
+
+def time_of(record: RagRecord) -> float:
+    """Return the Unix seconds at which a record ended, or began where it does not say."""
+    return record.ended or record.started
 
 
 def question_number(record: RagRecord) -> int:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from ragtrace.demo.tally import Alarm, MetricScores, Progress, WorstAnswer
+    from ragtrace.demo.tally import Fall, MetricScores, Progress, WorstAnswer
 
 WIDEST = 100
 PICTURE_HEIGHT = 60
@@ -35,11 +35,10 @@ RUN = 20
 """Scores behind each bar of the chart."""
 
 QUIET = "dim"
-_STATES = {"learning": "blue", "ok": "green", "warning": "yellow", "alarm": "bold red"}
-_FIXED_LINES = 14  # heading, table head, chart title and axis, detector, footer, and the prompt below
+_FIXED_LINES = 13  # heading, table head, chart title and axis, search, footer, and the prompt below
 _WORST_LINES = 4
 _BARS = " ▁▂▃▄▅▆▇█"
-_LOW_BY = 0.05  # a bar this far below the baseline is red
+_LOW_BY = 0.05  # a bar this far below the mean before the fall is red
 # rich points the picture at a font on a foreign server; every viewer has a monospace font of its own.
 _FOREIGN_FONT = re.compile(r"@font-face \{[^{}]*+\}")
 
@@ -67,7 +66,7 @@ def frame(progress: Progress, heading: DemoHeading, *, width: int, height: int) 
     parts: list[RenderableType] = [*_heading(progress, heading, width), Text(), metrics_table(metrics), Text()]
     if chart_rows:
         parts += _chart_with_title(progress, width, chart_rows)
-    parts.append(_detector(progress))
+    parts.append(_search(progress))
     if worst:
         parts += [Text(), Text("worst answers", style=QUIET)]
         parts += [line for answer in progress.worst[:worst] for line in worst_lines(answer)]
@@ -172,21 +171,17 @@ def reasons_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in ordered) or "0"
 
 
-def alarm_text(alarm: Alarm, incident_at: int | None) -> tuple[str, str, str]:
-    """Return three lines on the alarm: the drop, its place, and the evidence."""
-    found = f"found at question {alarm.question}"
+def fall_text(fall: Fall, incident_at: int | None) -> tuple[str, str]:
+    """Return two lines on the fall: its size, and when it was found."""
+    found = f"found at question {fall.question}"
     if incident_at is None:
-        found += ", although no incident was staged: a false alarm"
-    elif alarm.question < incident_at:
-        found += ", before the incident began: a false alarm"
+        found += ", although no incident was staged: by chance"
+    elif fall.question < incident_at:
+        found += ", before the incident began: by chance"
     else:
-        found += f", {alarm.question - incident_at + 1} into the incident; change placed at {alarm.changed_at}"
-    fell = f"{WATCHED} fell from {alarm.baseline_mean:.3f} (baseline) to {alarm.recent_mean:.3f}"
-    return (
-        f"{fell} (last {alarm.recent_n})",
-        found,
-        f"evidence of a drop: {alarm.statistic:.1f} crossed the threshold {alarm.threshold:.1f}",
-    )
+        found += f", {fall.question - incident_at + 1} into the incident; change placed at {fall.changed_at}"
+    fell = f"{WATCHED} fell from {fall.before_mean:.3f} to {fall.recent_mean:.3f} (last {fall.recent_n})"
+    return fell, found
 
 
 def worst_lines(worst: WorstAnswer) -> list[Text]:
@@ -219,13 +214,12 @@ def running_means(points: Sequence[tuple[int, float]], total: int, columns: int)
     return means
 
 
-def chart(means: Sequence[float | None], *, height: int, baseline: float | None) -> list[Text]:
-    """Return bars from 0.5 (or 0) to 1, top row first; bars below the baseline are red."""
+def chart(means: Sequence[float | None], *, height: int, before: float | None) -> list[Text]:
+    """Return bars from 0.5 (or 0) to 1, top row first; bars below the mean before the fall are red."""
     floor = 0.0 if any(mean is not None and mean < 0.5 for mean in means) else 0.5
     levels = [0 if mean is None else max(round((mean - floor) / (1.0 - floor) * height * 8), 1) for mean in means]
     styles = [
-        "red" if mean is not None and baseline is not None and mean < baseline - _LOW_BY else "cyan"
-        for mean in means
+        "red" if mean is not None and before is not None and mean < before - _LOW_BY else "cyan" for mean in means
     ]
     rows = []
     for row in reversed(range(height)):
@@ -241,8 +235,9 @@ def _chart_with_title(progress: Progress, width: int, height: int) -> list[Text]
     columns = min(width - 6, 75)
     means = running_means(progress.points, progress.total, columns)
     title = Text(f"{WATCHED}, mean of the last {RUN} scores", style=QUIET)
-    if progress.baseline_mean is not None:
-        title.append(f"   baseline {progress.baseline_mean:.3f}")
+    before = None if progress.fall is None else progress.fall.before_mean
+    if before is not None:
+        title.append(f"   {before:.3f} before the fall")
     axis = Text("    ").append("─" * columns, style=QUIET)
     if progress.has_incident and progress.incident_at is not None:
         place = min((progress.incident_at - 1) * columns // max(progress.total, 1), columns - 1)
@@ -250,16 +245,14 @@ def _chart_with_title(progress: Progress, width: int, height: int) -> list[Text]
         rest = columns - place - len(label)
         axis = Text("    ").append("─" * place, style=QUIET).append(label, style="yellow")
         axis.append("─" * rest, style=QUIET)
-    return [title, *chart(means, height=height, baseline=progress.baseline_mean), axis]
+    return [title, *chart(means, height=height, before=before), axis]
 
 
-def _detector(progress: Progress) -> Text:
-    if progress.alarm is None:
-        return Text.assemble(("detector  ", QUIET), (progress.detector, _STATES[progress.state]))
-    fell, found, evidence = alarm_text(progress.alarm, progress.incident_at)
-    return _line(
-        ("ALARM     ", _STATES["alarm"]), (fell, "bold"), f"\n          {found}", (f"\n          {evidence}", QUIET)
-    )
+def _search(progress: Progress) -> Text:
+    if progress.fall is None:
+        return Text.assemble(("search    ", QUIET), (progress.search, "green"))
+    fell, found = fall_text(progress.fall, progress.incident_at)
+    return _line(("FOUND     ", "bold red"), (fell, "bold"), f"\n          {found}")
 
 
 def _footer(progress: Progress, heading: DemoHeading) -> Text:

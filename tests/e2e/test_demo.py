@@ -102,14 +102,14 @@ def test_the_drop_is_found_after_the_incident_and_the_records_can_be_used(tmp_pa
     said += rest
     assert process.returncode == 0, said
 
-    alarm = re.search(r"found at question (\d+), (\d+) into the incident; change placed at (\d+)", said)
-    assert alarm is not None, said
-    question, after, changed = map(int, alarm.groups())
+    fall = re.search(r"found at question (\d+), (\d+) into the incident; change placed at (\d+)", said)
+    assert fall is not None, said
+    question, after, changed = map(int, fall.groups())
     assert 151 <= question <= 200
     assert question - 150 == after
     assert 130 <= changed <= question
     assert "faithfulness fell from 0.9" in said
-    assert said.index("the incident begins") < said.index("ALARM")
+    assert said.index("the incident begins") < said.index("FOUND")
     assert "not in the contexts" in said
     assert "the model: unsupported grew from" in said
     assert "1. tag channel:app" in said
@@ -125,7 +125,7 @@ def test_the_drop_is_found_after_the_incident_and_the_records_can_be_used(tmp_pa
     asyncio.run(check_planted(lines))
     check_resume(out)
     picture = (tmp_path / "demo.svg").read_text(encoding="utf-8")
-    assert "ALARM" in picture
+    assert "FOUND" in picture
     assert "unsupported" in picture
     assert "Examples" not in picture  # below them stands a command with a path of this machine
     assert "font-face" not in picture
@@ -168,13 +168,12 @@ def check_resume(out: Path) -> None:
 
 
 @pytest.mark.slow
-def test_without_an_incident_the_detector_stays_quiet(tmp_path: Path) -> None:
+def test_without_an_incident_no_fall_is_found(tmp_path: Path) -> None:
     out = tmp_path / "demo.jsonl"
     status, said = finish(out, "--fast", "--questions", "240", "--no-incident", "--seed", "1")
     assert status == 0, said
-    assert "ALARM" not in said
-    assert "detector alarm" not in said
-    assert "No alarm: the detector stayed quiet" in said
+    assert "FOUND" not in said
+    assert "No fall found, as it should be without an incident." in said
     assert "faithfulness: nothing is shown to have fallen" in said
 
 

@@ -8,8 +8,8 @@ from statistics import median
 import pytest
 
 from ragtrace.demo import (
-    Alarm,
     DemoOptions,
+    Fall,
     Incident,
     OfflineWriter,
     Tally,
@@ -28,10 +28,10 @@ from tests import make
 pytestmark = pytest.mark.slow
 
 
-def alarm_of(options: DemoOptions) -> Alarm | None:
-    """Return the alarm of a run without capture and scorer."""
+def fall_of(options: DemoOptions) -> Fall | None:
+    """Return the fall that is found in a run without capture and scorer."""
     writer, incident = OfflineWriter(options.seed), Incident(first=options.incident_at, seed=options.seed)
-    tally = Tally(total=options.questions, incident_at=options.incident_at, baseline=options.baseline)
+    tally = Tally(total=options.questions, incident_at=options.incident_at)
     for number, question in enumerate(shuffled_questions(options.questions, options.seed), start=1):
         found = rerank({"question": question.query, "candidates": search(question.query, 12)})
         contexts = make.passages(*(d.page_content for d in found), ids=[str(d.id) for d in found])
@@ -43,24 +43,26 @@ def alarm_of(options: DemoOptions) -> Alarm | None:
             answer=incident.apply(answer, number, has_answer=has_answer(prompt)),
             pools=(Pool(stage="used", passages=contexts),),
             tags=(f"{TAG}{number}",),
+            ended=float(number),
+            session=f"visitor {number}",
         )
         results = asyncio.run(all_metrics()["faithfulness"].compute(EvalContext(record, judge=OverlapJudge())))
         tally.emit(record, make.scores(record, *results))
     worst = tally.progress({}).worst
     assert [it.value for it in worst] == sorted(it.value for it in worst)
-    return tally.alarm
+    return tally.fall
 
 
 def test_the_incident_is_found() -> None:
     distances = []
     for seed in (1, 2, 3):
-        alarm = alarm_of(DemoOptions(seed=seed))
-        assert alarm is not None, seed
-        assert 151 <= alarm.question <= 240, seed
-        assert alarm.recent_mean < alarm.baseline_mean - 0.1, seed
-        distances.append(abs(alarm.changed_at - 151))
+        fall = fall_of(DemoOptions(seed=seed))
+        assert fall is not None, seed
+        assert 151 <= fall.question <= 240, seed
+        assert fall.recent_mean < fall.before_mean - 0.1, seed
+        distances.append(abs(fall.changed_at - 151))
     assert median(distances) <= 10, "the change is placed near its question"
 
 
-def test_no_alarm_without_an_incident() -> None:
-    assert alarm_of(DemoOptions(seed=0, has_incident=False)) is None
+def test_no_fall_without_an_incident() -> None:
+    assert fall_of(DemoOptions(seed=0, has_incident=False)) is None

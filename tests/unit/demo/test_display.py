@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from ragtrace.demo import (
-    Alarm,
     DemoHeading,
+    Fall,
     MetricScores,
     Progress,
     WorstAnswer,
@@ -21,14 +21,12 @@ from ragtrace.demo import (
 from ragtrace.demo.view import chart, frame
 
 WORST = WorstAnswer(question=3, query="Where?", value=0.1, before="", sentence="In Bergen.", reason="no")
-ALARM = Alarm(
-    question=60, changed_at=51, baseline_mean=0.9, recent_mean=0.5, recent_n=9, statistic=9.5, threshold=9.2
-)
+FALL = Fall(question=60, changed_at=51, before_mean=0.9, recent_mean=0.5, recent_n=9)
 PROGRESS = Progress(
     asked=100, total=100, failed=0, counts={"sampled": 100, "scored": 100, "waiting": 0, "dropped": 0},
     seconds=1.0, incident_at=51, metrics=tuple(MetricScores(name=f"m{n}", values=[0.5]) for n in range(13)),
-    points=tuple((n, 1.0 if n < 51 else 0.55) for n in range(1, 101)), worst=(WORST,) * 5, state="alarm",
-    detector="alarm", baseline_mean=0.9, alarm=ALARM,
+    points=tuple((n, 1.0 if n < 51 else 0.55) for n in range(1, 101)), worst=(WORST,) * 5,
+    search="a fall", fall=FALL,
 )  # fmt: skip
 HEADING = DemoHeading(
     model="m", judge="overlap", seed=0, endpoint="http://127.0.0.1:9464/metrics", out="demo.jsonl"
@@ -36,7 +34,7 @@ HEADING = DemoHeading(
 
 
 def test_a_drop_is_drawn_lower_and_in_red() -> None:
-    rows = chart(running_means(PROGRESS.points, 100, 50), height=5, baseline=0.9)
+    rows = chart(running_means(PROGRESS.points, 100, 50), height=5, before=0.9)
     assert {len(row.plain) for row in rows} == {54}
     assert rows[0].plain[8] == "█"
     assert rows[0].plain[-1] == " "
@@ -45,8 +43,8 @@ def test_a_drop_is_drawn_lower_and_in_red() -> None:
 
 
 def test_the_axis_begins_at_zero_when_it_has_to() -> None:
-    assert chart([0.9], height=5, baseline=None)[4].plain.startswith("0.5")
-    assert chart([0.1], height=5, baseline=None)[4].plain.startswith("0.0")
+    assert chart([0.9], height=5, before=None)[4].plain.startswith("0.5")
+    assert chart([0.1], height=5, before=None)[4].plain.startswith("0.0")
 
 
 @pytest.mark.parametrize("height", [10, 24, 35, 50, 60])

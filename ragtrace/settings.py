@@ -311,15 +311,6 @@ class Anchors(Options):
     """Tokens a day for anchors; 0 = off."""
 
 
-class Drift(Options):
-    """The drift detectors."""
-
-    baseline: Annotated[int, Field(gt=1)] = 500
-    """Scores the drift detectors learn their baseline from, over 24 hours or more."""
-    tolerance: Seconds = 0.02
-    """A drop that is not worth an alarm of the e-detector, in score units."""
-
-
 class Settings(Options):
     """All settings, checked. `Settings.resolve` builds one from arguments and the environment.
 
@@ -407,7 +398,6 @@ class Settings(Options):
     """Further sinks where scores are made: objects, or NAME or NAME:TEXT (see ragtrace.sinks.base)."""
     canary: Canary = Canary()
     anchors: Anchors = Anchors()
-    drift: Drift = Drift()
 
     @classmethod
     def resolve(cls, given: Mapping[str, object], environ: Mapping[str, str] | None = None) -> Settings:
@@ -889,6 +879,3 @@ class Arguments(TypedDict, total=False):
     anchors_every_s: float | None
     anchors_usd_per_day: float | None
     anchors_tokens_per_day: int | None
-    drift: Mapping[str, float] | None
-    drift_baseline: int | None
-    drift_tolerance: float | None

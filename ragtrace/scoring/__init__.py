@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ragtrace.scoring.canary.canaries import Canaries
     from ragtrace.scoring.canary.pairs import canary_pairs
     from ragtrace.scoring.daemon_threads import DaemonThreads
-    from ragtrace.scoring.investigation.alarm import investigate_alarm
     from ragtrace.scoring.investigation.comparison import NoMetric, Period, TooFewScores, compared
     from ragtrace.scoring.investigation.runs import RunScore, ScoredSource, StoreSource
     from ragtrace.scoring.investigation.search import investigate, investigate_change, period_of
@@ -42,7 +41,6 @@ else:
             "canary.canaries": "Canaries",
             "canary.pairs": "canary_pairs",
             "daemon_threads": "DaemonThreads",
-            "investigation.alarm": "investigate_alarm",
             "investigation.comparison": "NoMetric Period TooFewScores compared",
             "investigation.runs": "RunScore ScoredSource StoreSource",
             "investigation.search": "investigate investigate_change period_of",

@@ -11,9 +11,9 @@ from ragtrace.service.runtime import configure, current, flush, query, recorder,
 if TYPE_CHECKING:
     from ragtrace.service.anchors.build import anchor_settings, build_anchors, judged_metrics
     from ragtrace.service.anchors.monitor import AnchorMonitor
+    from ragtrace.service.baseline_monitor import BaselineMonitor, watched
     from ragtrace.service.baselines import watched_outputs
     from ragtrace.service.canaries import build_canaries, canary_period_s
-    from ragtrace.service.drift import DriftMonitor, watched
     from ragtrace.service.gauges import Accounts, ServiceGauges, coverage, ledger_points
     from ragtrace.service.health import HealthChecks, HealthEndpoint, longest_quiet_s, reasons_of
     from ragtrace.service.intake.foreign import ForeignScores
@@ -36,9 +36,9 @@ else:
         {
             "anchors.build": "anchor_settings build_anchors judged_metrics",
             "anchors.monitor": "AnchorMonitor",
+            "baseline_monitor": "BaselineMonitor watched",
             "baselines": "watched_outputs",
             "canaries": "build_canaries canary_period_s",
-            "drift": "DriftMonitor watched",
             "gauges": "Accounts ServiceGauges coverage ledger_points",
             "health": "HealthChecks HealthEndpoint longest_quiet_s reasons_of",
             "intake.foreign": "ForeignScores",

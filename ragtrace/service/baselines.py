@@ -1,4 +1,4 @@
-"""Compute baselines from the scores of a store, as a detector would learn them."""
+"""Compute baselines from the scores of a store, as a running scorer would learn them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from ragtrace.model import SeriesKey
 from ragtrace.model.cluster import digest_of_party
-from ragtrace.service.drift import turned, watched
+from ragtrace.service.baseline_monitor import turned, watched
+from ragtrace.stats.baselines import Learner
 from ragtrace.stats.clusters import Clustered
-from ragtrace.stats.drift import Learner
 from ragtrace.stores.baselines import FrozenBaseline
 from ragtrace.telemetry.metrics.series import bounded_text
 
@@ -25,7 +25,7 @@ Weighed = tuple[float, float, float]  # when it was scored, score, weight
 
 
 def watched_outputs() -> dict[str, Output]:
-    """Return every output that a drift detector can watch, by name.
+    """Return every output that is watched for a drop, by name.
 
     Example:
         >>> watched_outputs()["faithfulness"].direction
@@ -39,7 +39,7 @@ def watched_outputs() -> dict[str, Output]:
 def gathered(
     store: SqliteStore, *, since: float, until: float | None, metric: str | None, workflow: str | None
 ) -> dict[SeriesKey, list[Weighed]]:
-    """Return the scores that a detector would take, by series, each in the order in which they were scored.
+    """Return the scores that a baseline is made of, by series, each in the order in which they were scored.
 
     Of a session's or a user's turns within an hour it is their mean, of the other runs of a trace the first. Taken
     are scores of the random stratum with a value and a weight, of judges and not of people; also those of
@@ -53,7 +53,7 @@ def gathered(
     for row in store.rows(since=since, until=until, metric=metric, workflow=workflow):
         is_taken = row["source"] != "human" and row["stratum"] == "random" and row["name"] in outputs
         if is_taken and row["value"] is not None and row["weight"] is not None:
-            workflow = bounded_text(row["workflow"] or "")  # as detectors have it
+            workflow = bounded_text(row["workflow"] or "")  # as the score counters have it
             party = digest_of_party(workflow, row["session"], row["user"]) or ""
             key = SeriesKey(
                 metric=row["name"],
@@ -84,7 +84,7 @@ def frozen_baseline(key: SeriesKey, scores: Sequence[Weighed], *, at: float, not
         note: a person's remark.
 
     Raises:
-        KeyError: no detector watches that metric.
+        KeyError: that metric is not watched.
         ValueError: there is no score.
 
     Example:

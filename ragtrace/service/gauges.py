@@ -1,4 +1,4 @@
-"""Observe a running service: its queue, accounts, judge limits, canaries and drift detectors."""
+"""Observe a running service: its queue, accounts, judge limits, canaries and baselines."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ragtrace.host import file_identity
 from ragtrace.model import SERVED, is_drawn
 from ragtrace.queues.base import PartitionedQueue, counters_of
 from ragtrace.sampling import Load
-from ragtrace.service import drift
 from ragtrace.service.anchors.monitor import GAUGES as ANCHOR_GAUGES
+from ragtrace.service.baseline_monitor import GAUGES as BASELINE_GAUGES
 from ragtrace.service.means.combined import GAUGES as COMBINED_GAUGES
 from ragtrace.telemetry.wire import clean_attributes
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ragtrace.scoring.canary.canaries import Canaries
     from ragtrace.scoring.limits import Blocked, JudgeLimiter
     from ragtrace.service.anchors.monitor import AnchorMonitor
-    from ragtrace.service.drift import DriftMonitor
+    from ragtrace.service.baseline_monitor import BaselineMonitor
     from ragtrace.service.means.combined import CombinedMeans
     from ragtrace.settings import Settings
 
@@ -55,7 +55,7 @@ class Accounts(NamedTuple):
 
 
 class ServiceGauges:
-    """Reads queue, accounts, limits, canaries and detectors; from any thread."""
+    """Reads queue, accounts, limits, canaries and baselines; from any thread."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class ServiceGauges:
         *,
         ledger: Ledger,
         queue: Queue,
-        monitor: DriftMonitor,
+        baselines: BaselineMonitor,
         limiter: JudgeLimiter | None,
         canaries: Canaries | None,
         combined: CombinedMeans | None = None,
@@ -72,7 +72,7 @@ class ServiceGauges:
         self._settings = settings
         self._ledger = ledger
         self._queue = queue
-        self._monitor = monitor
+        self._baselines = baselines
         self._limiter = limiter
         self._canaries = canaries
         self._combined = combined
@@ -82,7 +82,7 @@ class ServiceGauges:
         """Return a function for each observable instrument of a service, which gives its points."""
         points: dict[str, Callable[[], Points]] = {
             **{name: partial(self._queue_points, field) for name, field in _QUEUE_FIELDS.items()},
-            **{name: partial(self._monitor.points, field) for name, field in drift.GAUGES.items()},
+            **{name: partial(self._baselines.points, field) for name, field in BASELINE_GAUGES.items()},
             semconv.LEDGER: self._ledger_points,
         }
         if isinstance(self._queue, PartitionedQueue) and self._settings.scorer == "thread":

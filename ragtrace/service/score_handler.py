@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ragtrace.queues import Job
     from ragtrace.scoring import Scorer
     from ragtrace.scoring.limits import JudgeLimiter
-    from ragtrace.service.drift import DriftMonitor
+    from ragtrace.service.baseline_monitor import BaselineMonitor
     from ragtrace.service.means.combined import CombinedMeans
     from ragtrace.service.means.mix import MixMonitor
     from ragtrace.service.score_outbox import ScoreOutbox
@@ -56,7 +56,7 @@ class ScoreHandler:
         instruments: Instruments,
         evaluation: EvaluationWriter,
         outputs: Mapping[str, Output],
-        drift: DriftMonitor,
+        baselines: BaselineMonitor,
         mix: MixMonitor,
         sinks: Sequence[Sink] = (),
         outbox: ScoreOutbox | None = None,
@@ -67,7 +67,7 @@ class ScoreHandler:
         self._instruments = instruments
         self._evaluation = evaluation
         self._outputs = outputs
-        self._drift = drift
+        self._baselines = baselines
         self._mix = mix
         self._sinks = tuple(sinks)
         self._outbox = outbox
@@ -166,7 +166,7 @@ class ScoreHandler:
             is_first = not unit.record.revision  # a later one replaces scores that the sums already have
             if is_first:
                 self._mix.observe(owed, self._instruments.workflow(unit.record), unit.record)
-                self._drift.observe(owed, self._instruments.workflow(unit.record), unit.record)
+                self._baselines.observe(owed, self._instruments.workflow(unit.record), unit.record)
             if self._combined is not None and is_first:
                 self._combined.observe(unit.record, owed)
             ended_ns = time.time_ns() if started_ns else _scored_ns(owed)
@@ -250,7 +250,7 @@ class ScoreHandler:
     def republish(self, *, is_ending: bool = False) -> int:
         """Publish scores that a process wrote and did not live to deliver; return of how many traces.
 
-        Call it as often as you like. Detectors and sinks get them too, as those of another process are gone.
+        Call it as often as you like. Baselines and sinks get them too, as those of another process are gone.
 
         Args:
             is_ending: nothing is being published beside it any more.

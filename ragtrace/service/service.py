@@ -14,8 +14,7 @@ from ragtrace.queues import SharedQueue
 from ragtrace.queues.registry import open_queue
 from ragtrace.sampling import Pressure, Sampler
 from ragtrace.scoring import Ledger, Worker
-from ragtrace.scoring.investigation.background import Investigations
-from ragtrace.service.drift import DriftMonitor
+from ragtrace.service.baseline_monitor import BaselineMonitor
 from ragtrace.service.feedback.reporting import FeedbackReport
 from ragtrace.service.flusher import Flusher
 from ragtrace.service.gauges import ServiceGauges
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from ragtrace.scoring.anchors.rounds import AnchorRounds
     from ragtrace.scoring.canary.canaries import Canaries
     from ragtrace.scoring.limits import JudgeLimiter
-    from ragtrace.service.anchors.culprits import Culprits
+    from ragtrace.service.anchors.falls import Falls
     from ragtrace.service.health import HealthEndpoint
     from ragtrace.service.score_outbox import ScoreOutbox
     from ragtrace.service.storing import Storing
@@ -74,7 +73,6 @@ class Service:
         health: serves health checks; None without a port.
         outbox: keeps scores until they were delivered; None without a store, and where a worker scores.
         canaries: tell whether the judge obeys what it reads; None where there are none.
-        investigations: look for the reason of each drift alarm; None without a store, and where a worker scores.
         anchors: score kept runs again; None where there are none.
         ledger: what became of the runs of this process.
     """
@@ -131,29 +129,19 @@ class Service:
 
         # A process that hands its units to a worker has no scores to publish or to compare, and asks no judge.
         own_storing, own_limiter = (storing, limiter) if settings.scorer == "thread" else (None, None)
-        self.investigations: Investigations | None = None
         self.outbox: ScoreOutbox | None = None
-        self.anchors, culprits = _anchors_of(settings, scorer, own_storing, own_limiter)
+        self.anchors, falls = _anchors_of(settings, scorer, own_storing, own_limiter)
         if own_storing is not None:
             from ragtrace.service.score_outbox import ScoreOutbox  # noqa: PLC0415 - imports sqlite3
 
-            self.investigations = Investigations(own_storing.store, providers.logger())
             self.outbox = ScoreOutbox(own_storing, providers.receipts)
             own_storing.store.kind_of = self._kind_of
-        self.drift = DriftMonitor(
+        self.baselines = BaselineMonitor(
             outputs,
-            baseline=settings.drift.baseline,
-            tolerance=settings.drift.tolerance,
-            count_alarms=self.instruments.count_drift_alarms,
-            on_alarm=self.investigations.take if self.investigations is not None else None,
             frozen=own_storing.store.baselines if own_storing is not None else None,
-            culprits=culprits,
+            falls=falls,
         )
-        self.mix = MixMonitor(
-            outputs,
-            learn=settings.drift.baseline,
-            store=own_storing.store if own_storing is not None else None,
-        )
+        self.mix = MixMonitor(outputs, store=own_storing.store if own_storing is not None else None)
         self.canaries: Canaries | None = None
         if own_limiter is not None:
             from ragtrace.service.canaries import build_canaries  # noqa: PLC0415 - imports sqlite3
@@ -164,11 +152,11 @@ class Service:
             settings,
             ledger=self.ledger,
             queue=self.queue,
-            monitor=self.drift,
+            baselines=self.baselines,
             limiter=limiter,
             canaries=self.canaries,
             combined=self.combined,
-            anchors=culprits.anchors if culprits is not None else None,
+            anchors=falls.anchors if falls is not None else None,
         )
         hash_key = id_key if settings.content == "none" else None  # else the texts leave too
         if id_key is not None and scorer.deep_retriever is not None:
@@ -192,7 +180,7 @@ class Service:
             instruments=self.instruments,
             evaluation=evaluation,
             outputs=outputs,
-            drift=self.drift,
+            baselines=self.baselines,
             mix=self.mix,
             sinks=self.sinks,
             outbox=self.outbox,
@@ -293,7 +281,7 @@ class Service:
     @off_loop
     def refresh_baselines(self) -> None:
         """Take frozen baselines that are new; a store that cannot be read is counted as lost and asked again."""
-        self.drift.refresh()
+        self.baselines.refresh()
         self.mix.refresh()
 
     def flush(self, timeout_s: float) -> bool:
@@ -339,8 +327,6 @@ class Service:
     async def _close(self) -> None:
         if self.canaries is not None:
             await self.canaries.aclose()
-        if self.investigations is not None:
-            await self.investigations.aclose()
         if self.anchors is not None:
             await self.anchors.aclose()
         await self.scorer.aclose()
@@ -349,8 +335,6 @@ class Service:
     def _tick(self) -> None:
         if self.canaries is not None:
             self.canaries.tick()
-        if self.investigations is not None:
-            self.investigations.tick()
         if self.anchors is not None:
             self.anchors.tick()
 
@@ -366,12 +350,12 @@ class Service:
             self.storing.sweep()
         self.feedback.compare()
         self.refresh_baselines()
-        self._name_culprits()
+        self._look_for_falls()
 
     @guarded
-    def _name_culprits(self) -> None:
+    def _look_for_falls(self) -> None:
         """Read the anchors; a store that cannot be read is counted as lost and asked again."""
-        self.drift.name_culprits()
+        self.baselines.look_for_falls()
 
     @guarded
     def _share_series(self) -> None:
@@ -384,7 +368,7 @@ class Service:
 
 def _anchors_of(
     settings: Settings, scorer: Scorer, storing: Storing | None, limiter: JudgeLimiter | None
-) -> tuple[AnchorRounds | None, Culprits | None]:
+) -> tuple[AnchorRounds | None, Falls | None]:
     if storing is None:
         return None, None
     from ragtrace.service.anchors.build import build_anchors  # noqa: PLC0415 - imports sqlite3

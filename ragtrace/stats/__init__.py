@@ -1,4 +1,4 @@
-"""Statistics: intervals, agreement and drift detectors.
+"""Statistics: intervals, agreement, changes and baselines.
 
 Owns: pure arithmetic on scores. Imports: numpy where an array pays, and of ragtrace semconv alone.
 """
@@ -6,19 +6,17 @@ Owns: pure arithmetic on scores. Imports: numpy where an array pays, and of ragt
 from typing import TYPE_CHECKING
 
 from ragtrace.lazy_names import lazy_names
-from ragtrace.stats.culprit import culprit
 from ragtrace.stats.dispersion import dispersion
 
 if TYPE_CHECKING:
     from ragtrace.stats.agreement import Level, krippendorff_alpha, mid_ranks, pearson, quadratic_kappa, spearman
     from ragtrace.stats.anchors import AnchorPair, JudgeChange, judge_change
-    from ragtrace.stats.blocks import Block, Dependence, design_effect
+    from ragtrace.stats.baselines import Baseline, Learner
+    from ragtrace.stats.blocks import Block, design_effect
     from ragtrace.stats.change.mean import TwoPeriods, adjusted, change_place, mean_change
     from ragtrace.stats.change.slices import Slice
     from ragtrace.stats.clusters import Clustered, OpenClusters
-    from ragtrace.stats.culprit import Culprit, Drop
     from ragtrace.stats.differences import paired_difference, unpaired_difference
-    from ragtrace.stats.drift import Baseline, EDetector
     from ragtrace.stats.figure import Figure
     from ragtrace.stats.intervals import (
         Interval,
@@ -44,13 +42,12 @@ else:
         {
             "agreement": "Level krippendorff_alpha mid_ranks pearson quadratic_kappa spearman",
             "anchors": "AnchorPair JudgeChange judge_change",
-            "blocks": "Block Dependence design_effect",
+            "baselines": "Baseline Learner",
+            "blocks": "Block design_effect",
             "change.mean": "TwoPeriods adjusted change_place mean_change",
             "change.slices": "Slice",
             "clusters": "Clustered OpenClusters",
-            "culprit": "Culprit Drop",
             "differences": "paired_difference unpaired_difference",
-            "drift": "Baseline EDetector",
             "figure": "Figure",
             "intervals": (
                 "Interval Range Sums bootstrap_mean_ci cluster_sums clustered_interval mean_interval "

@@ -6,13 +6,13 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragtrace.stats.drift import State
-
+State = Literal["learning", "ok", "warning", "alarm"]
+STATE_NUMBERS: dict[State, int] = {"learning": 0, "ok": 1, "warning": 2, "alarm": 3}
 ALARM_ERRORS = 4.0
 """Standard errors at which the judge counts as changed.
 

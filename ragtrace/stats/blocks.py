@@ -12,7 +12,6 @@ BLOCKS = 24
 """Blocks of a baseline. A block lasts an hour or more, so that a baseline has seen a day of hours."""
 _LAGS = 4  # blocks after it that a block may be like
 _UNSEEN = 0.01  # variance that scores are taken to have beside the one seen, alike within a block
-_KNOWN = 0.04  # variance of a baseline's scores from which on it knows how alike they are
 
 
 class Block:
@@ -88,50 +87,3 @@ def design_effect(blocks: Sequence[Block]) -> float:
     within = math.fsum(it.squares(mean) for it in blocks)
     unseen = math.fsum(it.w**2 for it in blocks), math.fsum(it.w2 for it in blocks)
     return max((between + _UNSEEN / count * unseen[0]) / (within + _UNSEEN / count * unseen[1]), 1.0)
-
-
-class Dependence:
-    """Goes on learning a design effect while a baseline showed too few bad scores to know it. Not thread-safe.
-
-    A later block counts with its squared distance from the nearer of its two neighbours: a bad session stands out
-    from both, and a fall of the mean from one. Of independent scores that is as much as their variance (0.9 of it
-    where they are normal). What is learnt is used for the scores after it.
-
-    Args:
-        effect: of the baseline.
-        weight: the baseline's sum of squared weights.
-        variance: of the baseline's scores.
-        size: scores of a block, at least.
-        span_s: seconds of a block, at least.
-
-    Attributes:
-        effect: the design effect as far as it is known, 1 or more.
-    """
-
-    def __init__(self, effect: float, *, weight: float, variance: float, size: int, span_s: float) -> None:
-        self.effect = effect
-        self._size = size
-        self._span_s = span_s
-        self._known = weight * (variance + _UNSEEN / BLOCKS)
-        self._between = effect * self._known
-        self._enough = weight * _KNOWN
-        self._block = Block()
-        self._before: list[Block] = []  # at most two
-
-    def add(self, x: float, weight: float, at: float | None) -> None:
-        """Take a score, with its weight in weights of the baseline's mean score."""
-        if self._known >= self._enough:
-            return
-        if self._block.is_full(self._size, self._span_s, at):
-            self._close(self._block)
-        self._block.add(x, weight, at)
-
-    def _close(self, block: Block) -> None:
-        if len(self._before) > 1:
-            earlier, middle = self._before
-            apart = min(abs(middle.mean - earlier.mean), abs(middle.mean - block.mean))
-            between = (middle.w * apart) ** 2
-            self._between += between
-            self._known += middle.squares(middle.mean) + between * middle.w2 / middle.w**2
-            self.effect = max(self._between / self._known, 1.0)
-        self._before, self._block = [*self._before[-1:], block], Block()

@@ -1,4 +1,4 @@
-"""One value for each cluster of dependent scores, so that a detector bets on each cluster once an hour."""
+"""One value an hour for each cluster of dependent scores, so that a baseline counts each once."""
 
 from __future__ import annotations
 

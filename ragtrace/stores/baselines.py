@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragtrace.model import SeriesKey
-from ragtrace.stats.drift import Baseline
+from ragtrace.stats.baselines import Baseline
 from ragtrace.stores.tables import columns, has_tables
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from ragtrace import semconv
-from ragtrace.service import current
+from ragtrace.service import baseline_monitor, current
 from ragtrace.testing.otlp import OtlpReceiver, attributes_of
 from ragtrace_langchain import RagtraceHandler
 from tests.e2e.chains import ANSWER, CHOSEN, POOL
@@ -91,7 +91,10 @@ def test_in_memory_the_span_tree_the_scores_and_the_metrics(chain: Any, service:
     check_metrics(memory, root)
 
 
-def test_detectors_are_labelled_as_the_scores_that_alerts_hold_against_them(chain: Any, service: Any) -> None:
+def test_baselines_are_labelled_as_the_scores_that_alerts_hold_against_them(
+    chain: Any, service: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(baseline_monitor, "LEARNT_SCORES", 1)
     memory = Memory()
     service.configure(sample_rate=1.0, metrics=METRICS, judge="overlap", **memory.given())
     assert ask(chain) == ANSWER
@@ -102,7 +105,7 @@ def test_detectors_are_labelled_as_the_scores_that_alerts_hold_against_them(chai
     def told(name: str) -> set[tuple[Any, ...]]:
         return {tuple(point.attributes.get(it) for it in held) for point in points[name]}
 
-    watched = told(semconv.DRIFT_STATE)
+    watched = told(semconv.BASELINE_N)
     assert watched <= told(semconv.SCORE_W)
     assert {k is None for _, _, k, _ in watched} == {True, False}, "with K and without"
     assert all(version for *_, version in watched)
@@ -195,7 +198,7 @@ def check_metrics(memory: Memory, root: Any) -> None:
     assert points["ragtrace.evaluation.last.time"][0].value > 1.7e9
     expected = {
         "ragtrace.evaluations", "ragtrace.evaluation.duration", "ragtrace.evaluation.lag", "ragtrace.queue.size",
-        "ragtrace.queue.capacity", "ragtrace.ledger", "ragtrace.evaluation.pass.ratio", "ragtrace.drift.state",
+        "ragtrace.queue.capacity", "ragtrace.ledger", "ragtrace.evaluation.pass.ratio",
         "gen_ai.invoke_workflow.duration", "gen_ai.client.operation.duration", "gen_ai.client.inference.duration",
         "gen_ai.client.inference.usage.input_tokens",
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""A judge that becomes stricter behind the same name, and an application that becomes worse: who is named?"""
+"""A judge that becomes stricter behind the same name, and an application that becomes worse: the anchors tell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 import ragtrace
 from ragtrace import semconv
 from ragtrace.cli import main
-from ragtrace.service import current
+from ragtrace.service import baseline_monitor, current
 from tests.guards.judge_server import Answer, JudgeServer, Request, completion
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ HOUR_S, DAY_S = 3_600.0, 86_400.0
 ANCHORS, ROUND_S = 60, 120
 GOOD, VAGUE, WRONG = "The lab is in Oslo.", "The lab is roughly in Oslo.", "The lab is in Bergen."
 CONTEXT = "Our lab stands in Oslo."
+HURRIED = "anchors: a watched mean seems to fall; the whole set is scored now"
 
 
 class Clock:
@@ -95,9 +96,8 @@ def service(
     for name, value in limits.items():
         monkeypatch.setenv(f"RAGTRACE_{name}", value)
     reader = InMemoryMetricReader()
-    ragtrace.configure(
-        sample_rate=1.0, drift_baseline=100, meter_provider=MeterProvider([reader], shutdown_on_exit=False)
-    )
+    monkeypatch.setattr(baseline_monitor, "LEARNT_SCORES", 100)
+    ragtrace.configure(sample_rate=1.0, meter_provider=MeterProvider([reader], shutdown_on_exit=False))
     runs = tmp_path / "runs.jsonl"
     runs.write_text("".join(_line(number) for number in range(ANCHORS)))
     assert main(["anchors", "freeze", "--file", str(runs), "--n", str(ANCHORS), "--repeats", "2"]) == 0
@@ -141,7 +141,7 @@ def gauges(reader: InMemoryMetricReader, *names: str) -> dict[str, list[tuple[fl
 
 
 def wait_for(said: str, caplog: pytest.LogCaptureFixture, timeout_s: float = 60.0) -> str:
-    """Wait for a line of the log, which the scorer's thread writes. A culprit may be unknown at first."""
+    """Wait for a line of the log, which the scorer's thread writes."""
     ends = time.monotonic() + timeout_s
     while time.monotonic() < ends:
         found = [record.getMessage() for record in caplog.records if said in record.getMessage()]
@@ -198,7 +198,7 @@ def test_a_judge_that_became_stricter_behind_the_same_name(
     wait_for("judge drift: faithfulness of openai:m changed by -0.", caplog)
     a_bad_day(clock, is_bad=False)
     a_whole_round(judge)
-    wait_for("drift culprit: faithfulness of rag: judge; its mean fell by 0.3", caplog)
+    wait_for(HURRIED, caplog)
     state, mean, labels = anchors_of(service)
     assert (state, labels[semconv.JUDGE_MODEL]) == (3, "openai:m")
     assert mean == pytest.approx(-0.33, abs=0.05)
@@ -215,7 +215,7 @@ def test_an_application_that_became_worse(
     a_normal_day(clock)
     a_bad_day(clock, is_bad=True)
     a_whole_round(judge)
-    wait_for("drift culprit: faithfulness of rag: system; its mean fell by 0.3", caplog)
+    wait_for(HURRIED, caplog)
     state, mean, _ = anchors_of(service)
     assert (state, mean) == (1, 0.0)
     assert not [record for record in caplog.records if "judge drift" in record.getMessage()]

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ragtrace.stats import AnchorPair, Culprit, Drop, JudgeChange, culprit, judge_change
+from ragtrace.stats import AnchorPair, JudgeChange, judge_change
 from ragtrace_dashboards import Config, arms
+from tests.monitoring.culprits import Culprit, Drop, culprit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -202,7 +203,6 @@ def _named(world: World, most_h: int) -> Iterator[tuple[int, Culprit]]:
                 hurried = now
         if fired is None and traffic.fires(now):
             fired = now
-            hurried = now if hurried is None else hurried
         if fired is not None and (now - fired <= 6 or (now - fired) % 3 == 0):
             is_rescoring = hurried is not None and now < hurried + 1
             change = None if is_rescoring else anchors.change(now, hurried)

@@ -1,7 +1,8 @@
 """Recording rules that name who caused a drop: the system, the judge, both, or unknown.
 
-The same decision as `ragtrace.stats.culprit`, over the recorded drops and the gauges of the anchors. The judge's
-part is the change of its scores of the same runs. The rest is the system's. A promtool test holds the two together.
+The judge's part of a recorded drop is the change of its scores of the same runs, from the gauges of the anchors.
+The rest is the system's. A part is named when it exceeds its standard errors, `LEAST_PART`, and `LEAST_SHARE` of
+the drop. Nobody is named while a drop still grows beside a judge that changed, since the rest is not known before.
 
 The drop is that of the shortest window while it is young: when it exceeds the day's by more than its error.
 """
@@ -24,10 +25,22 @@ CULPRIT: Final = "ragtrace:drift_culprit"
 PART: Final = "ragtrace:drift_judge_part"
 """Names of the recorded culprit, by its label ``culprit``, and of the judge's part of the drop."""
 
-JUDGE_ERRORS, SYSTEM_ERRORS, FEW_ERRORS, MANY_ERRORS, GROWING_ERRORS = 3.0, 1.8, 0.9, 2.2, 0.5
-LEAST_PART, LEAST_SHARE, MOST_HIDDEN = 0.01, 0.2, 0.5
-HALF_WANDER = 0.01
-"""Numbers of `ragtrace.stats.culprit`, which this package cannot import."""
+JUDGE_ERRORS: Final = 3.0
+"""Standard errors at which the judge has a part in a drop."""
+SYSTEM_ERRORS: Final = 1.8
+"""Standard errors at which the rest of the drop is the system's."""
+FEW_ERRORS, MANY_ERRORS = 0.9, 2.2
+"""The same beside a judge that changed, while the drop is young: below the first the judge alone is named, from the
+second on both, and nobody between them."""
+GROWING_ERRORS: Final = 0.5
+"""Errors by which the last three hours lie below the three before them while a young drop grows."""
+LEAST_PART: Final = 0.01
+"""A part of a drop that is smaller, in score units, names nobody."""
+LEAST_SHARE: Final = 0.2
+"""And so does a smaller share of the drop."""
+MOST_HIDDEN: Final = 0.5
+"""The system is named alone only where at most this share of the drop can be the judge's, with 95 % confidence."""
+HALF_WANDER: Final = 0.01
 
 _FELL, _PART_ERROR, _REST = "ragtrace:culprit_drop", "ragtrace:culprit_part_error", "ragtrace:culprit_rest"
 HALF_MEAN, HALF_SIZE = "ragtrace:score_mean:half", "ragtrace:score_n_eff:half"

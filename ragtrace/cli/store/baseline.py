@@ -1,4 +1,4 @@
-"""Command ``ragtrace baseline``, which shows, freezes and accepts baselines of drift detectors."""
+"""Command ``ragtrace baseline``, which shows, freezes and accepts what the drift rules take for normal."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ from ragtrace.errors import ConfigError, nearest
 if TYPE_CHECKING:
     from ragtrace.model import SeriesKey
     from ragtrace.service.baselines import Weighed
-    from ragtrace.stats.drift import Baseline
+    from ragtrace.stats.baselines import Baseline
     from ragtrace.stores.baselines import FrozenBaseline
     from ragtrace.stores.sqlite import SqliteStore
 
 LEAST = 200  # as the alerts' gate, in effective scores; a normal of 100 gives one run in ten four times the alarms
 EPILOG = """\
-Without a frozen baseline a detector learns anew after each restart, from whatever comes first then. A running
-scorer with the same store takes a new baseline within 15 seconds and begins its detectors anew; the alerts of
-`ragtrace dashboards` take it too, instead of their own, if it has 200 effective scores: unequal weights make fewer
-of the same scores. Each judge version, K, label scale and label scope has a baseline of its own. Without --since
+A running scorer with the same store takes a new baseline within 15 seconds and exports it. The alerts of `ragtrace
+dashboards` take it instead of their own, if it has 200 effective scores: unequal weights make fewer of the same
+scores. Each judge version, K, label scale and label scope has a baseline of its own. Without --since
 both commands look back 14 days.
 
 Exit status: 0 done (or kept already), 2 usage, a failure, or too few scores; nothing has changed then.
@@ -38,7 +37,7 @@ Exit status: 0 done (or kept already), 2 usage, a failure, or too few scores; no
 
 
 command = typer.Typer(
-    help="Show, freeze or accept what the drift detectors take for normal.",
+    help="Show, freeze or accept what the drift rules take for normal.",
     epilog=EPILOG,
     rich_markup_mode="markdown",
 )
@@ -47,8 +46,7 @@ Scores = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="Take the last N scores of each series. Default: all since --since; accept without --since takes"
-        " RAGTRACE_DRIFT_BASELINE (500).",
+        help="Take the last N scores of each series. Default: all since --since; accept without --since takes 500.",
     ),
 ]
 Least = Annotated[int, typer.Option(min=1, metavar="N", help="Effective scores that a series needs.")]
@@ -218,11 +216,11 @@ def _counted(baseline: Baseline) -> str:
 
 def _chosen(store: SqliteStore, choice: BaselineFilter, now: float) -> dict[SeriesKey, list[Weighed]]:
     from ragtrace.service.baselines import gathered, watched_outputs
-    from ragtrace.settings import Settings
+    from ragtrace.stats.baselines import LEARNT_SCORES
 
     names = watched_outputs()
     if choice.metric is not None and choice.metric not in names:
-        raise ConfigError(f"--metric {choice.metric}: no drift detector watches it{nearest(choice.metric, names)}")
+        raise ConfigError(f"--metric {choice.metric}: it is not watched for a drop{nearest(choice.metric, names)}")
     until = moment(choice.until, now) if choice.until else None
     since = moment(choice.since or "14d", now)
     if since >= (until or now):
@@ -230,7 +228,7 @@ def _chosen(store: SqliteStore, choice: BaselineFilter, now: float) -> dict[Seri
     found = gathered(store, since=since, until=until, metric=choice.metric, workflow=choice.workflow)
     most = choice.scores
     if most is None and choice.action == "accept" and not choice.since:
-        most = max(Settings.resolve({}).drift.baseline, choice.least)
+        most = max(LEARNT_SCORES, choice.least)
     return {key: scores[-most:] if most else scores for key, scores in found.items()}
 
 

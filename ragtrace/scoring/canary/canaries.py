@@ -1,6 +1,6 @@
 """Does the judge obey what it reads? Rounds of poisoned pairs, on a schedule, with one number a round.
 
-A round touches no queue, ledger, mean, drift detector or store: it asks the judge and keeps the gap.
+A round touches no queue, ledger, mean, baseline or store: it asks the judge and keeps the gap.
 """
 
 from __future__ import annotations

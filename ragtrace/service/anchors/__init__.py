@@ -1,1 +1,1 @@
-"""Anchors of a service: their rounds, their state, and the culprits that they name."""
+"""Anchors of a service: their rounds, their state, and the falls that hurry a round."""

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from ragtrace.metrics.evaluate import expected
 from ragtrace.scoring.anchors.rounds import AnchorRounds
-from ragtrace.service.anchors.culprits import Culprits
+from ragtrace.service.anchors.falls import Falls
 from ragtrace.service.anchors.monitor import AnchorMonitor, anchors_period_s
-from ragtrace.service.drift import watched
+from ragtrace.service.baseline_monitor import watched
 from ragtrace.service.judges import build_scorer, is_limited
 from ragtrace.service.limits import build_limiter
 
@@ -25,7 +25,7 @@ ACCOUNT = "anchors"
 def anchor_settings(settings: Settings, scorer: Scorer) -> Settings:
     """Return the settings of the anchors' scorer: their own budget, no cached grades, and judged metrics alone.
 
-    All judged metrics are computed, also those that no detector watches: one call may answer for several.
+    All judged metrics are computed, also those that are not watched: one call may answer for several.
     """
     return settings.with_changes(
         budget_usd_per_day=settings.anchors.usd_per_day,
@@ -52,14 +52,14 @@ def reference_signature(scorer: Scorer) -> str:
 
 
 def watched_metrics(scorer: Scorer) -> frozenset[str]:
-    """Return the names of a scorer's outputs that a drift detector watches."""
+    """Return the names of a scorer's outputs that are watched for a drop."""
     return frozenset(watched({output.name: output for metric in scorer.metrics for output in metric.spec.outputs}))
 
 
 def build_anchors(
     settings: Settings, scorer: Scorer, table: AnchorTable, beside: JudgeLimiter | None = None
-) -> tuple[AnchorRounds | None, Culprits | None]:
-    """Build the rounds of some settings, and what names culprits by them; None and None when they are off.
+) -> tuple[AnchorRounds | None, Falls | None]:
+    """Build the rounds of some settings, and what hurries them where a mean falls; None and None when they are off.
 
     The rounds have a judge and a budget of their own.
 
@@ -84,7 +84,7 @@ def build_anchors(
         every_s=every_s,
         limiter=limiter,
     )
-    return rounds, Culprits(AnchorMonitor(table, every_s=every_s), tolerance=settings.drift.tolerance)
+    return rounds, Falls(AnchorMonitor(table, every_s=every_s))
 
 
 def _judged(scorer: Scorer) -> list[MetricResult]:

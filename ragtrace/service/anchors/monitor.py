@@ -1,4 +1,4 @@
-"""State of the anchors for gauges, the log, and the names of culprits."""
+"""State of the anchors for gauges and the log."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from ragtrace import semconv
 from ragtrace.judges.registry import costs
-from ragtrace.stats.anchors import LEAST_ANCHORS, judge_change
-from ragtrace.stats.drift import STATE_NUMBERS
+from ragtrace.stats.anchors import LEAST_ANCHORS, STATE_NUMBERS, judge_change
 from ragtrace.telemetry.metrics.series import key_attributes
 from ragtrace.telemetry.wire import clean_attributes
 
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 
     from ragtrace.model import SeriesKey
     from ragtrace.settings import Settings
-    from ragtrace.stats.anchors import JudgeChange
-    from ragtrace.stats.drift import State
+    from ragtrace.stats.anchors import JudgeChange, State
     from ragtrace.stores.anchor_table import AnchorTable
     from ragtrace.stores.anchors import AnchorSeries
 
@@ -99,7 +97,7 @@ class AnchorState:
 
 
 class AnchorMonitor:
-    """Reads what the anchors show, for gauges, the log, and the names of culprits.
+    """Reads what the anchors show, for gauges and the log.
 
     `refresh` belongs to the scorer's thread; any thread may read `states` and `points`.
 
@@ -142,11 +140,6 @@ class AnchorMonitor:
     def states(self) -> list[AnchorState]:
         """Return the anchors of every metric and judge; of its versions the last scored."""
         return list({replace(it.key, version=None): it for it in self._states.values()}.values())
-
-    def change_of(self, key: SeriesKey) -> JudgeChange | None:
-        """Return the judge's change in a series of scores of any workflow; None where it is not known."""
-        state = self._states.get(replace(key, workflow=""))
-        return None if state is None else state.change
 
     def points(self, field: str) -> list[tuple[float, Mapping[str, AttributeValue]]]:
         """Return the points of a gauge: a field of every state, where it is known."""

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 KIND_TAG = "kind:"
 """Beginning of a tag by which an application names the kind of a question, such as ``kind:billing``."""
 
+LEARNT_RUNS = 500
+"""First runs of a workflow, which its mix is learnt from."""
 WINDOW_S = 86_400.0
 _SLOT_S = 3_600.0
 _REFRESH_S = 10.0
@@ -110,7 +112,6 @@ class MixMonitor:
 
     Args:
         outputs: the outputs of the chosen metrics by name.
-        learn: runs that a mix is learnt from.
         store: keeps mixes over restarts; None = each process learns its own.
         clock: monotonic seconds.
     """
@@ -119,12 +120,10 @@ class MixMonitor:
         self,
         outputs: Mapping[str, Output],
         *,
-        learn: int,
         store: MixStore | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._outputs = {name: output for name, output in outputs.items() if output.is_unit}
-        self._learn = learn
         self._store = store
         self._clock = clock
         self._labels = LabelValues()
@@ -215,7 +214,7 @@ class MixMonitor:
         if found is None or isinstance(found, _Mix):
             return found
         found.runs.append((record.query, _named_kind(record), weight))
-        if len(found.runs) >= self._learn:
+        if len(found.runs) >= LEARNT_RUNS:
             self._workflows[workflow] = self._learnt(workflow, found)
         return None
 

@@ -401,10 +401,6 @@ class Instruments:
         ):  # 0: the other one is seen to begin
             self._add(semconv.FEEDBACK, count, about | {semconv.FEEDBACK_LABEL: label})
 
-    def count_drift_alarms(self, attributes: Mapping[str, AttributeValue], count: int) -> None:
-        """Count alarms of a drift detector; 0 lets the series exist, so that the first alarm is an increase."""
-        self._add(semconv.DRIFT_ALARMS, count, attributes)
-
     # -- gauges: read when metrics are collected --
 
     def observe(self, readers: Mapping[str, Reader]) -> None:

@@ -36,6 +36,8 @@ import ragtrace
 import ragtrace_langchain
 import ragtrace_llamaindex
 from ragtrace.capture import internal_errors
+from ragtrace.service import baseline_monitor
+from ragtrace.service.means import mix
 from tests.guards.judge_server import Answer, JudgeServer, completion
 
 if TYPE_CHECKING:
@@ -239,11 +241,6 @@ async def by_hand(answers: list[str] | None = None) -> list[str]:
     return said
 
 
-async def by_hand_drifting() -> list[str]:
-    """Answer well, then badly until a detector has something to say: 100 runs."""
-    return await by_hand([ANSWER] * 40 + ["Our office in Lima opens on the moon in 1823."] * 60)
-
-
 async def by_hand_with_feedback() -> list[str]:
     for _ in range(3):
         async with ragtrace.query(QUESTION) as run:
@@ -303,7 +300,7 @@ APPLICATIONS: dict[str, Callable[[], Awaitable[list[str]]]] = {
     for one in (
         chain_ainvoke, chain_together, chain_invoke_on_the_loop, chain_invoke_in_a_thread, chain_astream, chain_events,
         graph_ainvoke, graph_of_coroutines, graph_in_a_thread, graph_astream, graph_events, agent_ainvoke,
-        handler_made_on_the_loop, by_hand, by_hand_drifting, by_hand_with_feedback, slowly, engine_aquery,
+        handler_made_on_the_loop, by_hand, by_hand_with_feedback, slowly, engine_aquery,
         engine_query_in_a_thread, workflow_run,
     )
 }  # fmt: skip
@@ -387,6 +384,8 @@ def main(task: dict[str, Any]) -> dict[str, Any]:
         prices = {"price_input_usd_per_million": 1.0, "price_output_usd_per_million": 2.0}
         settings |= {"judge": "openai:m", "judge_base_url": server.url, "judge_api_key": "k", **prices}
     task["settings"] = settings
+    if "learnt" in task:  # runs that a mix and a baseline are learnt from
+        mix.LEARNT_RUNS = baseline_monitor.LEARNT_SCORES = task["learnt"]
     how = task.setdefault("how", "hand")
     if how == "hand":
         ragtrace.configure(**settings)

@@ -109,9 +109,9 @@ def test_it_may_be_configured_on_the_loop(asked: Callable[..., Any], app: str, h
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "a spool": {"spool": "FOLDER/spool.sqlite"},
-    "a spool in the store": {"spool": "FOLDER/scores.sqlite", "drift_baseline": 2},
+    "a spool in the store": {"spool": "FOLDER/scores.sqlite"},
     "no texts, a small store": {"content": "none", "store_bytes": 1_048_576, "store_scores_days": 0.5},
-    "drift, grades, console": {"drift_baseline": 2, "grade_cache": "FOLDER/grades.sqlite", "console": True},
+    "grades, console": {"grade_cache": "FOLDER/grades.sqlite", "console": True},
     "metrics and health": {"metrics_port": 0, "health_port": 0, "spool": "FOLDER/spool.sqlite"},
 }
 
@@ -119,7 +119,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("how", ["hand", "environment"])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_settings_that_write_files(asked: Callable[..., Any], name: str, how: str) -> None:
-    check(asked("graph_ainvoke", settings=SETTINGS[name], how=how))
+    check(asked("graph_ainvoke", settings=SETTINGS[name], how=how, learnt=2))
 
 
 JUDGED: dict[str, dict[str, Any]] = {
@@ -160,12 +160,6 @@ def test_canaries_and_anchors_of_a_judge(asked: Callable[..., Any]) -> None:
 def test_the_rounds_of_a_second_find_their_files(asked: Callable[..., Any], settings: dict[str, Any]) -> None:
     """Retention, leases, baselines and the mix are looked after about once a second."""
     check(asked("slowly", settings=settings))
-
-
-def test_an_alarm_is_looked_into(asked: Callable[..., Any]) -> None:
-    found = asked("by_hand_drifting", settings={"drift_baseline": 20, "spool": "FOLDER/scores.sqlite"})
-    found["logged"] = [it for it in found["logged"] if "drift" not in it.lower()]
-    check(found, 100)
 
 
 @pytest.mark.parametrize("how", ["hand", "environment"])

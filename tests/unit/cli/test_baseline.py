@@ -9,7 +9,7 @@ import pytest
 
 from ragtrace.cli import main
 from ragtrace.model import JudgeInfo
-from ragtrace.service import DriftMonitor, watched
+from ragtrace.service import BaselineMonitor, watched
 from ragtrace.stores import Label
 from tests import make
 
@@ -86,7 +86,7 @@ def test_accept_takes_the_last_scores_over_what_was_frozen(path, capsys):
     assert shown(path, capsys)["faithfulness", "v"]["n"] == 220, "all since then, where that is said"
     assert run(path, "accept") == 0
     assert "give --since the change" in capsys.readouterr().out
-    assert shown(path, capsys)["faithfulness", "v"]["n"] == 500, "else what a detector would learn from"
+    assert shown(path, capsys)["faithfulness", "v"]["n"] == 500, "else as many as a running scorer learns from"
 
 
 def test_the_table_for_people(path, capsys):
@@ -175,7 +175,7 @@ def test_unequal_weights_make_fewer_effective_scores(tmp_path, capsys):
     ("args", "said"),
     [
         (["freeze", "--metric", "faithfullness"], "did you mean 'faithfulness'"),
-        (["freeze", "--metric", "answer_similarity"], "no drift detector watches it"),
+        (["freeze", "--metric", "answer_similarity"], "it is not watched for a drop"),
         (["freeze", "--since", "soon"], "'soon' is not a moment"),
         (["freeze", "--since", "1d", "--until", "2d"], "--since"),
         (["freeze", "--workflow", "sales"], "the store has no such scores"),
@@ -195,25 +195,25 @@ def test_bad_input_is_one_line_status_2_and_loses_nothing(path, capsys, args, sa
     assert shown(path, capsys) == before
 
 
-def test_a_running_scorer_drops_its_alarm_when_the_new_normal_is_accepted(path, monkeypatch, capsys):
-    """What the command writes is what the detectors hold scores against, in the metric's own direction."""
+def test_a_running_scorer_takes_the_new_normal_that_is_accepted(path, monkeypatch):
+    """What the command writes is what the rules hold scores against, in the metric's own direction."""
     import ragtrace
-    from ragtrace.service import current
-    from ragtrace.service import drift as module
+    from ragtrace.service import baseline_monitor, current
 
-    monkeypatch.setattr(module, "REFRESH_S", 0.05)
+    monkeypatch.setattr(baseline_monitor, "REFRESH_S", 0.05)
     assert run(path, "freeze", "--until", "2d") == 0
     ragtrace.configure(store=str(path), sample_rate=1.0, metrics=("faithfulness",))
     try:
-        monitor = current().drift
-        assert alarmed(monitor)
+        monitor = current().baselines
+        before = state(monitor)
         current().begin()
         assert run(path, "accept", "--since", "1d", "--metric", "faithfulness") == 0
         end = time.monotonic() + 20.0
-        while state(monitor).state == "alarm" and time.monotonic() < end:
+        while state(monitor).frozen_at == before.frozen_at and time.monotonic() < end:
             time.sleep(0.02)
-        assert (state(monitor).state, state(monitor).baseline_mean) == ("ok", pytest.approx(0.6))
-        assert not alarmed(monitor), "scores as they are now are normal"
+        assert before.mean == pytest.approx(0.9)
+        assert state(monitor).mean == pytest.approx(0.6)
+        assert state(monitor).frozen_at > before.frozen_at
     finally:
         ragtrace.shutdown(5.0)
 
@@ -223,31 +223,18 @@ def state(monitor):
     return found
 
 
-def alarmed(monitor):
-    for i in range(200):
-        monitor.observe([make.score(value=0.7 if i % 2 else 0.5, weight=20.0, at=i * 600.0)], "support")
-    return state(monitor).state == "alarm"
-
-
-def test_a_frozen_metric_of_which_less_is_better_is_not_an_alarm_at_its_own_mean(path):
+def test_a_frozen_metric_of_which_less_is_better_is_told_in_score_units(path):
     from ragtrace.service import watched_outputs
 
     assert run(path, "freeze", "--metric", "incorrect_rate") == 0
     store = make.store(path)
-    monitor = DriftMonitor(watched(watched_outputs()), baseline=500, frozen=store.baselines)
+    monitor = BaselineMonitor(watched(watched_outputs()), frozen=store.baselines)
     monitor.refresh()
     store.close()
-
-    def fed(values):
-        for i, value in enumerate(values):
-            monitor.observe([make.score(None, "incorrect_rate", value, weight=20.0, at=i * 600.0)], "support")
-        return state(monitor)
-
-    assert (fed([0.1, 0.3] * 200).state, state(monitor).baseline_mean) == ("ok", pytest.approx(0.2))
-    assert fed([0.5, 0.7] * 50).state == "alarm"
+    assert state(monitor).mean == pytest.approx(0.2)
 
 
-def test_a_frozen_baseline_takes_scores_as_the_detector_does(tmp_path, capsys):
+def test_a_frozen_baseline_takes_scores_as_a_running_scorer_does(tmp_path, capsys):
     """One score of a user's hour, one of a trace; and it keeps how alike they are."""
     store, now = make.store(tmp_path / "s"), time.time() - DAY_S
     for number in range(60):

@@ -6,7 +6,7 @@ import pytest
 
 from ragtrace.queues import MemoryQueue
 from ragtrace.scoring import Ledger
-from ragtrace.service import Accounts, DriftMonitor, ServiceGauges, coverage, ledger_points
+from ragtrace.service import Accounts, BaselineMonitor, ServiceGauges, coverage, ledger_points
 from ragtrace.settings import Settings
 
 
@@ -16,12 +16,11 @@ def ledger():
 
 
 def readers_of(ledger, **settings):
-    monitor = DriftMonitor({}, baseline=10)
     gauges = ServiceGauges(
         Settings(**settings),
         ledger=ledger,
         queue=MemoryQueue(),
-        monitor=monitor,
+        baselines=BaselineMonitor({}),
         limiter=None,
         canaries=None,
     )

@@ -49,7 +49,7 @@ def test_the_accounts_balance_at_every_moment():
     for _ in range(offered):
         ledger.offer()
     gauges = ServiceGauges(
-        Settings(), ledger=ledger, queue=MemoryQueue(), monitor=None, limiter=None, canaries=None
+        Settings(), ledger=ledger, queue=MemoryQueue(), baselines=None, limiter=None, canaries=None
     )
     seen = []
 

@@ -11,6 +11,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 import ragtrace
 from ragtrace import semconv
 from ragtrace.service import current
+from ragtrace.service.means import mix
 from tests import make
 from tests.process.observing import points, providers
 
@@ -24,10 +25,16 @@ def path(tmp_path):
     ragtrace.shutdown(5.0)
 
 
-def configured(path=None, learn=100, **more):
+@pytest.fixture
+def learnt(monkeypatch):
+    """Return what sets the runs that a mix is learnt from."""
+    return lambda runs: monkeypatch.setattr(mix, "LEARNT_RUNS", runs)
+
+
+def configured(path=None, **more):
     reader = InMemoryMetricReader()
     ragtrace.configure(
-        store=None if path is None else str(path), sample_rate=1.0, metrics=("faithfulness",), drift_baseline=learn,
+        store=None if path is None else str(path), sample_rate=1.0, metrics=("faithfulness",),
         **more, **providers(meter_provider=MeterProvider([reader])),
     )  # fmt: skip
     return reader
@@ -67,7 +74,8 @@ def raw(reader):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_named", [False, True])
-def test_a_hot_topic_moves_the_raw_mean_and_not_the_adjusted_one(is_named):
+def test_a_hot_topic_moves_the_raw_mean_and_not_the_adjusted_one(learnt, is_named):
+    learnt(100)
     chance, reader = random.Random(1), configured()
     day(0, 90, 10, chance, is_named=is_named)  # is learnt
     assert adjusted(reader) == {}
@@ -82,14 +90,15 @@ def test_a_hot_topic_moves_the_raw_mean_and_not_the_adjusted_one(is_named):
     ragtrace.shutdown(5.0)
 
 
-def test_the_mix_is_kept_over_a_restart_and_learnt_anew_when_it_is_deleted(path):
-    chance, reader = random.Random(1), configured(path, learn=40)
+def test_the_mix_is_kept_over_a_restart_and_learnt_anew_when_it_is_deleted(path, learnt):
+    learnt(40)
+    chance, reader = random.Random(1), configured(path)
     day(0, 30, 10, chance)
     day(100, 6, 6, chance)
     before = adjusted(reader)
     assert before
     ragtrace.shutdown(5.0)
-    reader = configured(path, learn=40)
+    reader = configured(path)
     day(200, 8, 8, chance)
     assert adjusted(reader)  # it did not have to learn
     store = make.store(path)
@@ -101,14 +110,15 @@ def test_the_mix_is_kept_over_a_restart_and_learnt_anew_when_it_is_deleted(path)
     assert adjusted(reader) == {}
 
 
-def test_beyond_fifty_named_kinds_the_rest_is_other(path):
-    reader = configured(path, learn=200)
+def test_beyond_fifty_named_kinds_the_rest_is_other(path, learnt):
+    learnt(200)
+    reader = configured(path)
     for number in range(200):  # forty kinds of four, and forty of one
         ask("lab", number, GOOD, tags=[f"kind:{number % 40 if number < 160 else number}"])
     assert ragtrace.flush(60.0)
-    mix = make.store(path).question_mix("labs").mix
-    assert len(mix) == 50
-    assert (mix["kind:7"], mix["other"]) == (4.0, 31.0)
+    kept = make.store(path).question_mix("labs").mix
+    assert len(kept) == 50
+    assert (kept["kind:7"], kept["other"]) == (4.0, 31.0)
     for number in range(300, 400):
         ask("lab", number, GOOD if number % 40 < 31 else BAD, tags=[f"kind:rare{number}"])
         ask("lab", number, GOOD, tags=[f"kind:{number % 40}"])
@@ -116,8 +126,9 @@ def test_beyond_fifty_named_kinds_the_rest_is_other(path):
     assert adjusted(reader)["mean"] < 0.99, "rare kinds count with their share"
 
 
-def test_a_question_that_looks_like_a_tag_is_no_named_kind(path):
-    configured(path, learn=20)
+def test_a_question_that_looks_like_a_tag_is_no_named_kind(path, learnt):
+    learnt(20)
+    configured(path)
     for number in range(20):
         with ragtrace.query(f"kind:{number} of what?", workflow="labs") as run:
             run.retrieved([CONTEXT])
@@ -126,21 +137,23 @@ def test_a_question_that_looks_like_a_tag_is_no_named_kind(path):
     assert not [name for name in make.store(path).question_mix("labs").mix if name.startswith("kind:")]
 
 
-def test_the_store_holds_no_question(path):
-    configured(path, learn=20)
+def test_the_store_holds_no_question(path, learnt):
+    learnt(20)
+    configured(path)
     day(0, 20, 0, random.Random(1))
     ragtrace.shutdown(5.0)
     assert b"laboratory" not in path.read_bytes()
 
 
-def test_the_store_keeps_the_kind_of_a_question_once_the_mix_is_learnt(path):
-    configured(path, learn=60)
+def test_the_store_keeps_the_kind_of_a_question_once_the_mix_is_learnt(path, learnt):
+    learnt(60)
+    configured(path)
     for number in range(60):
         ask("lab" if number % 2 else "station", number, GOOD)
     assert ragtrace.flush(60.0)
     assert kinds(path) == {"lab": {None}, "station": {None}}
     ragtrace.shutdown(5.0)
-    configured(path, learn=60)
+    configured(path)
     for number in range(100, 140):
         ask("lab" if number % 2 else "station", number, GOOD)
     assert ragtrace.flush(60.0)

@@ -11,7 +11,7 @@ from ragtrace.judges import LLMJudge, ScriptedChat
 from ragtrace.metrics import EvalContext, MetricOptions, Output, evaluate, select
 from ragtrace.queues import Unit
 from ragtrace.scoring import Scorer
-from ragtrace.service import DriftMonitor, MixMonitor, ScoreHandler
+from ragtrace.service import BaselineMonitor, MixMonitor, ScoreHandler
 from ragtrace.telemetry import EvaluationWriter, Instruments
 from tests.process.observing import points
 from tests.unit.metrics.test_one_to_five import graded, record
@@ -42,8 +42,8 @@ async def test_the_counters_take_the_word_of_the_result(chosen):
     scorer = Scorer(metrics=tuple(select([NAME])), judge=strict(3), embedder=None, options=MetricOptions(**chosen))
     handler = ScoreHandler(
         scorer=scorer,
-        drift=DriftMonitor({}, baseline=10),
-        mix=MixMonitor({}, learn=10),
+        baselines=BaselineMonitor({}),
+        mix=MixMonitor({}),
         instruments=Instruments([MeterProvider([reader]).get_meter("ragtrace")]),
         evaluation=EvaluationWriter(NoOpTracer(), None),
         outputs={output.name: output for metric in scorer.metrics for output in metric.spec.outputs},

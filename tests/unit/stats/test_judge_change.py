@@ -1,11 +1,11 @@
-"""The judge's change over the anchors, and the name of a culprit."""
+"""The judge's change over the anchors."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from ragtrace.stats import AnchorPair, Culprit, Drop, JudgeChange, culprit, judge_change
+from ragtrace.stats import AnchorPair, judge_change
 
 
 def pairs(n: int, *, now: float, reference: tuple[float, ...] = (1.0, 1.0), band: int = 4, share: float = 1.0):
@@ -64,39 +64,3 @@ def test_the_interval_holds_the_change_in_95_of_100_sets():
         assert found is not None
         hits += found.low <= 0.0 <= found.high
     assert 0.93 <= hits / 400 <= 0.99
-
-
-def change(mean: float, error: float = 0.008, n: int = 200) -> JudgeChange:
-    return JudgeChange(mean=mean, low=mean - 1.96 * error, high=mean + 1.96 * error, n=n)
-
-
-def fell(by: float, **given: float) -> Drop:
-    return Drop(**({"day": by, "day_error": 0.01, "fast": by, "fast_error": 0.015} | given))
-
-
-@pytest.mark.parametrize(
-    ("drop", "judge", "word"),
-    [
-        (fell(0.08), None, "unknown"),
-        (fell(0.08), change(-0.08, n=20), "unknown"),
-        (fell(-0.01), change(-0.08), "unknown"),
-        (fell(0.08), change(-0.08), "judge"),
-        (fell(0.08), change(0.0), "system"),
-        (fell(0.08), change(0.05), "system"),
-        (fell(0.16), change(-0.08), "both"),
-        (fell(0.08), change(-0.08, error=0.05), "unknown"),
-        (fell(0.08), change(-0.009, error=0.001), "system"),
-        (fell(0.02, fast=0.07), change(-0.08), "judge"),
-        (fell(0.02, fast=0.16), change(-0.08), "both"),
-        (fell(0.02, fast=0.07, rise=0.08, rise_error=0.02), change(-0.08), "unknown"),
-        (fell(0.02, fast=0.07, rise=0.08, rise_error=0.02), change(0.0), "system"),
-        (fell(0.02, fast=0.105), change(-0.08), "unknown"),
-    ],
-)
-def test_the_culprit(drop: Drop, judge: JudgeChange | None, word: Culprit):
-    assert culprit(drop, judge) == word
-
-
-def test_lower_is_better_turns_the_judge_not_the_drop():
-    assert culprit(fell(0.08), change(0.08), is_down=True) == "judge"
-    assert culprit(fell(0.08), change(-0.08), is_down=True) == "system"

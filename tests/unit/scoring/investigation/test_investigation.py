@@ -18,7 +18,6 @@ from ragtrace.scoring import (
     TooFewScores,
     compared,
     investigate,
-    investigate_alarm,
     investigate_change,
     verdict_shares,
 )
@@ -135,7 +134,7 @@ def test_the_share_of_each_verdict_is_listed_and_the_changed_ones_are_marked(sto
     assert [it.verdict for it in found.shares] == ["lost_in_rerank", "ok"]
 
 
-def test_the_stage_has_the_figures_of_its_row_in_the_log_the_event_and_json(store, wall):
+def test_the_stage_has_the_figures_of_its_row_in_the_lines_and_json(store, wall):
     fallen(store, wall)
     found = investigate(StoreSource(store), DAYS, metric="faithfulness")
     [row] = [it for it in found.shares if it.verdict == "lost_in_rerank"]
@@ -144,10 +143,6 @@ def test_the_stage_has_the_figures_of_its_row_in_the_log_the_event_and_json(stor
     said = "\n".join(report(found, lambda _: [], "show"))
     assert f"grew from 0.0% to 25.0% of the runs (+25.0%, {row.low:+.1%} to {row.high:+.1%})" in said
     assert f"+25.0% ({row.low:+.1%} to {row.high:+.1%})" in said
-    alarm = investigate_alarm(store, "faithfulness", "rag", now=NOW, changed_at=DAYS.since, series={})
-    assert "reranking: lost_in_rerank grew from 0.0% to 25.0%" in alarm.text
-    assert alarm.attributes["ragtrace.investigation.verdict.before"] == row.before
-    assert alarm.attributes["ragtrace.investigation.verdict.window"] == row.window
 
 
 def test_the_share_of_a_verdict_never_grows_by_more_than_all_runs(store, wall):
@@ -446,14 +441,6 @@ def test_of_two_judges_the_one_whose_scores_fell_is_looked_at(store, wall, falls
     json.dumps(found.to_json(), allow_nan=False)
 
 
-def test_an_alarm_is_about_the_scores_of_its_own_series(store, wall):
-    two_judges(store, wall, falls="second")
-    for version, is_fallen in (("first", False), ("second", True)):
-        series = {"ragtrace.judge.version": version}
-        found = investigate_alarm(store, "faithfulness", "rag", now=NOW, changed_at=NOW - 12 * HOUR, series=series)
-        assert (found.attributes is not None) == is_fallen
-
-
 def test_two_scores_of_a_run_are_both_read_where_a_page_ends_between_them(store, wall):
     for number in range(1, 502):
         wall.at = NOW - number
@@ -524,26 +511,6 @@ def test_sources_and_lengths_are_slices_and_no_text_is_kept(store, wall):
     assert run.answer_chars == len(SECRET)
     store.close()
     assert SECRET.encode() not in store.path.read_bytes()
-
-
-def test_an_alarm_gives_lines_and_attributes_without_texts(store, wall):
-    fallen(store, wall, verdicts=False)
-    given = {"gen_ai.evaluation.name": "faithfulness"}
-    found = investigate_alarm(store, "faithfulness", "rag", now=NOW, changed_at=NOW - 6 * HOUR, series=given)
-    assert "tag beta" in found.text
-    assert found.attributes["gen_ai.evaluation.name"] == "faithfulness"
-    assert found.attributes["ragtrace.investigation.change.time"] == NOW - 6 * HOUR
-    [part] = json.loads(found.attributes["ragtrace.investigation.slices"])
-    assert (part["dimension"], part["value"]) == ("tag", "beta")
-    assert len(json.loads(found.attributes["ragtrace.investigation.examples"])) == 3
-    assert SECRET not in found.text + json.dumps(found.attributes)
-
-
-def test_an_alarm_with_few_scores_behind_it_is_early(store, wall):
-    Traffic(store, wall).add(20, 30)
-    found = investigate_alarm(store, "faithfulness", "rag", now=NOW, changed_at=NOW - HOUR, series={})
-    assert found.is_early
-    assert found.attributes is None
 
 
 def test_kinds_of_questions_are_slices_once_all_runs_have_one(store, wall):

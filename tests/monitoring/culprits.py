@@ -1,32 +1,25 @@
-"""Names the cause of a drop: the system, the judge, or both."""
+"""The cause of a drop in Python, which the recording rules name in PromQL: the system, the judge, or both."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from ragtrace.stats import JudgeChange
 from ragtrace.stats.intervals import Z95
-
-if TYPE_CHECKING:
-    from ragtrace.stats.anchors import JudgeChange
+from ragtrace_dashboards.drift_rule.culprit import (
+    FEW_ERRORS,
+    GROWING_ERRORS,
+    JUDGE_ERRORS,
+    LEAST_PART,
+    LEAST_SHARE,
+    MANY_ERRORS,
+    MOST_HIDDEN,
+    SYSTEM_ERRORS,
+)
 
 Culprit = Literal["system", "judge", "both", "unknown"]
-JUDGE_ERRORS = 3.0
-"""Standard errors at which the judge has a part in a drop."""
-SYSTEM_ERRORS = 1.8
-"""Standard errors at which the rest of the drop is the system's."""
-YOUNG_ERRORS = (0.9, 2.2)
-"""The same beside a judge that changed, while the drop is young: below the first the judge alone is named, from the
-second on both, and nobody between them."""
-GROWING_ERRORS = 0.5
-"""Errors by which the last three hours lie below the three before them while a young drop grows."""
-LEAST_PART = 0.01
-"""A part of a drop that is smaller, in score units, names nobody."""
-LEAST_SHARE = 0.2
-"""And so does a smaller share of the drop."""
-MOST_HIDDEN = 0.5
-"""The system is named alone only where at most this share of the drop can be the judge's, with 95 % confidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,22 +71,12 @@ def culprit(drop: Drop, judge: JudgeChange | None, *, is_down: bool = False) -> 
     The judge's part is the change of its scores of the same runs, and the system's part is the rest. A part is
     named when it exceeds its standard errors, `LEAST_PART`, and `LEAST_SHARE` of the drop. ``unknown`` where there
     is no estimate of the judge, where it is too wide to tell, or while the drop still grows, since the rest is not
-    known before. ``ragtrace_dashboards.culprit`` says the same in PromQL.
+    known before.
 
     Args:
         drop: of the watched mean.
         judge: change of the judge; None where anchors are missing, too few or stale.
         is_down: whether lower is better.
-
-    Example:
-        >>> from ragtrace.stats.anchors import JudgeChange
-        >>> def fell(by):
-        ...     return Drop(day=by, day_error=0.01, fast=by, fast_error=0.02)
-        >>> stricter = JudgeChange(mean=-0.08, low=-0.1, high=-0.06, n=200)
-        >>> culprit(fell(0.08), stricter), culprit(fell(0.16), stricter), culprit(fell(0.08), None)
-        ('judge', 'both', 'unknown')
-        >>> culprit(fell(0.08), JudgeChange(mean=0.0, low=-0.01, high=0.01, n=200))
-        'system'
     """
     if judge is None or judge.state == "learning" or drop.value <= 0.0:
         return "unknown"
@@ -102,7 +85,7 @@ def culprit(drop: Drop, judge: JudgeChange | None, *, is_down: bool = False) -> 
     least = max(LEAST_PART, LEAST_SHARE * drop.value)
     error = math.hypot(drop.error, judge.error)
     if part >= max(least, JUDGE_ERRORS * judge.error):
-        few, many = YOUNG_ERRORS if drop.is_young else (SYSTEM_ERRORS, SYSTEM_ERRORS)
+        few, many = (FEW_ERRORS, MANY_ERRORS) if drop.is_young else (SYSTEM_ERRORS, SYSTEM_ERRORS)
         if drop.is_growing or few * error <= rest < many * error:
             return "unknown"
         return "both" if rest >= max(least, many * error) else "judge"

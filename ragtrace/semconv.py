@@ -216,7 +216,6 @@ STRATUM: Final = "ragtrace.stratum"
 OUTCOME: Final = "ragtrace.outcome"
 REASON: Final = "ragtrace.reason"
 DECISION: Final = "ragtrace.decision"
-DETECTOR: Final = "ragtrace.detector"
 STATE: Final = "ragtrace.state"
 SPOOL: Final = "ragtrace.spool"  # identity of a spool that several processes report
 KAFKA_TOPIC: Final = "ragtrace.kafka.topic"
@@ -227,27 +226,10 @@ SITE: Final = "ragtrace.site"  # place in ragtrace at which something was lost
 SIGN: Final = "ragtrace.sign"  # name of a sign, or any
 DIAGNOSIS_VERDICT: Final = "ragtrace.diagnosis.verdict"
 
-# -- own attributes: the investigation of an alarm --
-
-INVESTIGATION_BEFORE_MEAN: Final = "ragtrace.investigation.before.mean"
-INVESTIGATION_BEFORE_N: Final = "ragtrace.investigation.before.n"
-INVESTIGATION_WINDOW_MEAN: Final = "ragtrace.investigation.window.mean"
-INVESTIGATION_WINDOW_N: Final = "ragtrace.investigation.window.n"
-INVESTIGATION_CHANGE_LOW: Final = "ragtrace.investigation.change.low"
-INVESTIGATION_CHANGE_HIGH: Final = "ragtrace.investigation.change.high"
-INVESTIGATION_CHANGE_TIME: Final = "ragtrace.investigation.change.time"
-INVESTIGATION_STAGE: Final = "ragtrace.investigation.stage"
-INVESTIGATION_VERDICT: Final = "ragtrace.investigation.verdict"
-INVESTIGATION_VERDICT_BEFORE: Final = "ragtrace.investigation.verdict.before"
-INVESTIGATION_VERDICT_WINDOW: Final = "ragtrace.investigation.verdict.window"
-INVESTIGATION_SLICES: Final = "ragtrace.investigation.slices"
-INVESTIGATION_EXAMPLES: Final = "ragtrace.investigation.examples"
-
 # -- events --
 
 EVENT_EVALUATION_RESULT: Final = "gen_ai.evaluation.result"  # Development
 EVENT_EXCEPTION: Final = "exception"  # stable
-EVENT_INVESTIGATION: Final = "ragtrace.investigation"
 
 # -- metrics --
 
@@ -276,11 +258,6 @@ PASS_RATIO: Final = "ragtrace.evaluation.pass.ratio"
 ADJUSTED_MEAN: Final = "ragtrace.evaluation.score.adjusted.mean"
 ADJUSTED_LOW: Final = "ragtrace.evaluation.score.adjusted.low"
 ADJUSTED_HIGH: Final = "ragtrace.evaluation.score.adjusted.high"
-DRIFT_STATISTIC: Final = "ragtrace.drift.statistic"
-DRIFT_THRESHOLD: Final = "ragtrace.drift.threshold"
-DRIFT_STATE: Final = "ragtrace.drift.state"
-DRIFT_CHANGE_TIME: Final = "ragtrace.drift.change.time"
-DRIFT_ALARMS: Final = "ragtrace.drift.alarms"
 BASELINE_MEAN: Final = "ragtrace.baseline.mean"
 BASELINE_SD: Final = "ragtrace.baseline.sd"
 BASELINE_N: Final = "ragtrace.baseline.n"
@@ -411,7 +388,7 @@ _SERIES = (
     LABEL_SCALE, UNIVERSE, STRATUM,
 )  # fmt: skip
 _COMBINED = (*_SERIES, FIRST_JUDGE_MODEL, FIRST_JUDGE_VERSION)
-_DRIFT = (GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, JUDGE_VERSION, K, LABEL_SCALE, UNIVERSE, DETECTOR)
+_BASELINE = (GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, JUDGE_VERSION, K, LABEL_SCALE, UNIVERSE)
 _DUE = (GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME)
 _MISSING = (*_DUE, OUTCOME, REASON)
 _DIAGNOSIS = (GEN_AI_WORKFLOW_NAME, DIAGNOSIS_VERDICT)
@@ -484,19 +461,14 @@ METRICS: Final[tuple[Instrument, ...]] = (
     _gauge(ADJUSTED_MEAN, "{score}", "Mean of the last day at the mix of questions that the workflow began with."),
     _gauge(ADJUSTED_LOW, "{score}", "Lower 95 % confidence bound of it."),
     _gauge(ADJUSTED_HIGH, "{score}", "Upper 95 % confidence bound of it."),
-    _gauge(DRIFT_STATISTIC, "{statistic}", "Value of the drift detector.", _DRIFT),
-    _gauge(DRIFT_THRESHOLD, "{statistic}", "Value at which the drift detector alarms.", _DRIFT),
-    _gauge(DRIFT_STATE, "{state}", "0 learning, 1 ok, 2 warning, 3 alarm.", _DRIFT),
-    _gauge(DRIFT_CHANGE_TIME, "s", "Unix time at which the change is estimated to have begun.", _DRIFT),
-    _counter(DRIFT_ALARMS, "{alarm}", "Alarms of the drift detector.", _DRIFT),
-    _gauge(BASELINE_MEAN, "{score}", "Mean of the drift baseline.", _DRIFT),
-    _gauge(BASELINE_SD, "{score}", "Standard deviation of the drift baseline.", _DRIFT),
-    _gauge(BASELINE_N, "{score}", "Effective number of scores in the drift baseline.", _DRIFT),
+    _gauge(BASELINE_MEAN, "{score}", "Mean of the baseline.", _BASELINE),
+    _gauge(BASELINE_SD, "{score}", "Standard deviation of the baseline.", _BASELINE),
+    _gauge(BASELINE_N, "{score}", "Effective number of scores in the baseline.", _BASELINE),
     _gauge(
         BASELINE_FROZEN_TIME,
         "s",
         "Unix time at which the baseline was frozen; absent for one that was learnt.",
-        _DRIFT,
+        _BASELINE,
     ),
     _gauge(COVERAGE_RATIO, "1", "Share of drawn and ended traces that got a score.", (GEN_AI_WORKFLOW_NAME,)),
     _counter(WEIGHT_CAPPED, "{score}", "Scores whose weight hit the cap.", (GEN_AI_WORKFLOW_NAME,)),

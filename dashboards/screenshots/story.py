@@ -2,8 +2,8 @@
 
 Names, labels and boundaries are those of `ragtrace.semconv.METRICS`. Two workflows share one scorer. In the last 40
 hours the search of the workflow "docs" finds less: recall falls, faithfulness follows, runs without any passage
-and refusals appear, and people rate worse. The mix of questions and the judge are as before. The e-detector warns
-after four hours and alarms after twelve. Samples come every hour, in the last eight days every five minutes.
+and refusals appear, and people rate worse. The mix of questions and the judge are as before. Samples come
+every hour, in the last eight days every five minutes.
 """
 
 from __future__ import annotations
@@ -178,16 +178,6 @@ def _lognormal(bound: float, middle: float, spread: float = 0.6) -> float:
     return 0.5 * (1 + math.erf(math.log(bound / middle) / (spread * math.sqrt(2)))) if bound < math.inf else 1.0
 
 
-def _detectors(calm: Reading, faithfulness: Reading) -> list[tuple[Labels, Reading]]:
-    """One reading for each watched metric of "docs"; of the metrics faithfulness alone changes."""
-    return [
-        (whose(metric, "docs") | label(semconv.DETECTOR, "e_detector"), reading)
-        for metric, reading in (
-            ("faithfulness", faithfulness), ("answer_relevancy", calm), ("context_precision", calm),
-        )
-    ]  # fmt: skip
-
-
 _FAILING = {"faithfulness": 1.2, "answer_relevancy": 1.0, "context_precision": 0.6}
 
 
@@ -268,17 +258,6 @@ def _since_begin(at: int) -> float:
 
 _DOCS_EMPTY = 2.5  # runs an hour that find nothing after the change
 _READINGS: dict[str, list[tuple[Labels, Reading]]] = {
-    semconv.DRIFT_STATISTIC: _detectors(
-        lambda at: 0.3 * wave(at, 0, 1), lambda at: 0.3 * wave(at, 0, 1) + max(0.0, (at - CHANGE) / 3_600) * 0.9
-    ),
-    semconv.DRIFT_THRESHOLD: _detectors(lambda _: 11.2, lambda _: 11.2),
-    semconv.DRIFT_STATE: _detectors(
-        lambda _: 1.0, lambda at: 1.0 + (at > CHANGE + 4 * 3_600) + (at > CHANGE + 12 * 3_600)
-    ),
-    semconv.DRIFT_CHANGE_TIME: _detectors(lambda at: float(at - 7_200), lambda at: float(min(at - 7_200, CHANGE))),
-    semconv.DRIFT_ALARMS: _detectors(
-        lambda _: 0.0, lambda at: 6.0 if 0 < at - CHANGE - 12 * 3_600 <= FINE_S else 0.0
-    ),
     semconv.COVERAGE_RATIO: [(workflow_of(name), lambda at: 1.01 - wave(at, 0.02, 0.05)) for name in WORKFLOWS],
     semconv.WEIGHT_CAPPED: [(workflow_of("support"), lambda at: 0.3 * busy(at))],
     semconv.CANARY_GAP: [({}, lambda at: 0.02 + 0.02 * random.Random(at // 21_600).random())],

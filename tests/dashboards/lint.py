@@ -365,7 +365,6 @@ _SUMS = {
 }  # fmt: skip
 _HELD = {
     semconv.BASELINE_MEAN, semconv.BASELINE_SD, semconv.BASELINE_N, semconv.BASELINE_FROZEN_TIME,
-    semconv.DRIFT_STATISTIC, semconv.DRIFT_THRESHOLD, semconv.DRIFT_CHANGE_TIME, semconv.DRIFT_ALARMS,
 }  # fmt: skip
 _OF_A_PROCESS = {semconv.WINDOW_MEAN, semconv.WINDOW_LOW, semconv.WINDOW_HIGH, semconv.PASS_RATIO}
 

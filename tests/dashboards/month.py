@@ -29,7 +29,7 @@ _ATTRIBUTES = {
     semconv.GEN_AI_WORKFLOW_NAME: "support", semconv.GEN_AI_REQUEST_MODEL: "m-1", semconv.EVALUATOR: "ragtrace",
     semconv.JUDGE_MODEL: "judge-1", semconv.JUDGE_VERSION: "0a1b2c3d", semconv.LABEL_SCALE: "1-5",
     semconv.UNIVERSE: "pool", semconv.STRATUM: "random", semconv.STATE: "scored", semconv.REASON: "judge_timeout",
-    semconv.OUTCOME: "error", semconv.DECISION: "sampled", semconv.DETECTOR: "e_detector", semconv.SITE: "recorder",
+    semconv.OUTCOME: "error", semconv.DECISION: "sampled", semconv.SITE: "recorder",
     semconv.GEN_AI_OPERATION_NAME: "retrieval", semconv.GEN_AI_DATA_SOURCE_ID: "faq",
     semconv.GEN_AI_TOKEN_MODALITY: "unknown", semconv.GEN_AI_PROVIDER_NAME: "openai", semconv.ERROR_TYPE: "Timeout",
     semconv.GEN_AI_RESPONSE_MODEL: "m-1", semconv.GEN_AI_TOKEN_TYPE: "input", semconv.K: "5", semconv.FEEDBACK_LABEL: "bad",
@@ -54,7 +54,7 @@ _DUE = {
 _VERDICTS = ("ok", "lost_in_rerank", "wrongly_refused")
 _DISTRIBUTED = ("faithfulness", "harm_at_k")
 _NUMBERS = {semconv.BASELINE_N, semconv.FEEDBACK_AGREEMENT_N}
-_TIMES = {semconv.EVALUATION_LAST_TIME, semconv.DRIFT_CHANGE_TIME, semconv.BASELINE_FROZEN_TIME}
+_TIMES = {semconv.EVALUATION_LAST_TIME, semconv.BASELINE_FROZEN_TIME}
 
 
 @dataclass(frozen=True)

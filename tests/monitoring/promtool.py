@@ -127,7 +127,7 @@ def baseline(
     What begins at `frozen_h` or later was frozen then, what begins before was learnt.
     """
     names = [name for name in (*HELD, "instance") if name in labels]
-    whose = {name: labels[name] for name in names} | {label(semconv.DETECTOR): "e_detector"}
+    whose = {name: labels[name] for name in names}
     begins = [begin_h + sum(hours for hours, _ in phases[:i]) for i in range(len(phases))]
 
     def of(name: str, each: Callable[[float, float], float | None]) -> dict[str, str]:

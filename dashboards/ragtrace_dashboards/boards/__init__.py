@@ -149,11 +149,7 @@ def _link() -> JsonObject:
 def _annotations() -> list[JsonObject]:
     version = "service_version"
     target = f"count by (job, {version}) (target_info{{{JOB}}})"
-    alarms = f"sum by ({METRIC}) (increase({SERIES[semconv.DRIFT_ALARMS]}{{{JOB}}}[5m])) > 0"
-    return [
-        _annotation("Releases", f"{target} unless {target[:-1]} offset 10m)", "blue", legend_of(version)),
-        _annotation("Drift alarms", alarms, "red", legend_of(METRIC)),
-    ]
+    return [_annotation("Releases", f"{target} unless {target[:-1]} offset 10m)", "blue", legend_of(version))]
 
 
 def _annotation(name: str, expr: str, color: str, text: str) -> JsonObject:

@@ -8,7 +8,6 @@ from ragtrace import semconv
 from ragtrace_dashboards.boards.panels import Panel, Query, Row, Search, band, by_name, by_pattern, by_query, fixed
 from ragtrace_dashboards.boards.shared import (
     DASHED,
-    DRIFT_STATES,
     LOWER,
     MODEL,
     MOST,
@@ -21,6 +20,7 @@ from ragtrace_dashboards.boards.shared import (
     first,
     found_traces,
     latency,
+    left_normal,
     nearness,
     one_table,
     recorded,
@@ -48,7 +48,6 @@ from ragtrace_dashboards.expressions import (
     Sample,
     baseline_of,
     bound,
-    gauge_by,
     label,
     legend_of,
     on,
@@ -59,7 +58,6 @@ from ragtrace_dashboards.missing import Missing, still_missing, whatever_is_miss
 if TYPE_CHECKING:
     from ragtrace_dashboards.config import Config
 
-DETECTOR = label(semconv.DETECTOR)
 SLICES = {
     "workflow": WORKFLOW,
     "model": MODEL,
@@ -85,12 +83,12 @@ def rows(config: Config) -> list[Row]:
         Row(70, "3. At which stage, and in which part of the traffic?", _where(config)),
         Row(30, "4. Did the measuring change?", _measuring()),
         Row(80, "5. Retrieval and reranking", _retrieval(), is_collapsed=True),
-        Row(60, "6. The application and the detectors in the scorer", _application(), is_collapsed=True),
+        Row(60, "6. The application", _application(), is_collapsed=True),
     ]
 
 
 def _what(config: Config) -> list[Panel]:
-    return [_trend(config), _command(config), _change_time(), _drops(config), _n_eff(config)]
+    return [_trend(config), _command(config), _change_time(config), _drops(config), _n_eff(config)]
 
 
 def _worst(config: Config) -> str:
@@ -155,19 +153,20 @@ def _command(config: Config) -> Panel:
     )
 
 
-def _change_time() -> Panel:
-    since = gauge_by("max", semconv.DRIFT_CHANGE_TIME, HELD, CHOSEN)
+def _change_time(config: Config) -> Panel:
+    since = f"{left_normal(config, CHOSEN)} and {on(HELD)} {nearness(config, CHOSEN)} > 1"
     return Panel(
         number=12,
         title="Change began about",
-        description="When the detectors in the scorer believe the change began, the seven earliest: the last "
-        "time their statistic was at zero. Look for a release, an index build or a judge change shortly before.",
+        description="When the series that fire left their normal, the seven earliest: the last time the drop of "
+        f"{duration(config.fast_window_s)} was below half of the drop that fires. Look for a release, an index "
+        "build or a judge change shortly before.",
         kind="stat",
         unit="time:ddd D MMM HH:mm",
         steps=[(0.0, "text")],
         options={"textMode": "value_and_name", "wideLayout": False},
-        queries=[Query(f"bottomk({MOST}, {since} * 1000)", legend=WHICH, shape="now")],
-        nothing="no detector has seen enough scores",
+        queries=[Query(f"bottomk({MOST}, 1000 * ({since}))", legend=WHICH, shape="now")],
+        nothing="no drift alert fires",
         width=9,
         height=5,
     )
@@ -492,13 +491,8 @@ def _retrieval() -> list[Panel]:
 
 
 def _application() -> list[Panel]:
-    kind, held = label(semconv.ERROR_TYPE), (*HELD, DETECTOR)
+    kind = label(semconv.ERROR_TYPE)
     runs = f"{SERIES[semconv.INVOKE_WORKFLOW_DURATION]}_count"
-    detected = f"{WHICH} {legend_of(DETECTOR)}"
-    statistic, limit = (
-        gauge_by("max", name, held, CHOSEN) for name in (semconv.DRIFT_STATISTIC, semconv.DRIFT_THRESHOLD)
-    )
-    highest = f"max by ({', '.join(held)}) ({SERIES[semconv.DRIFT_STATISTIC]}{{{CHOSEN}}} @ end())"
     now, ever = (summed(runs, window, (WORKFLOW, kind), SERVED, at) for window, at in (("1h", ""), WHOLE))
     adjusted, low, high = (
         f"{SERIES[it]}{{{CHOSEN}}}" for it in (semconv.ADJUSTED_MEAN, semconv.ADJUSTED_LOW, semconv.ADJUSTED_HIGH)
@@ -542,36 +536,6 @@ def _application() -> list[Panel]:
             ],
             overrides=band(LOWER, UPPER),
             nothing="no scores, or fewer than 500 runs yet",
-            width=8,
-        ),
-        Panel(
-            number=22,
-            title="Detectors in the scorer: statistic and where it alarms (the highest 3)",
-            description="A slow climb is a small change that lasts; a jump is one bad hour. Above its dashed "
-            "line a detector alarms. Accept a wanted change with ragtrace baseline accept.",
-            decimals=1,
-            queries=[
-                Query(f"{it} and topk(3, {highest})", legend=f"{shown}{detected}")
-                for shown, it in (("", statistic), ("alarms at ", limit))
-            ],
-            overrides=[by_pattern("^alarms at ", custom_lineStyle=DASHED, custom_lineWidth=1)],
-            width=16,
-        ),
-        Panel(
-            number=23,
-            title="State of the detectors (7 worst)",
-            description="Learning: the baseline is not complete yet. Alarm: the statistic passed its limit. "
-            "After a wanted change accept the new normal with ragtrace baseline accept.",
-            kind="stat",
-            states=DRIFT_STATES,
-            options={"textMode": "value_and_name"},
-            queries=[
-                Query(
-                    f"topk({MOST}, {gauge_by('max', semconv.DRIFT_STATE, held, CHOSEN)})",
-                    legend=detected,
-                    shape="now",
-                )
-            ],
             width=8,
         ),
     ]

@@ -27,6 +27,7 @@ from ragtrace_dashboards.boards.shared import (
     failed_share,
     first,
     latency,
+    left_normal,
     nearness,
     one_table,
     recorded,
@@ -98,12 +99,7 @@ def _worst_firing(config: Config) -> str:
 
 def _answers(config: Config) -> list[Panel]:
     """Return one value for each of the first three questions."""
-    near, held, fast = nearness(config, SERVED), ", ".join(HELD), duration(config.fast_window_s)
-    drop, limit = (recorded(it, SERVED, "fast") for it in ("drift_drop", "drift_limit"))
-    steps = f"{duration(config.week_window_s)}:{duration(max(1, config.fast_window_s // 36))}"
-    told = f"{SERIES[semconv.DRIFT_CHANGE_TIME]}{{{SERVED}}} and {SERIES[semconv.DRIFT_STATE]}{{{SERVED}}} >= 2"
-    left = f"max_over_time(timestamp({drop} < 0.5 * {limit})[{steps}])"
-    since = f"max by ({held}) ({told}) or max by ({held}) ({left})"
+    near, fast = nearness(config, SERVED), duration(config.fast_window_s)
     return [
         Panel(
             number=1,
@@ -123,15 +119,14 @@ def _answers(config: Config) -> list[Panel]:
         Panel(
             number=2,
             title="2. Since when?",
-            description="When the worst series left its normal: as the detectors in the scorer estimate it, "
-            f"else the last time its drop of {fast} was below half of the drop that fires. Look for a release, "
-            "an index build or a new model shortly before.",
+            description=f"When the worst series left its normal: the last time its drop of {fast} was below half "
+            "of the drop that fires. Look for a release, an index build or a new model shortly before.",
             kind="stat",
             unit="time:ddd D MMM HH:mm",
             steps=[(0.0, "text")],
             queries=[
                 Query(
-                    f"1000 * ({since}) and {on(HELD)} {_worst_firing(config)}",
+                    f"1000 * {left_normal(config, SERVED)} and {on(HELD)} {_worst_firing(config)}",
                     legend=legend_of(METRIC, WORKFLOW),
                     shape="now",
                 )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from ragtrace import semconv
 from ragtrace_dashboards.boards.panels import Panel, Query, Row, by_pattern, fixed
 from ragtrace_dashboards.boards.shared import (
+    ANCHOR_STATES,
     DASHED,
-    DRIFT_STATES,
     GOOD_OR_BAD,
     MOST,
     WHOLE,
@@ -320,7 +320,7 @@ def _canaries(config: Config) -> list[Panel]:
             "the same version. Learning: no reference yet, or scores too old. Nothing here: freeze anchors.",
             by=(METRIC, JUDGE_MODEL),
             kind="stat",
-            states=DRIFT_STATES,
+            states=ANCHOR_STATES,
             options={"textMode": "value_and_name"},
             nothing=NO_ANCHORS,
             width=8,

@@ -20,6 +20,7 @@ from ragtrace_dashboards.config import duration
 from ragtrace_dashboards.drift import arms, back_below, is_long
 from ragtrace_dashboards.expressions import (
     CUTOFF,
+    HELD,
     JOB,
     JUDGE_VERSION,
     LABEL_SCALE,
@@ -54,7 +55,7 @@ WHICH = legend_of(WORKFLOW, CUTOFF, LABEL_SCALE, UNIVERSE, JUDGE_VERSION)
 
 MODEL = label(semconv.GEN_AI_REQUEST_MODEL)
 DASHED: JsonObject = {"dash": [8, 6], "fill": "dash"}
-DRIFT_STATES = (("learning", "blue"), ("ok", "green"), ("warning", "orange"), ("alarm", "red"))
+ANCHOR_STATES = (("learning", "blue"), ("ok", "green"), ("warning", "orange"), ("alarm", "red"))
 STACKED: JsonObject = {"fillOpacity": 25, "lineWidth": 1, "stacking": {"group": "A", "mode": "normal"}}
 VERDICT_COLORS: Final = {
     "not_retrieved": "dark-blue",
@@ -104,6 +105,13 @@ def nearness(config: Config, where: str, at: str = "") -> str:
         part = f"{drop} / {limit}{back if is_long(arm, config) else ''}"
         parts.append(f'label_replace({part}, "window", "{duration(arm.window_s)}", "", "")')
     return f"max without (window) ({' or '.join(parts)})"
+
+
+def left_normal(config: Config, where: str) -> str:
+    """Return when each watched series left its normal: when its drop was last below half of the drop that fires."""
+    drop, limit = (recorded(it, where, "fast") for it in ("drift_drop", "drift_limit"))
+    steps = f"{duration(config.week_window_s)}:{duration(max(1, config.fast_window_s // 36))}"
+    return f"max by ({', '.join(HELD)}) (max_over_time(timestamp({drop} < 0.5 * {limit})[{steps}]))"
 
 
 def alone(expr: str, series: str) -> str:

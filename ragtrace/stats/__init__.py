@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ragtrace.stats.blocks import Block, design_effect
     from ragtrace.stats.change.mean import TwoPeriods, adjusted, change_place, mean_change
     from ragtrace.stats.change.slices import Slice
-    from ragtrace.stats.clusters import Clustered, OpenClusters
+    from ragtrace.stats.clusters import Clustered
     from ragtrace.stats.differences import paired_difference, unpaired_difference
     from ragtrace.stats.figure import Figure
     from ragtrace.stats.intervals import (
@@ -46,7 +46,7 @@ else:
             "blocks": "Block design_effect",
             "change.mean": "TwoPeriods adjusted change_place mean_change",
             "change.slices": "Slice",
-            "clusters": "Clustered OpenClusters",
+            "clusters": "Clustered",
             "differences": "paired_difference unpaired_difference",
             "figure": "Figure",
             "intervals": (

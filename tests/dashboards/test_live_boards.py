@@ -26,7 +26,7 @@ CONFIG = Config()
 BOARDS = boards(CONFIG)
 RULES = [rule for group in recording_groups(CONFIG) for rule in group.rules]
 ASKED = [(uid, where, expr) for uid, board in BOARDS.items() for where, expr in lint.expressions(board)]
-QUIET = {"annotation Releases", "annotation Drift alarms"}  # a month without a release, and none in five minutes
+QUIET = {"annotation Releases"}  # a month without a release
 WATCHED = [it.name for it in CONFIG.metrics]
 
 

@@ -155,7 +155,7 @@ def investigate(
 ) -> Investigation:
     """Compare two periods of a metric, and say where a fall lies.
 
-    Without a metric it is that of the strongest evidence among those that a drift detector watches. Each is judged
+    Without a metric it is that of the strongest evidence among those that are watched for a drop. Each is judged
     by itself, as if it had been asked for, so that all pages and commands agree on what changed. Scores of another
     judge version, K or kind of labels are never mixed: those of most weight in the window are compared, and of two
     judges the one whose scores changed most surely.
@@ -164,7 +164,7 @@ def investigate(
         source: where the scores stand.
         period: what is compared.
         metric: the exported name; None = the one that changed for the worse most surely.
-        changed_at: Unix seconds of the change, where a detector tells it; None = estimated.
+        changed_at: Unix seconds of the change, where it is known; None = estimated.
         is_wanted: says of which judge version, K and labels the scores are compared, where there are such.
 
     Raises:
@@ -283,7 +283,7 @@ def _surest(looks: Sequence[_Look], *, changed_at: float | None = None) -> Inves
 
 
 def is_watched(name: str) -> bool:
-    """Return whether a change for the worse is looked for: of every metric that a drift detector can watch."""
+    """Return whether a change for the worse is looked for: of every metric that can be watched for a drop."""
     known = known_output(name)
     return known is not None and known.can_drift
 

@@ -99,7 +99,7 @@ def test_the_table_for_people(path, capsys):
     assert row.endswith("release 1.4")
 
 
-def test_what_no_detector_takes_is_not_in_a_baseline(path, tmp_path, capsys):
+def test_what_no_mean_takes_is_not_in_a_baseline(path, tmp_path, capsys):
     store = make.store(path)
     emit(store, [0.0] * 300, days_ago=3.0, stratum="forced")
     emit(store, [0.0] * 300, days_ago=3.1, weight=None)

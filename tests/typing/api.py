@@ -29,7 +29,7 @@ def configured() -> None:
         budget={"usd_per_day": 2.0},
         store={"path": "scores.db", "texts": "all"},
         spool="spool.db",
-        drift={"baseline": 500},
+        anchors={"usd_per_day": 1.0},
         metrics_port=9464,
         metrics=["faithfulness", "ra_nwg"],
         content="full",

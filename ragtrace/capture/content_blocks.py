@@ -1,4 +1,4 @@
-"""Content blocks of messages: texts, and documents in the forms of several providers."""
+"""Texts of values and of messages' content blocks, and documents in the forms of several providers."""
 
 from __future__ import annotations
 
@@ -19,16 +19,65 @@ from ragtrace.capture.names import (
     TITLE_KEYS,
 )
 from ragtrace.capture.pictures import picture_in_block
-from ragtrace.capture.values import LISTS, Doc
+from ragtrace.capture.values import LISTS, Doc, Opaque, Prompt, Steer, Turn, fields_of, told
 from ragtrace.text import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 PICTURE = "picture"  # of a block: the key that stands in place of its data
 _LONGEST_DECODED_CHARS = 6_000_000  # in fours; more text than capture keeps, so that it sees a longer one as cut
 _DEPTH = 3
+_DEEPEST = 16  # of a value; none of what events hold stands deeper, but for plain JSON
+
+
+def text_of(value: object) -> str:
+    """Return the text of a value as events hold it, of every kind: what it says, and no class of ours.
+
+    Example:
+        >>> text_of(Doc("a")), text_of("b"), text_of(None), text_of({"said": Turn("assistant", "In Oslo.")})
+        ('a', 'b', '', "{'said': 'In Oslo.'}")
+        >>> text_of(Steer(update={"files": {"a": "..."}, "messages": [Turn("tool", "Kept.")]}))
+        'Kept.'
+    """
+    return value if isinstance(value, str) else told(in_plain(value))
+
+
+def json_of(value: object) -> str:
+    """Return a value as events hold it as JSON, with what is no JSON as `text_of` has it."""
+    return json.dumps(in_plain(value), default=str, ensure_ascii=False)
+
+
+def in_plain(value: object, depth: int = 0) -> object:
+    """Return a value with texts in place of the documents, messages, prompts, commands and objects in it."""
+    if depth > _DEEPEST:
+        return value
+    if isinstance(value, dict):
+        return {key: in_plain(part, depth + 1) for key, part in value.items()}
+    if isinstance(value, LISTS):
+        parts = [in_plain(part, depth + 1) for part in value]
+        return parts if isinstance(value, list) else tuple(parts)
+    if isinstance(value, Doc | Opaque):
+        return value.text
+    if isinstance(value, Turn):
+        return content_text(value.content)
+    if isinstance(value, Prompt | Steer):
+        turns = value.turns if isinstance(value, Prompt) else tool_messages(value)
+        return "\n\n".join(content_text(one.content) for one in turns)
+    return value
+
+
+def tool_messages(outputs: object) -> Iterator[Turn]:
+    """Yield the messages that a tool gave out, itself or in what it writes into a state."""
+    for part in outputs if isinstance(outputs, list) else [outputs]:
+        if type(part) is Steer:
+            messages = (fields_of(part) or {}).get("messages")
+            for message in messages if isinstance(messages, LISTS) else [messages]:
+                if type(message) is Turn and message.role == "tool":
+                    yield message
+        elif type(part) is Turn and part.role == "tool":
+            yield part
 
 
 def content_text(content: object, *, is_prompt: bool = False) -> str:
@@ -43,7 +92,7 @@ def content_text(content: object, *, is_prompt: bool = False) -> str:
     if isinstance(content, str):
         return content
     if not isinstance(content, LISTS):
-        return shown(content)
+        return text_of(content)
     return "".join(map(prompt_block_text if is_prompt else block_text, content))
 
 
@@ -205,7 +254,7 @@ def _inner_text(content: object, depth: int) -> str:
         return content
     if isinstance(content, LISTS):
         return "\n".join(filter(None, (prompt_block_text(block, depth + 1) for block in content)))
-    return "" if content is None else json.dumps(content, default=str, ensure_ascii=False)
+    return "" if content is None else json_of(content)
 
 
 def _unpacked(data: object, kind: object) -> str:

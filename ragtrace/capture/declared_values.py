@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragtrace.capture.content_blocks import content_text
+from ragtrace.capture.content_blocks import in_plain, json_of, text_of
 from ragtrace.capture.documents import as_documents, documents_in
-from ragtrace.capture.values import LISTS, Doc, Turn, fields_of
+from ragtrace.capture.values import LISTS, Doc, fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -88,18 +87,12 @@ def _document(value: object, shown: Iterable[str]) -> Doc:
 
 def _forms_of(row: object) -> list[str]:
     fields = fields_of(row)
-    parts = list(fields.values()) if fields is not None else list(row) if isinstance(row, LISTS) else [row]
-    written = json.dumps(row, default=str, ensure_ascii=False)
-    return [str(row), written, str(tuple(parts)), ", ".join(map(str, parts))]
+    plain = in_plain(row if fields is None else fields)
+    parts = (
+        list(plain.values()) if isinstance(plain, dict) else list(plain) if isinstance(plain, LISTS) else [plain]
+    )
+    return [str(plain), json_of(plain), str(tuple(parts)), ", ".join(map(str, parts))]
 
 
 def _text_of(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    if type(value) is Turn:
-        return content_text(value.content)
-    if type(value) is Doc:
-        return value.text
-    if isinstance(value, dict | list | tuple):
-        return json.dumps(value, default=str, ensure_ascii=False)
-    return str(value)
+    return json_of(value) if isinstance(value, dict | list | tuple) else text_of(value)

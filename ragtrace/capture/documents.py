@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from ragtrace.capture.content_blocks import text_of
 from ragtrace.capture.names import PASSAGE_LISTS, ROLES, SIGNS_OF_RESULTS
 from ragtrace.capture.passages import number_of, read_mapping, text_key
-from ragtrace.capture.values import HOLDERS, LISTS, Doc, Fields, Turn, fields_of, identity_of, text_of
+from ragtrace.capture.values import HOLDERS, LISTS, Doc, Fields, Turn, fields_of, identity_of
 from ragtrace.text import MAX_LITERAL_CHARS, shown
 
 if TYPE_CHECKING:

@@ -7,13 +7,12 @@ more source of them. The rules are those of question-evidence-answer.md in docs.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
 from ragtrace.capture.attribution import found_in
-from ragtrace.capture.content_blocks import content_text
+from ragtrace.capture.content_blocks import content_text, json_of, text_of
 from ragtrace.capture.declared import Place
 from ragtrace.capture.declared_values import brought_at, text_at
 from ragtrace.capture.documents import documents_in, is_documents_only, new_documents
@@ -580,7 +579,8 @@ class Interpreter:
         if told is False:
             return
         place = _OUTPUT if told is True else told
-        brought = brought_at(self.run.declarations, place, (outputs,), self.run.prompts)
+        given = outputs.update if type(outputs) is Steer else outputs  # it writes what others return
+        brought = brought_at(self.run.declarations, place, (given,), self.run.prompts)
         if brought:
             self._take_brought(scope, scope.name, brought, how)
 
@@ -1304,7 +1304,7 @@ def _listed(value: object) -> list[Any]:
 
 def _arguments_text(given: object) -> object:
     """Return a tool's arguments as JSON; a text as it is."""
-    return json.dumps(given, default=str, ensure_ascii=False) if isinstance(given, dict | list) else given
+    return json_of(given) if isinstance(given, dict | list) else given
 
 
 def _result_of(output: object, text: str | None) -> object:
@@ -1314,4 +1314,4 @@ def _result_of(output: object, text: str | None) -> object:
     documents = documents_in(output) if text is None else None
     if documents is not None:
         return "\n\n".join(document.text for document in documents)
-    return output if text is None else text
+    return text_of(output) if text is None and output is not None else text

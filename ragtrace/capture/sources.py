@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ragtrace.capture.content_blocks import content_text, documents_in_blocks
+from ragtrace.capture.content_blocks import content_text, documents_in_blocks, text_of, tool_messages
 from ragtrace.capture.declared import Place
 from ragtrace.capture.declared_values import brought_at
 from ragtrace.capture.documents import document_of, documents_in, value_of_text
@@ -15,7 +15,7 @@ from ragtrace.capture.names import PASSAGE_LISTS
 from ragtrace.capture.own_words import Part, decide, texts_of
 from ragtrace.capture.scopes import Scope
 from ragtrace.capture.types import LeftOut
-from ragtrace.capture.values import LISTS, Steer, Turn, fields_of, identity_of, mapping_of, told
+from ragtrace.capture.values import LISTS, Steer, Turn, fields_of, identity_of, mapping_of
 from ragtrace.capture.words import tokens
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Sources:
         """Return the documents that a tool gave; note its text where it gave none."""
         # A call's own message is new, also where the ids of calls begin anew with each model call.
         answered = self._answered - {tool.call_id}
-        messages = [message for message in _messages_in(outputs) if message.call_id not in answered]
+        messages = [message for message in tool_messages(outputs) if message.call_id not in answered]
         if _is_hand_off(outputs):
             self._answered.update(message.call_id for message in messages if message.call_id == tool.call_id)
             self._answered.update(message.call_id for message in messages[-1:])
@@ -97,7 +97,8 @@ class Sources:
             self._run.findings.stays(tool.name, "tool", declared)
             return documents
         if declared is not None:
-            value = outputs.content if type(outputs) is Turn else outputs
+            is_whole = declared[0] is True
+            value = _said_by(tool, outputs) if is_whole or type(outputs) is Turn else outputs
             return self.declared(tool, declared, value, documents)
         if documents is not None:
             return self._kept(documents, arguments)
@@ -113,7 +114,7 @@ class Sources:
         run, (said, how) = self._run, declared
         run.findings.hows[tool.name] = how
         if said is False:
-            run.findings.left_out.append(LeftOut(tool.name, told(value), is_declared=True))
+            run.findings.left_out.append(LeftOut(tool.name, text_of(value), is_declared=True))
             return None
         if said is True and documents:
             return documents
@@ -241,16 +242,14 @@ def _is_hand_off(outputs: object) -> bool:
     return any(type(part) is Steer and part.goto for part in parts)
 
 
-def _messages_in(outputs: object) -> Iterator[Turn]:
-    """Yield the messages that a tool gave out, itself or in what it writes into a state."""
-    for part in outputs if isinstance(outputs, list) else [outputs]:
-        if type(part) is Steer:
-            messages = (fields_of(part) or {}).get("messages")
-            for message in messages if isinstance(messages, LISTS) else [messages]:
-                if type(message) is Turn and message.role == "tool":
-                    yield message
-        elif type(part) is Turn and part.role == "tool":
-            yield part
+def _said_by(tool: Scope, outputs: object) -> object:
+    """Return what a tool said: the content of its message, of a `Steer` that of its own call; None without one."""
+    if type(outputs) is Turn:
+        return outputs.content
+    if not any(type(part) in _OF_FRAMEWORK for part in (outputs if isinstance(outputs, list) else [outputs])):
+        return outputs
+    own = [one for one in tool_messages(outputs) if tool.call_id is None or one.call_id == tool.call_id]
+    return _content_of(own[-1]) if own else None
 
 
 def _written_in(text: str, name: str) -> list[Doc]:
@@ -278,4 +277,4 @@ def _texts_of(value: Any, shown: str | None) -> list[str]:
         return [value]
     if isinstance(value, LISTS):
         return [text for part in value if (text := content_text([part], is_prompt=True))]
-    return [] if value is None else [shown or told(value)]
+    return [] if value is None else [shown or text_of(value)]

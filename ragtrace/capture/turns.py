@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from msgspec.structs import replace
 
-from ragtrace.capture.content_blocks import content_text, said_text
+from ragtrace.capture.content_blocks import content_text, json_of, said_text
 from ragtrace.capture.guard import is_equal
 from ragtrace.capture.messages import before_question, spoken
 from ragtrace.capture.model_calls import answer_field
 from ragtrace.capture.names import ANSWER_FIELDS, API_ROLE_OF, API_ROLES, EARLIER_KEYS, HISTORY_KEYS, QUESTION_KEYS
-from ragtrace.capture.values import Doc, Opaque, Prompt, Turn, fields_of, mapping_of
+from ragtrace.capture.values import Doc, Opaque, Prompt, Steer, Turn, fields_of, mapping_of
 from ragtrace.model import Call, Message
 from ragtrace.text import MAX_NAME_CHARS, shown
 
@@ -184,7 +184,7 @@ def role_named(name: object) -> str:
 
 def _call(call: Mapping[str, object]) -> Call:
     given = call["args"]
-    arguments = given if isinstance(given, str) else json.dumps(given, default=str, ensure_ascii=False)
+    arguments = given if isinstance(given, str) else json_of(given)
     return Call(
         name=shown(call["name"]),
         arguments=arguments,
@@ -271,6 +271,8 @@ def _plain(value: object) -> object:
     if type(value) is Opaque and not str(value):  # it says nothing
         raise TypeError
     fields = fields_of(value)
+    if type(value) is Steer and fields is None:
+        raise TypeError
     return str(value) if fields is None else fields
 
 

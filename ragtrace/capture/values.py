@@ -613,16 +613,6 @@ def mapping_of(value: Any) -> dict[Any, Any] | None:
     return value if isinstance(value, dict) and type(value) is not Fields else None
 
 
-def text_of(document: object) -> str:
-    """Return a passage's text; what is none is shown as text.
-
-    Example:
-        >>> text_of(Doc("a")), text_of("b"), text_of(None)
-        ('a', 'b', '')
-    """
-    return document.text if type(document) is Doc else told(document)
-
-
 def is_resumption(inputs: object) -> bool:
     """Tell whether a graph is called to go on with its saved state: with ``None`` or a `Steer`.
 

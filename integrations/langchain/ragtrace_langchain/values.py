@@ -17,7 +17,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.prompt_values import PromptValue
 
 from ragtrace.capture import MOST_PASSAGES, answer_field
-from ragtrace.capture.content_blocks import without_picture
+from ragtrace.capture.content_blocks import text_of, without_picture
 from ragtrace.capture.guard import record_internal_error
 from ragtrace.capture.met_values import NONE, Met, MetValues, as_now
 from ragtrace.capture.turns import role_named
@@ -32,7 +32,6 @@ from ragtrace.capture.values import (
     Steer,
     Turn,
     Walker,
-    text_of,
     told,
 )
 

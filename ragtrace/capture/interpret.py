@@ -464,7 +464,8 @@ class Interpreter:
         given = root.query if root.kind == "search" else root.inputs
         if root.kind == "model":
             given = root.asked.messages if root.asked is not None else None
-        findings.root = root.name
+        is_plain = not self._is_joined and self.run.reader.source(root.name) == root.name  # no name to be redacted
+        findings.root = root.name if is_plain else ""
         findings.given = given_texts(given)
         findings.talk = [turn.content for turn in turns_held(given)]
         if root.kind == "chain" and not root.is_block:

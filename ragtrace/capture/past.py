@@ -1,4 +1,4 @@
-"""Memory of a process for its runs: ids that were met, and hashes of answers and prompts; no text."""
+"""Memory of a process for its runs: ids and roots that were met, and hashes of answers and prompts; no text."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ragtrace.capture.residue import Memory
 
 MOST_WORKFLOWS = 1_024  # names that are remembered; of twice as many the oldest are forgotten
+MOST_ROOTS = 8  # an application with more names them anew for each request
 
 
 class RecentIds:
@@ -52,10 +53,11 @@ class PastRuns:
 
     Attributes:
         answering: names of the workflows that have had an answer.
-        lock: held while the other two are used: runs may end in several threads, and in one thread inside another
+        lock: held while the others are used: runs may end in several threads, and in one thread inside another
             run's end, when a collection finds a stream that nobody read.
         answers: hashes of the last answers, see `ragtrace.capture.follows`; None until it is asked for.
         prompts: hashes of the last prompts, see `ragtrace.capture.residue`; None until it is asked for.
+        roots: names of the roots of runs; one more than `MOST_ROOTS` at most.
     """
 
     def __init__(self) -> None:
@@ -63,3 +65,4 @@ class PastRuns:
         self.lock = threading.RLock()
         self.answers: Before | None = None
         self.prompts: Memory | None = None
+        self.roots: set[str] = set()

@@ -13,6 +13,7 @@ from ragtrace.capture.content_blocks import content_text
 from ragtrace.capture.declared import is_place
 from ragtrace.capture.follows import Before, Root, followed
 from ragtrace.capture.own_words import texts_of
+from ragtrace.capture.past import MOST_ROOTS
 from ragtrace.capture.residue import Explained, Memory, Prompted, held_in, unread
 from ragtrace.capture.types import Retrieval, ToolCall
 from ragtrace.capture.values import Opaque, Prompt, Turn, fields_of
@@ -138,12 +139,13 @@ def reading_of(
     with run.past.lock:
         left = _unread_in(run, pools, texts)
         follows = _followed(run, pools, texts)
+        roots = _roots(run)
     missing = (Sign("declared_missing", f"{name}: {place}") for name, place in found.missing)
     signs = [*missing, *_of_places(found, question, answers), *_of_evidence(run, pools, texts, sources, left)]
     if follows is not None:  # that run's question is the question
         signs = [sign for sign in signs if sign.name != "question_guessed"]
         signs.append(Sign("follows_answer", follows, declare="follows=False"))
-    return Reading(question if facts.get("query") else None, answers, sources, tuple(_first_of(signs)))
+    return Reading(question if facts.get("query") else None, answers, sources, tuple(_first_of(signs)), roots)
 
 
 def _first_of(signs: Sequence[Sign]) -> list[Sign]:
@@ -214,6 +216,17 @@ def _followed(run: Reported, pools: Sequence[Pool], texts: Sequence[Passage]) ->
     follows = followed(root, before) if found.may_follow else None
     before.add(root, follows)
     return follows
+
+
+def _roots(run: Reported) -> tuple[str, ...]:
+    """Return the name of a run's root and those of the other roots that were met; () without others."""
+    name, known = run.findings.root, run.past.roots
+    if name and len(known) <= MOST_ROOTS:
+        known.add(name)
+    is_told = run.declarations.roots() is not None
+    if not name or is_told or not 1 < len(known) <= MOST_ROOTS:
+        return ()
+    return (name, *sorted(known - {name}))
 
 
 def _of_places(found: Findings, question: Found | None, answers: tuple[Found, ...]) -> Iterator[Sign]:

@@ -185,7 +185,7 @@ class Findings(Struct):
         missing: what was declared and is not there, each with its place.
         unheeded: names that are declared to be no evidence, or in part, and that brought what always counts.
         may_follow: nothing declares that it follows no other run.
-        root: name of the root.
+        root: name of the root, as `roots` has it; "" of a block, and of a name with words that are redacted.
     """
 
     question: Found | None = None

@@ -342,6 +342,7 @@ def _reading_line(reading: Reading) -> ReadingLine:
         answers=list(map(_found_line, reading.answers)) or None,
         sources=list(map(_source_line, reading.sources)) or None,
         signs=list(map(_sign_line, reading.signs)) or None,
+        roots=list(reading.roots) or None,
     )
 
 
@@ -550,6 +551,7 @@ def _reading(line: ReadingLine | None, *, is_unread: bool) -> Reading | None:
         answers=tuple(map(_found, line.answers or ())),
         sources=tuple([_source(one) for one in line.sources or () if one.kind in _KINDS]),
         signs=tuple([_sign(one) for one in line.signs or () if one.name in SIGNS]),
+        roots=tuple(line.roots or ()),
     )
 
 

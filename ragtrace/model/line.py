@@ -136,6 +136,7 @@ class ReadingLine(Struct, omit_defaults=True, kw_only=True):
     answers: Annotated[list[FoundLine] | None, _said("Where the answer was read.")] = None
     sources: Annotated[list[SourceLine] | None, _said("What brought evidence.")] = None
     signs: Annotated[list[SignLine] | None, _said("What is unsure.")] = None
+    roots: Annotated[list[str] | None, _said("Of several roots its name, then those of the others.")] = None
 
 
 Passages = list[str | PassageLine]

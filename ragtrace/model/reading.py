@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Final, Literal, get_args
 
 from msgspec import Struct
@@ -50,6 +51,8 @@ ANY_SIGN: Final = "any"
 
 IN_PROMPT: Final = "prompt"
 """What a sign is about where a prompt shows text of no source that is known."""
+
+_OF_ROOTS = frozenset({"question_guessed", "follows_answer"})  # of a call that may be no run
 
 assert tuple(SIGNS) == get_args(SignName)  # noqa: S101 - the two say the same
 
@@ -114,12 +117,14 @@ class Reading(Struct, frozen=True, omit_defaults=True):
         answers: where the answer was read; several of branches side by side, none where there is no answer.
         sources: what brought evidence, in the order in which it was met.
         signs: what is unsure.
+        roots: where an application has several roots, the name of this run's and then those of the others.
     """
 
     question: Found | None = None
     answers: tuple[Found, ...] = ()
     sources: tuple[Source, ...] = ()
     signs: tuple[Sign, ...] = ()
+    roots: tuple[str, ...] = ()
 
     @property
     def is_signed(self) -> bool:
@@ -168,10 +173,16 @@ def preview(reading: Reading) -> list[str]:
         >>> print(*preview(Reading(*found, (search,))), sep="\n")
         question from state.messages[-1]; answer from output.messages[-1]
         evidence: 5 passages of retriever `faq` (3 chosen, 3 in the prompt)
+        >>> follows = Sign("follows_answer", declare="follows=False")
+        >>> print(*preview(Reading(*found, signs=(follows,), roots=("Check", "Rag")))[::2], sep="\n")
+        question from state.messages[-1]; answer from output.messages[-1]; root `Check`
+        unsure: follows_answer: it was given the answer of a run before it, and asked nothing new.  Declare: \
+follows=False.  Where it is no run: roots=["Rag"]
     """
     answers = " and ".join(map(_told, reading.answers)) or "none"
     question = "none" if reading.question is None else _told(reading.question)
-    lines = [f"question {question}; answer {answers}"]
+    root = f"; root `{reading.roots[0]}`" if reading.roots else ""
+    lines = [f"question {question}; answer {answers}{root}"]
     sources = [text for one in reading.sources if (text := _brought(one))]
     left = [
         f"of {_named(one)} {one.left_out or 'nothing'} left out ({one.why})"
@@ -179,7 +190,7 @@ def preview(reading: Reading) -> list[str]:
         if one.left_out or one.why
     ]
     lines.append(f"evidence: {'; '.join([', '.join(sources) or 'none', *left])}")
-    unsure = [_unsure(sign) for sign in reading.signs]
+    unsure = [_unsure(sign, reading.roots[1:]) for sign in reading.signs]
     return [*lines, f"unsure: {' | '.join(unsure)}"] if unsure else lines
 
 
@@ -211,8 +222,10 @@ def _brought(source: Source) -> str:
     return f"{count} ({', '.join(told)})" if told else count
 
 
-def _unsure(sign: Sign) -> str:
+def _unsure(sign: Sign, others: tuple[str, ...]) -> str:
     about = f" ({sign.about})" if sign.about else ""
     text = f' "{sign.text}"' if sign.text else ""
     declare = f".  Declare: {sign.declare}" if sign.declare else ""
+    if others and sign.name in _OF_ROOTS:
+        declare += f".  Where it is no run: roots={json.dumps(others, ensure_ascii=False)}"
     return f"{sign.name}: {SIGNS[sign.name]}{about}{text}{declare}"

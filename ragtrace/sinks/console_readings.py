@@ -69,6 +69,7 @@ def shape_of(reading: Reading) -> int:
             tuple((one.place, one.how) for one in reading.answers),
             frozenset((one.name, one.kind, one.how) for one in reading.sources),
             frozenset((sign.name, sign.about) for sign in reading.signs),
+            reading.roots[:1],
         )
     )
 

@@ -295,3 +295,43 @@ def test_a_function_hides_nothing_that_its_retriever_gave(recorder, keeper):
     assert preview(keeper.only.record.reading)[1] == (
         f"evidence: 1 passage of retriever `Faq` (1 in the prompt); of tool `look` {STAYS}"
     )
+
+
+# -- names of roots --
+
+
+def named_chains(handler, *names):
+    for name in names:
+        lcel().with_config(run_name=name).invoke("Where?", {"callbacks": [handler]})
+
+
+def roots(keeper):
+    return [run.record.reading.roots for run in keeper.runs]
+
+
+def test_roots_are_named_where_there_are_several(handler, keeper):
+    named_chains(handler, "answer", "answer", "check", "answer")
+    assert roots(keeper) == [(), (), ("check", "answer"), ("answer", "check")]
+
+
+def test_roots_that_are_declared_are_not_offered(recorder, keeper):
+    named_chains(RagtraceHandler(recorder, roots=["answer", "check"]), "answer", "check")
+    assert roots(keeper) == [(), ()]
+
+
+def test_roots_that_are_named_for_each_request_are_not_offered(handler, keeper):
+    named_chains(handler, *(f"chat {n}" for n in range(12)))
+    assert [len(one) for one in roots(keeper)] == [0, *range(2, 9), 0, 0, 0, 0]
+
+
+def test_no_name_is_told_that_is_redacted(recorder, keeper):
+    recorder.config = replace(recorder.config, redact=lambda text: text.replace("Ada", "[name]"))
+    named_chains(RagtraceHandler(recorder), "chat of Ada", "answer", "check")
+    assert roots(keeper) == [(), (), ("check", "answer")]
+
+
+def test_a_block_is_no_root_to_be_named(recorder, handler, keeper):
+    with recorder.start(query="Where?"):
+        named_chains(handler, "answer")
+    named_chains(handler, "check")
+    assert roots(keeper) == [(), ()]

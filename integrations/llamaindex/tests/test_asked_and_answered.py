@@ -13,6 +13,8 @@ from llama_index_instrumentation import get_dispatcher
 from pydantic import BaseModel, Field
 
 from integrations.llamaindex.tests.parts import TOOLS_KNOW_THEIR_RUN, Faq, Llm, ToolCaller, engine, until
+from ragtrace.model import preview
+from ragtrace_llamaindex import instrumented
 from tests.kept import ANSWER
 
 ASKED = "Where is the lab these days?"
@@ -172,6 +174,30 @@ def test_a_check_behind_the_answer_follows_its_run(keeper, says, is_chat):
     first, check = (run.record for run in keeper.runs)
     assert (first.answer, first.signs, check.answer) == (ANSWER, (), says)
     assert [(sign.name, sign.about) for sign in check.signs] == [("follows_answer", first.trace_id)]
+
+
+def asked_and_checked():
+    Llm(says="Yes.").complete(f"Is it grounded? {engine().query(ASKED)}")
+
+
+def test_the_preview_of_a_check_gives_the_roots_to_declare(keeper, recorder):
+    asked_and_checked()
+    lines = [preview(run.record.reading) for run in keeper.runs]
+    (name,) = keeper.runs[1].record.reading.roots[1:]
+    assert "root `" not in lines[0][0]
+    assert lines[1][0].endswith("; root `Llm`")
+    assert lines[1][2].endswith(f'.  Declare: follows=False.  Where it is no run: roots=["{name}"]')
+    keeper.runs.clear()
+    with instrumented(recorder, roots=[name]):
+        asked_and_checked()
+    (only,) = keeper.runs
+    assert (only.record.answer, only.record.reading.roots) == (ANSWER, ())
+
+
+def test_the_engine_behind_another_root_is_named(keeper):
+    Llm(says="A title.").complete("Give this talk a title.")
+    engine().query(ASKED)
+    assert preview(keeper.runs[1].record.reading)[0].endswith("; root `RetrieverQueryEngine`")
 
 
 @pytest.mark.parametrize("says", CHECKS)

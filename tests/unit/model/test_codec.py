@@ -99,6 +99,7 @@ READINGS = st.builds(
     answers=st.lists(FOUND, max_size=2).map(tuple),
     sources=st.lists(SOURCES, max_size=2).map(tuple),
     signs=st.lists(SIGNED, max_size=2).map(tuple),
+    roots=st.lists(NAMES, max_size=3).map(tuple),
 )
 RECORDS = st.builds(
     RagRecord,

@@ -192,7 +192,7 @@ def _head(text: str, most: int, size: Callable[[str], int]) -> str:
     kept = cut_bytes(text, most, size)
     if size(kept) <= most:
         return kept
-    return text[:most] if size is len else text[:most].encode()[:most].decode("utf-8", "ignore")
+    return text[:most] if size is len else text[:most].encode(errors="replace")[:most].decode("utf-8", "ignore")
 
 
 def _cut_json(value: object, most: int, size: Callable[[str], int]) -> str | None:

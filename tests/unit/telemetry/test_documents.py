@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ragtrace import semconv
@@ -90,6 +90,7 @@ def test_a_limit_of_the_sdk_keeps_the_json_whole(pool, limit):
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(ANY_TEXT, max_size=6), st.integers(0, 3_000))
+@example(["\x07" * 8 + "\ud800" + "\U00010000" * 9] * 4, 840)  # no character of the cut text may stop the cut
 def test_messages_fit_and_stay_valid(texts, budget):
     room = Budget(1_000_000)
     room.left = budget

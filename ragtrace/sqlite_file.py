@@ -87,6 +87,7 @@ class SharedFile:
         self._busy_s = busy_s
         self._aside = aside
         self._lock = threading.RLock()
+        self._readers = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
         self._is_spoiled = False
@@ -103,14 +104,34 @@ class SharedFile:
             ForeignFileError: it is another program's database.
             sqlite3.Error: it cannot be opened, stayed locked, is full, read-only or broken.
         """
-        if self._is_spoiled:
-            raise sqlite3.OperationalError(f"{self.path} was being written when this process was forked")
+        self._refuse_spoiled()
         with self._lock:
             try:
                 yield self._current()
             except sqlite3.Error as error:
                 self._recover(error)
                 raise
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Lend a new connection that only reads, and that no writer waits for.
+
+        A fork and other readers of this process wait until it is closed: lend it for one page. A file in memory has
+        none but its own.
+
+        Raises:
+            sqlite3.Error: there is no file, or it cannot be opened.
+        """
+        if self.path is None:
+            raise sqlite3.OperationalError("a file in memory has one connection")
+        self._refuse_spoiled()
+        address = f"{self.path.absolute().as_uri()}?mode=ro"
+        with self._readers, closing(sqlite3.connect(address, uri=True, timeout=self._busy_s)) as connection:
+            yield connection
+
+    def _refuse_spoiled(self) -> None:
+        if self._is_spoiled:
+            raise sqlite3.OperationalError(f"{self.path} was being written when this process was forked")
 
     @contextmanager
     def transaction(self, *, is_reading: bool = False) -> Iterator[sqlite3.Connection]:
@@ -261,12 +282,16 @@ class SharedFile:
         """Close and lock the file for a fork; False when it stays busy."""
         if self._is_spoiled or not self._lock.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
             return False
+        if not self._readers.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
+            self._lock.release()
+            return False
         if self.path is not None:
             self.close()
         return True
 
     def unlock_after_fork(self) -> None:
         """Unlock a file that was closed for a fork, in parent or child."""
+        self._readers.release()
         self._lock.release()
 
     def reset_in_child(self, *, is_closed: bool) -> None:

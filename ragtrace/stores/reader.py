@@ -11,6 +11,7 @@ from ragtrace.stores.run_facts import SCORES_WITH_FACTS, reading_from
 from ragtrace.stores.tables import score_from
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterator, Mapping, Sequence
 
     from ragtrace.model import RagRecord, Score
@@ -74,17 +75,22 @@ class StoreReader:
     ) -> Iterator[Row]:
         """Yield scores of a metric with the facts of their runs, the newest first.
 
-        Taken are scores of the random stratum with a value and a weight, of judges and not of people.
+        Taken are scores of the random stratum with a value and a weight, of judges and not of people. They are read
+        over a connection of its own, which only reads, so that the one that writes never waits.
 
         Args:
             metric: the exported name.
-            since: Unix seconds at which the run came into the store, inclusive.
+            since: Unix seconds at which the run ended, inclusive.
             until: Unix seconds, exclusive.
             workflow: of this workflow alone.
         """
         last: dict[str, object] = {"at": until, "id": 0, "series": 0}
         given = {"metric": metric, "since": since, "workflow": workflow, "page": _PAGE}
-        while rows := self._read(SCORES_WITH_FACTS, {**given, **last}):
+        while True:
+            with self._file.reading() as connection:
+                rows = _rows(connection.execute(SCORES_WITH_FACTS, {**given, **last}))
+            if not rows:
+                return
             yield from rows
             last = {name: rows[-1][name] for name in ("at", "id", "series")}
 
@@ -174,6 +180,9 @@ class StoreReader:
 
     def _read(self, sql: str, given: Sequence[object] | Mapping[str, object]) -> list[Row]:
         with self._file.connection() as connection:
-            cursor = connection.execute(sql, given)
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor]
+            return _rows(connection.execute(sql, given))
+
+
+def _rows(cursor: sqlite3.Cursor) -> list[Row]:
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor]

@@ -24,16 +24,20 @@ FACTS = ("prompt", "tags", "sources", "k", "language", "query_chars", "answer_ch
 """Columns of a run that say of which slices it is."""
 READ = ("signs", "signed", "reading")
 """Columns of a run that say what capture read of it: names of signs, whether it is signed, and the rest as JSON."""
+ENDED = "coalesce(ended, at)"
+"""Unix seconds at which a run ended; of older stores and of labels those at which it came into the store."""
 SCORES_WITH_FACTS = (
-    f"SELECT r.id, r.at, r.trace_id, r.workflow, r.session, r.environment, r.corpus, r.model,"  # noqa: S608 - our names
+    f"SELECT {ENDED} AS at, r.id, r.trace_id, r.workflow, r.session, r.environment, r.corpus, r.model,"  # noqa: S608 - our names
     f" {', '.join(f'r.{name}' for name in FACTS)}, s.value, s.weight, a.judge, a.version, a.label_scale,"
     " a.universe, s.series, s.k AS cutoff,"
     " (SELECT d.details FROM scores d JOIN series v ON v.id = d.series WHERE d.run = r.id"
     f" AND v.name = '{DIAGNOSIS}' AND v.source != 'human' ORDER BY d.scored_at DESC LIMIT 1) AS diagnosis"
     " FROM runs r JOIN scores s ON s.run = r.id JOIN series a ON a.id = s.series"
-    " WHERE r.at <= :at AND (r.at, r.id, s.series) < (:at, :id, :series) AND r.at >= :since AND a.name = :metric"
+    f" WHERE {ENDED} <= :at AND ({ENDED}, r.id, s.series) < (:at, :id, :series) AND {ENDED} >= :since"
+    " AND a.name = :metric"
     " AND a.source != 'human' AND s.stratum = 'random' AND s.value IS NOT NULL AND s.weight > 0"
-    " AND (:workflow IS NULL OR r.workflow = :workflow) ORDER BY r.at DESC, r.id DESC, s.series DESC LIMIT :page"
+    " AND (:workflow IS NULL OR r.workflow = :workflow)"
+    " ORDER BY 1 DESC, r.id DESC, s.series DESC LIMIT :page"
 )
 """Scores of a metric with the facts of their runs, the newest before a row first."""
 _MOST_TAGS = 32

@@ -14,21 +14,21 @@ from ragtrace.errors import StoreError
 from ragtrace.model import JudgeInfo, MetricResult, RagRecord, Score, ScoreKey
 from ragtrace.model.codec import record_from_json
 from ragtrace.stores import outbox
-from ragtrace.stores.run_facts import facts_of, read_of
+from ragtrace.stores.run_facts import ENDED, facts_of, read_of
 from ragtrace.text import clean, valid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Row = dict[str, Any]  # values of SQLite by column
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS store_facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS runs (
   id INTEGER PRIMARY KEY AUTOINCREMENT, trace_id TEXT NOT NULL, span_id TEXT NOT NULL, workflow TEXT, session TEXT,
   user TEXT, environment TEXT, corpus TEXT, model TEXT, revision INTEGER NOT NULL, at REAL NOT NULL, tags TEXT,
   sources TEXT, k INTEGER, language TEXT, query_chars INTEGER, answer_chars INTEGER, cluster TEXT, kind TEXT,
-  kept_for TEXT, prompt TEXT, signs TEXT, signed INTEGER, reading TEXT,
+  kept_for TEXT, prompt TEXT, signs TEXT, signed INTEGER, reading TEXT, ended REAL,
   UNIQUE (trace_id, span_id)
 );
 CREATE INDEX IF NOT EXISTS runs_at ON runs (at);
@@ -65,18 +65,20 @@ _FROM_1 = (
     "DROP INDEX IF EXISTS scores_outbox",
     "DROP TABLE IF EXISTS claims",
 )
-# Version 2 had no facts of runs, versions before 5 had no prompt, and those before 6 nothing of what capture read.
+# Version 2 had no facts of runs, versions before 5 had no prompt, those before 6 nothing of what capture read, and
+# those before 7 only the time at which a run came into the store.
 # In version 3 the reason to keep a text stood
 # beside the text, and went with it.
 _ADDED = (
     "tags TEXT", "sources TEXT", "k INTEGER", "language TEXT", "query_chars INTEGER", "answer_chars INTEGER",
     "cluster TEXT", "kind TEXT", "kept_for TEXT", "prompt TEXT", "signs TEXT", "signed INTEGER", "reading TEXT",
+    "ended REAL",
 )  # fmt: skip
 _REASONS = (
     "UPDATE runs SET kept_for = (SELECT kept_for FROM payloads WHERE run = runs.id)"
     " WHERE kept_for IS NULL AND id IN (SELECT run FROM payloads)"
 )
-_MIGRATIONS = {None: (), 1: _FROM_1, 2: (), 3: (), 4: (), 5: ()}
+_MIGRATIONS = {None: (), 1: _FROM_1, 2: (), 3: (), 4: (), 5: (), 6: ()}
 MOST_DETAILS_BYTES = 65_536
 SERIES = ("metric", "version", "name", "variant", "source", "judge", "prompt_hash", "label_scale", "universe")
 _TEXTS = ("workflow", "session", "user", "environment", "corpus", "model")
@@ -109,6 +111,7 @@ def tables(connection: sqlite3.Connection) -> None:
         if column.split()[0] not in there:
             connection.execute(f"ALTER TABLE runs ADD COLUMN {column}")
     connection.execute(_REASONS)
+    connection.execute(f"CREATE INDEX IF NOT EXISTS runs_ended ON runs ({ENDED})")
     connection.execute("INSERT OR REPLACE INTO store_facts VALUES ('schema', ?)", (SCHEMA_VERSION,))
 
 
@@ -147,6 +150,7 @@ def run_of(record: RagRecord, kind: str | None = None) -> Row:
         **facts_of(record, clean(kind)),
         **read_of(record),
         "revision": record.revision,
+        "ended": record.ended or record.started,
     }
 
 

@@ -88,11 +88,13 @@ def write_scores(
     why = reason_to_keep(record, scores, policy) if source == JUDGE else None
     payload = to_payload(record) if why is not None else b""
     run = run_of(record, kind)
+    ended = plausible(run["ended"], now)
+    is_timed, run["ended"] = ended == run["ended"], ended
     need = sum(_ROW_BYTES + 4 * len(row["details"] or "") for row in rows) + 4 * len(run["reading"] or "")
     if not has_room(connection, need + len(payload), policy.file_bytes):
         record_internal_error("ragtrace.stores.full", reason=_FULL)  # the rest of the file belongs to a spool
         return
-    run_id = _run(connection, run, now)
+    run_id = _run(connection, run, now, is_timed=is_timed)
     for score, row in zip(scores, rows, strict=True):
         series = _series(connection, series_of(score, source))
         if source == JUDGE:
@@ -158,13 +160,16 @@ def plausible(at: float, now: float) -> float:
 
 _RUN = (
     "trace_id", "span_id", "workflow", "session", "user", "environment", "corpus", "model", *FACTS, *READ,
-    "revision",
+    "revision", "ended",
 )  # fmt: skip
 
 
-def _run(connection: sqlite3.Connection, run: Row, now: float, *, is_label: bool = False) -> int:
+def _run(
+    connection: sqlite3.Connection, run: Row, now: float, *, is_timed: bool = True, is_label: bool = False
+) -> int:
     kept = "kind = coalesce(excluded.kind, kind)"  # of a process without the codebook
-    changes = ", ".join(kept if name == "kind" else f"{name} = excluded.{name}" for name in _RUN[2:])
+    changed = [name for name in _RUN[2:] if is_timed or name != "ended"]  # a run without times keeps its arrival
+    changes = ", ".join(kept if name == "kind" else f"{name} = excluded.{name}" for name in changed)
     change = "NOTHING" if is_label else f"UPDATE SET {changes} WHERE excluded.revision >= revision"
     connection.execute(
         f"INSERT INTO runs {columns(*_RUN, 'at')} ON CONFLICT (trace_id, span_id) DO {change}",

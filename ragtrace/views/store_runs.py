@@ -14,6 +14,7 @@ from ragtrace.model import SeriesKey
 from ragtrace.model.diagnosis import DIAGNOSIS
 from ragtrace.settings import Settings
 from ragtrace.stores.base import FOREIGN, Label, Policy
+from ragtrace.stores.run_facts import ENDED
 from ragtrace.stores.sqlite import SqliteStore
 from ragtrace.stores.upsert import HUMAN
 from ragtrace.views.columns import (
@@ -41,7 +42,7 @@ _RECENT = 2_000  # last runs that are looked at for late scores
 _LATE_S = 5.0  # by which a clock of another process may be behind
 _CHECK_EVERY_S = 60.0
 _NO_LIMIT = 2**62
-_COLUMNS = f"id, trace_id, span_id, at, cluster, kept_for, {', '.join((*NAMED, *NUMBERS))}"
+_COLUMNS = f"id, trace_id, span_id, at, {ENDED}, cluster, kept_for, {', '.join((*NAMED, *NUMBERS))}"
 _SCORES = (
     "SELECT s.run, s.series, s.state, s.value, s.reason, s.passed, s.k, s.stratum, s.weight, s.scored_at,"  # noqa: S608
     f" CASE WHEN a.name = '{DIAGNOSIS}' THEN s.details END FROM scores s JOIN series a ON a.id = s.series"
@@ -260,9 +261,9 @@ _SERIES = "SELECT id, metric, version, source, name, judge, label_scale, univers
 
 
 def _facts(run: tuple[Any, ...], texts: tuple[str | None, str | None] | None, verdict: str | None) -> RunFacts:
-    trace, at, cluster, kept_for = run[1], run[3], run[4], run[5]
-    named = dict(zip(NAMED, run[6 : 6 + len(NAMED)], strict=True))
-    numbers = run[6 + len(NAMED) :]
+    trace, _, _, at, cluster, kept_for = run[1:7]
+    named = dict(zip(NAMED, run[7 : 7 + len(NAMED)], strict=True))
+    numbers = run[7 + len(NAMED) :]
     query, answer = texts or (None, None)
     shown = f"{query or ''}\n{answer or ''}"[:MOST_SEARCHED_CHARS]
     return RunFacts(

@@ -407,6 +407,132 @@ def test_a_store_of_version_5_takes_readings_of_new_runs(tmp_path):
     store.close()
 
 
+# -- the time of a run --
+
+
+def times_of(store):
+    """Return when each run ended, as a search reads it, by its number."""
+    rows = store.scores_with_facts("faithfulness", since=0.0, until=math.inf)
+    return {int(row["trace_id"], 16): row["at"] for row in rows}
+
+
+def test_the_time_of_a_run_is_that_of_its_end_and_not_of_its_scoring(store):
+    for n, times in enumerate(({"started": NOW - 7_201, "ended": NOW - 7_200}, {"started": NOW - 60}), start=1):
+        r = make.record(n=n, **times)
+        store.emit(r, [score(r)])
+    assert times_of(store) == {1: NOW - 7_200, 2: NOW - 60}
+    late = [row["trace_id"] for row in store.scores_with_facts("faithfulness", since=NOW - 3_600, until=NOW + 1)]
+    assert late == [make.record(n=2).trace_id]
+
+
+@pytest.mark.parametrize("bogus", [0.0, -1.0, NOW + 864_000.0, NOW * 1_000.0, math.nan, math.inf])
+def test_a_time_that_no_clock_can_have_meant_is_that_of_arrival(store, wall, bogus):
+    r = make.record(ended=bogus)
+    store.emit(r, [score(r)])
+    assert times_of(store) == {1: NOW}
+    wall.at += 86_400.0
+    store.emit(r, [score(r, value=0.4)])
+    assert times_of(store) == {1: NOW}, "scored again, and it did not run again"
+
+
+def test_a_run_that_came_without_its_time_takes_the_time_of_a_later_revision(store):
+    r = make.record()
+    store.emit(r, [score(r)])
+    late = replace(r, revision=1, ended=NOW - 60)
+    store.emit(late, [score(late)])
+    assert times_of(store) == {1: NOW - 60}
+
+
+def test_a_store_of_version_6_keeps_the_arrival_of_its_runs_and_takes_the_end_of_new_ones(tmp_path, wall):
+    path = tmp_path / "s"
+    old = make.store(path, wall=wall)
+    r = make.record(ended=NOW - 7_200)
+    old.emit(r, [score(r)])
+    old.close()
+    with sqlite3.connect(path) as connection:
+        connection.executescript(
+            "DROP INDEX runs_ended; ALTER TABLE runs DROP COLUMN ended;"
+            "UPDATE store_facts SET value = 6 WHERE name = 'schema'"
+        )
+    connection.close()
+    wall.at += 60
+    store = make.store(path, wall=wall)
+    new = make.record(n=2, ended=NOW - 3_600)
+    store.emit(new, [score(new)])
+    assert times_of(store) == {1: NOW, 2: NOW - 3_600}
+    with store._file.connection() as connection:
+        assert connection.execute("SELECT value FROM store_facts WHERE name = 'schema'").fetchone() == (7,)
+        assert connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'runs_ended'").fetchone()
+    store.close()
+
+
+def test_runs_that_ended_at_one_time_are_each_read_once_where_a_page_ends_among_them(store):
+    for n in range(1, 1_203):
+        r = make.record(n=n, ended=NOW - 60)
+        store.emit(r, [score(r)])
+    found = [row["trace_id"] for row in store.scores_with_facts("faithfulness", since=0.0, until=NOW)]
+    assert (len(found), len(set(found))) == (1_202, 1_202)
+
+
+def test_a_search_reads_while_a_writer_holds_a_transaction_and_no_writer_waits_for_a_search(store, tmp_path):
+    for n in range(1, 1_203):
+        r = make.record(n=n)
+        store.emit(r, [score(r)])
+    with store._file.transaction() as connection:
+        connection.execute("UPDATE runs SET model = 'not yet'")
+        assert {row["model"] for row in store.scores_with_facts("faithfulness", since=0.0, until=NOW + 1)} == {None}
+    rows = store.scores_with_facts("faithfulness", since=0.0, until=NOW + 1)
+    next(rows)
+    with sqlite3.connect(tmp_path / "store", timeout=0.0) as other:
+        other.execute("UPDATE runs SET model = 'new'")
+    other.close()
+    assert [row["model"] for row in rows].count("new") == 202, "the next page is of the new moment"
+
+
+FORKED = """
+import os, sys, time
+from pathlib import Path
+from tests import make
+
+store = make.store(Path(sys.argv[1]))
+
+def put(first, last):
+    for n in range(first, last):
+        record = make.record(n=n)
+        store.emit(record, [make.score(record, at=time.time())])
+
+put(1, 1_202)
+rows = store.scores_with_facts("faithfulness", since=0.0, until=9e9)
+next(rows)
+(child_reads, parent_writes), (parent_reads, child_writes) = os.pipe(), os.pipe()
+if os.fork():
+    os.read(parent_reads, 1)
+    assert len(list(rows)) >= 1_200
+    put(3_000, 3_100)
+    store.close()
+    os.write(parent_writes, b".")
+    os.wait()
+else:
+    put(2_000, 2_100)
+    os.write(child_writes, b".")
+    os.read(child_reads, 1)
+    put(2_100, 2_200)
+    store.close()
+    os._exit(0)
+"""
+
+
+def test_a_process_that_forks_amid_a_search_loses_no_score_of_its_child(tmp_path):
+    path = tmp_path / "store"
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, str(path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    store = make.store(path)
+    assert len(list(store.rows())) == 1_201 + 200 + 100
+    store.close()
+
+
 # -- time --
 
 

@@ -27,25 +27,28 @@ if TYPE_CHECKING:
     from ragtrace.model import RagRecord
     from ragtrace.model.codec import ScoreJson
     from ragtrace.scoring.investigation.runs import Source as Scores
-    from ragtrace.scoring.investigation.search import Investigation
     from ragtrace.stores.sqlite import SqliteStore
 
-NOT_FALLEN = 3
-CHANGE = "change"
+FALLEN = 3
+"""Exit status of ``--check`` where something fell."""
+TOO_FEW = 4
+"""Exit status of ``--check`` where there are too few scores to tell."""
 EPILOG = """\
-Compares the scores since --since with those before it, from --before on. Ages count back from now, and in a file
-from its last record.
+Looks at windows of 1.5 hours to 7 days that end with the last run, and takes the one in which the mean is most
+surely worse than before. All figures are of the runs since that onset against those before. "Fell" is said of a
+mean that is worse by more than 0.02 of its scale, by 3.25 standard errors that count how much such windows always
+differ. Where all runs together show nothing, parts of the traffic are looked at in the same way, by 4.5. By chance
+alone that happens in at most 5 % of the months in which somebody looks each day.
 
 Where: a part of the traffic is named where the mean would have changed clearly less without it. Runs count by
 their weights, and sessions (else runs of one question) as one. At most 5 % of named parts are expected to stand
 there by chance. A part is left out if most of its runs are in parts named before it. Searched are workflow,
-environment, data source, tag, source of the passages, model, K, language and kind of the question, and length of
-question and answer. The length of an answer may be an effect of the fault. It is named only where no other part
-explains nearly as much.
+environment, data source, tag, source of the passages, model, prompt, K, language, kind and length of the question.
 
 Changed: facts whose value nearly all runs changed, such as the model. This need not be the cause.
 
-Exit status: 0 something fell, 2 usage, a failure, or too few scores, 3 nothing is shown to have fallen.
+Exit status: 0 it answered, 2 usage, a failure, or too few scores. With --check: 0 nothing fell, 3 something did,
+4 too few scores.
 """
 
 
@@ -63,9 +66,7 @@ def command(
     since: Annotated[
         str | None,
         typer.Option(
-            metavar="WHEN",
-            help=f"Begin of the window: {MOMENT}, or change (the likeliest one). Default: 24h; change in a file,"
-            " and in a store with too few scores from before.",
+            metavar="WHEN", help=f"Begin of the window: {MOMENT}. Default: the surest step is looked for."
         ),
     ] = None,
     until: Annotated[
@@ -74,11 +75,16 @@ def command(
     before: Annotated[
         str, typer.Option(metavar="WHEN", help="Begin of the time that the window is compared with.")
     ] = "14d",
+    is_check: Annotated[
+        bool, typer.Option("--check", help="Exit 3 where something fell, 4 with too few scores, else 0.")
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Say what fell, since when, at which stage and in which part of the traffic."""
+    from ragtrace.scoring.investigation.comparison import NoMetric, TooFewScores
     from ragtrace.scoring.investigation.lines import report
     from ragtrace.scoring.investigation.runs import ScoredSource, StoreSource
+    from ragtrace.scoring.investigation.search import investigated
 
     if source is not None and store is not None:
         raise ConfigError("investigate: give the store once: STORE or --store STORE")
@@ -86,12 +92,22 @@ def command(
     label_ids = LabelIds()
     with opened_store(Path(name)) if is_store(name) else nullcontext() as opened:
         if opened is not None:
-            stored = StoreSource(opened, workflow=workflow)
-            found = _investigated(stored, time.time(), (since, until, before), metric, last_day="24h")
+            now = time.time()
+            scores: Scores = StoreSource(opened, workflow=workflow)
         else:
-            scored = ScoredSource(_read(name, workflow, label_ids), workflow=workflow)
-            last = _last(scored.times(), name)
-            found = _investigated(scored, last, (since, until, before), metric)
+            scores = scored = ScoredSource(_read(name, workflow, label_ids), workflow=workflow)
+            now = _last(scored.times(), name)
+        begin, end = moment(before, now), moment(until, now) if until else now
+        named = moment(since, now) if since is not None else None
+        if not begin < (end if named is None else named) <= end:
+            raise ConfigError("--before, --since and --until: each must lie before the next")
+        try:
+            found = investigated(scores, metric=metric, before=begin, until=end, since=named)
+        except (TooFewScores, NoMetric) as error:
+            if not is_check or (metric is not None and isinstance(error, NoMetric)):
+                raise
+            say(json.dumps({"is_fallen": None, "error": str(error)}) if as_json else str(error))
+            return TOO_FEW
         warnings = [*filter(None, [label_ids.warning()])]
         if as_json:
             figures = {**found.to_json(), "warnings": warnings}
@@ -103,7 +119,7 @@ def command(
                 say(line)
     for warning in warnings:
         say(f"ragtrace: warning: {warning}", file=sys.stderr)
-    return 0 if found.is_fallen else NOT_FALLEN
+    return FALLEN if is_check and found.is_fallen else 0
 
 
 def _read(
@@ -113,32 +129,6 @@ def _read(
         if workflow is None or answer.record.workflow == workflow:
             label_ids.add(answer.record)
         yield answer.record, answer.scores
-
-
-def _investigated(
-    source: Scores,
-    now: float,
-    times: tuple[str | None, str | None, str],
-    metric: str | None,
-    *,
-    last_day: str | None = None,
-) -> Investigation:
-    from ragtrace.views.investigating import investigated
-
-    since, until, before = times
-    begin, end = moment(before, now), moment(until, now) if until else now
-    named = moment(since, now) if since is not None and since != CHANGE else None
-    lately = moment(last_day, now) if last_day is not None and since is None else None
-    if not begin < (end if named is None else named) <= end or (lately is not None and lately > end):
-        raise ConfigError("--before, --since and --until: each must lie before the next")
-    return investigated(
-        source,
-        metric=metric,
-        before=begin,
-        until=end,
-        since=named,
-        last_day=lately,
-    )
 
 
 def _last(times: list[float], name: str) -> float:

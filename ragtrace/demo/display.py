@@ -16,7 +16,7 @@ from ragtrace.model.standing import standing_of
 from ragtrace.scoring.investigation.comparison import NoMetric, TooFewScores
 from ragtrace.scoring.investigation.lines import example_texts, report
 from ragtrace.scoring.investigation.runs import ScoredSource
-from ragtrace.views.investigating import investigated
+from ragtrace.scoring.investigation.search import investigated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

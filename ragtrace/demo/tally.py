@@ -14,9 +14,9 @@ from ragtrace.model.codec import score_to_json
 from ragtrace.model.standing import standing_by
 from ragtrace.scoring.investigation.comparison import NoMetric, TooFewScores
 from ragtrace.scoring.investigation.runs import ScoredSource
+from ragtrace.scoring.investigation.search import investigated
 from ragtrace.scoring.offline.scored_row import ends_of
 from ragtrace.stats.intervals import clustered_interval
-from ragtrace.views.investigating import investigated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

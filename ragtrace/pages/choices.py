@@ -75,22 +75,6 @@ def shown_metric(overview: Overview, key: str | None, found: InvestigationView |
     return next(iter([*asked, *told, *fallen, *metrics]), None)
 
 
-def agreed(overview: Overview, found: InvestigationView | None) -> Overview:
-    """Return an overview whose fallen metric has the time and means of the investigation, which looks closer."""
-    if found is None or not found.is_fallen or found.since is None or not found.before or not found.after:
-        return overview
-    since, before, after = found.since, found.before.mean, found.after.mean
-    return replace(
-        overview,
-        metrics=tuple(
-            replace(it, drift=replace(it.drift, since=since, before=before, after=after))
-            if it.key.metric == found.metric and is_worse(it)
-            else it
-            for it in overview.metrics
-        ),
-    )
-
-
 def is_worse(metric: MetricView) -> bool:
     """Tell whether a metric changed for the worse."""
     return metric.drift.state == {"up": "fell", "down": "rose"}.get(metric.direction or "")
@@ -102,7 +86,9 @@ def calm_sentence(overview: Overview) -> str | None:
         return None
     states = [metric.drift.state for metric in overview.metrics]
     if "steady" in states:
-        return f"No metric is shown to have changed for the worse; {states.count('steady')} are steady."
+        n = states.count("steady")
+        enough = f"{n} {'has' if n == 1 else 'have'} enough scores to tell"
+        return f"No metric is shown to have changed for the worse; {enough}."
     return "There are too few scores to tell a change." if "too_few" in states else None
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from ragtrace.model.printable import count_text
-from ragtrace.pages.choices import agreed, calm_sentence, is_worse, shown_metric, stages_of, worse_sentence
+from ragtrace.pages.choices import calm_sentence, is_worse, shown_metric, stages_of, worse_sentence
 from ragtrace.pages.rendering import STATIC, render
 from ragtrace.views.types import RunFilter
 
@@ -91,7 +91,6 @@ def report_html(views: Views, comparison: ComparisonView | None = None, *, metri
     listed = views.runs(RunFilter(metric=metric), size=MOST_LISTED)
     fallen = any(map(is_worse, overview.metrics))
     investigation = views.investigate() if fallen else None
-    overview = agreed(overview, investigation)
     context = {
         "overview": overview,
         "chosen": RunFilter(),

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from ragtrace.scoring.canary.canaries import Canaries
     from ragtrace.scoring.canary.pairs import canary_pairs
     from ragtrace.scoring.daemon_threads import DaemonThreads
-    from ragtrace.scoring.investigation.comparison import NoMetric, Period, TooFewScores, compared
+    from ragtrace.scoring.investigation.comparison import NoMetric, TooFewScores
     from ragtrace.scoring.investigation.runs import RunScore, ScoredSource, StoreSource
-    from ragtrace.scoring.investigation.search import investigate, investigate_change, period_of
+    from ragtrace.scoring.investigation.search import investigated
     from ragtrace.scoring.investigation.verdicts import NO_VERDICT, verdict_shares
     from ragtrace.scoring.limits import Blocked, Caps, JudgeLimiter, Prices
     from ragtrace.scoring.limits.breaker import Breaker
@@ -41,9 +41,9 @@ else:
             "canary.canaries": "Canaries",
             "canary.pairs": "canary_pairs",
             "daemon_threads": "DaemonThreads",
-            "investigation.comparison": "NoMetric Period TooFewScores compared",
+            "investigation.comparison": "NoMetric TooFewScores",
             "investigation.runs": "RunScore ScoredSource StoreSource",
-            "investigation.search": "investigate investigate_change period_of",
+            "investigation.search": "investigated",
             "investigation.verdicts": "NO_VERDICT verdict_shares",
             "limits": "Blocked Caps JudgeLimiter Prices",
             "limits.breaker": "Breaker",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import Route
 
 from ragtrace.model.diagnosis import MEANINGS
-from ragtrace.pages.choices import PERIODS, agreed, calm_sentence, is_worse, shown_metric, stages_of, worse_sentence
+from ragtrace.pages.choices import PERIODS, calm_sentence, is_worse, shown_metric, stages_of, worse_sentence
 from ragtrace.ui.site import filter_of, site_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ def show_overview(request: Request) -> Response:
         overview = site.views.overview(chosen, bins=max(overview.runs // _BIN_RUNS, _FEWEST_BINS))
     has_fallen = any(map(is_worse, overview.metrics))
     found = site.views.investigate(replace(chosen, metric=None)) if has_fallen else None
-    overview = agreed(overview, found)
     return site.page(
         "overview.html",
         page="overview",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
+from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,6 +14,8 @@ import numpy as np
 
 from ragtrace.metrics.consistency.runs import bare
 from ragtrace.model.diagnosis import VERDICTS
+from ragtrace.scoring.investigation.runs import slices_of
+from ragtrace.stats.change.step import LEAST_OF_ALL
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ragtrace.model import SeriesKey
+    from ragtrace.stats.change.slices import Slice
 
     Floats = NDArray[np.float64]
     Codes = NDArray[np.int32]
@@ -28,9 +32,12 @@ if TYPE_CHECKING:
 UNITS = ("runs", "sessions", "users", "questions")
 STATES = ("ok", "na", "error", "skipped")
 NAMED = (
-    "workflow", "model", "session", "user", "environment", "corpus", "tags", "sources", "kind", "language", "signs",
+    "workflow", "model", "session", "user", "environment", "corpus", "prompt", "tags", "sources", "kind",
+    "language", "signs",
 )  # fmt: skip
 """Facts of a run that many runs share; `tags`, `sources` and `signs` are JSON lists of names."""
+SLICED = ("workflow", "environment", "corpus", "model", "prompt", "language", "kind", "tags", "sources", "k")
+"""Facts by whose values a part of the traffic is told."""
 NUMBERS = ("k", "query_chars", "answer_chars", "signed")
 MOST_SEARCHED_CHARS = 4_000
 """Characters of question and answer that the text filter looks at."""
@@ -332,6 +339,27 @@ class Snapshot:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @cached_property
+    def parts(self) -> dict[Slice, Mask]:
+        """The larger parts of the traffic, each with the runs that are in it."""
+        kinds = np.zeros(len(self), dtype=np.int64)
+        for name in SLICED:
+            codes = self.codes[name].astype(np.int64)
+            _, kinds = np.unique(kinds * (int(codes.max(initial=0)) + 2) + codes + 1, return_inverse=True)
+        _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
+        kinds_of: defaultdict[Slice, list[int]] = defaultdict(list)
+        for kind, row in enumerate(first.tolist()):
+            for it in self.slices(row):
+                kinds_of[it].append(kind)
+        large = {it: own for it, own in kinds_of.items() if counts[own].sum() >= LEAST_OF_ALL * len(self)}
+        return {it: np.isin(kinds, own) for it, own in large.items()}
+
+    def slices(self, row: int) -> tuple[Slice, ...]:
+        """Return the parts of the traffic that a run is in."""
+        named = {name: self.text(name, row) for name in SLICED if name != "k"}
+        k = int(self.codes["k"][row])
+        return slices_of({**named, "k": None if k < 0 else k})
 
     @cached_property
     def series(self) -> list[Series]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -14,18 +14,17 @@ from ragtrace.errors import ConfigError
 from ragtrace.judges.offline.judge import OverlapJudge
 from ragtrace.metrics.registry import output, select
 from ragtrace.model.diagnosis import MEANINGS, STAGES, VERDICTS
-from ragtrace.scoring.investigation.comparison import worse_of
-from ragtrace.scoring.investigation.search import CERTAIN_P, LOOKS, is_watched, window_start
+from ragtrace.scoring.investigation.comparison import HISTORY_S, is_watched, keys_of_late, worse_of
 from ragtrace.scoring.offline.scored_row import ends_of, label_of
-from ragtrace.stats.change.mean import TwoPeriods, mean_change, sums_of
-from ragtrace.stats.change.slices import LEAST_CLUSTERS
+from ragtrace.stats.change.mean import mean_change, sums_of
+from ragtrace.stats.change.step import Timeline, surest_step
 from ragtrace.stats.intervals import UNIT, Interval, Sums, mean_interval
 from ragtrace.stats.shares import WeightSums, weighted_shares
 from ragtrace.views.columns import STATES, UNITS
 from ragtrace.views.types import Drift, Histogram, MetricView, Trend, VerdictShare
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -174,8 +173,19 @@ class TimeBins:
         )
 
 
+def scored_of_late(series: Iterable[Series], snapshot: Snapshot) -> set[SeriesKey]:
+    """Return the keys whose scores are looked at for a change: not those of a judge that scores no more."""
+    by_metric: defaultdict[str, dict[SeriesKey, tuple[Floats, Floats]]] = defaultdict(dict)
+    for it in series:
+        counted = it.counted()
+        at = snapshot.at[counted.rows]
+        if (timed := np.isfinite(at)).any():
+            by_metric[it.key.metric][it.key] = (at[timed], counted.weight[timed])
+    return {key for own in by_metric.values() for key in keys_of_late(own)}
+
+
 def metric_view(
-    series: Series, keys: Collection[SeriesKey], snapshot: Snapshot, bins: TimeBins | None
+    series: Series, keys: Collection[SeriesKey], snapshot: Snapshot, bins: TimeBins | None, *, is_late: bool
 ) -> MetricView:
     """Return everything that an overview shows of one series over the chosen runs.
 
@@ -184,6 +194,7 @@ def metric_view(
         keys: all series of the metric, which its label must tell apart.
         snapshot: the runs.
         bins: of the trend; None without times.
+        is_late: whether it is one of `scored_of_late`.
     """
     counted, key, known = series.counted(), series.key, output_of(series.key.metric)
     values = counted.value
@@ -208,7 +219,7 @@ def metric_view(
         if bins and len(values)
         else None,
         histogram=_histogram(values, known) if len(values) else None,
-        drift=_drift(counted, snapshot),
+        drift=_drift(counted, snapshot) if is_late else Drift(state="unwatched"),
     )
 
 
@@ -241,35 +252,35 @@ def _histogram(values: Floats, known: Output | None) -> Histogram:
 
 
 def _drift(counted: Series, snapshot: Snapshot) -> Drift:
-    """Return whether the mean changed for the worse, by the rule of `ragtrace investigate` for a file."""
+    """Return whether the mean changed for the worse, by the rule of `ragtrace investigate`."""
     at = snapshot.at[counted.rows]
     timed = np.isfinite(at)
     known = output_of(counted.key.metric)
     if known is None or not is_watched(counted.key.metric) or not timed.any():
         return Drift(state="unwatched")
-    order = np.argsort(at[timed], kind="stable")
-    rows, times = counted.rows[timed][order], at[timed][order]
-    values, weights = counted.value[timed][order], counted.weight[timed][order]
-    worse = worse_of(known.direction)
-    place = window_start(values, weights, worse=worse)
-    if place is None:
-        return Drift(state="too_few")
+    recent = np.flatnonzero(timed & (at >= at[timed].max() - HISTORY_S))
+    order = recent[np.argsort(at[recent], kind="stable")]
+    rows = counted.rows[order]
     _, clusters = np.unique(snapshot.unit[rows], return_inverse=True)
-    two = TwoPeriods(
-        values=values,
-        weights=weights,
+    scores = Timeline(
+        at=at[order],
+        values=counted.value[order],
+        weights=counted.weight[order],
         clusters=clusters,
-        is_window=times >= times[place],
         ends=(known.low, known.high),
     )
-    change = mean_change(two, worse=worse)
-    if min(change.before.n_eff, change.window.n_eff) < LEAST_CLUSTERS:
+    worse = worse_of(known.direction)
+    step = surest_step(scores, {it: mask[rows] for it, mask in snapshot.parts.items()}, worse=worse)
+    if step is None:
         return Drift(state="too_few")
-    before, after = change.before.mean, change.window.mean
-    if change.p * LOOKS > CERTAIN_P:
+    if not step.is_shown:
         return Drift(state="steady")
+    change = mean_change(scores.split(step.since), worse=worse)
     return Drift(
-        state="fell" if known.direction == "up" else "rose", since=float(times[place]), before=before, after=after
+        state="fell" if known.direction == "up" else "rose",
+        since=step.since,
+        before=change.before.mean,
+        after=change.window.mean,
     )
 
 

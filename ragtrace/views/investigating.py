@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ragtrace.errors import ConfigError
 from ragtrace.model.diagnosis import MEANINGS, VERDICTS
-from ragtrace.scoring.investigation.comparison import Period, TooFewScores
-from ragtrace.scoring.investigation.lines import moment_text, report, rest_text, slice_name
-from ragtrace.scoring.investigation.runs import MOST_RUNS, RunScore, slices_of
-from ragtrace.scoring.investigation.search import investigate, investigate_change
+from ragtrace.scoring.investigation.comparison import HISTORY_S
+from ragtrace.scoring.investigation.lines import moment_text, moved, report, rest_text, slice_name
+from ragtrace.scoring.investigation.runs import MOST_RUNS, RunScore
+from ragtrace.scoring.investigation.search import investigated
 from ragtrace.stats.intervals import Interval
+from ragtrace.views.columns import SLICED
 from ragtrace.views.scored_answer import usual_order
 from ragtrace.views.types import Culprit, InvestigationView, ShareChange
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ragtrace.scoring.investigation.runs import Source
     from ragtrace.scoring.investigation.search import Investigation
     from ragtrace.scoring.investigation.verdicts import VerdictShare
     from ragtrace.stats.change.mean import Change, Mean
     from ragtrace.stats.change.slices import Slice, SliceChange
     from ragtrace.views.columns import Mask, Series, Snapshot
-
-_YOUNG = "the window begins at the likeliest change (--since change): too few scores are older than 24 h"
-_SLICED = ("workflow", "environment", "corpus", "model", "language", "kind", "tags", "sources", "k")
 
 
 @dataclass(slots=True)
@@ -55,11 +52,18 @@ class SnapshotSource:
     def _of(self, series: Series) -> list[RunScore]:
         """Return the newest scores; runs with the same facts share their slices."""
         own = np.flatnonzero(np.isfinite(self.snapshot.at[series.rows]) & self.chosen[series.rows])
-        newest = own[np.argsort(self.snapshot.at[series.rows[own]], kind="stable")][-2 * MOST_RUNS :]
+        newest = own[np.argsort(self.snapshot.at[series.rows[own]], kind="stable")][-MOST_RUNS:]
         rows, it = series.rows[newest], self.snapshot
-        facts = np.stack([it.codes[name][rows] for name in _SLICED], axis=1).tolist()
-        columns = (rows, series.value[newest], series.weight[newest], it.at[rows], it.unit[rows], it.verdict[rows])
-        lengths = [it.codes[name][rows].tolist() for name in ("query_chars", "answer_chars")]
+        facts = np.stack([it.codes[name][rows] for name in SLICED], axis=1).tolist()
+        columns = (
+            rows,
+            series.value[newest],
+            series.weight[newest],
+            it.at[rows],
+            it.unit[rows],
+            it.verdict[rows],
+            it.codes["query_chars"][rows],
+        )
         return [
             RunScore(
                 trace_id=it.ids[row],
@@ -70,61 +74,18 @@ class SnapshotSource:
                 key=series.key,
                 slices=self._slices_of(tuple(codes), row),
                 query_chars=None if query_chars < 0 else query_chars,
-                answer_chars=None if answer_chars < 0 else answer_chars,
                 verdict=VERDICTS[verdict] if verdict >= 0 else None,
             )
-            for row, value, weight, at, unit, verdict, codes, query_chars, answer_chars in zip(
-                *(column.tolist() for column in columns), facts, *lengths, strict=True
+            for row, value, weight, at, unit, verdict, query_chars, codes in zip(
+                *(column.tolist() for column in columns), facts, strict=True
             )
         ]
 
     def _slices_of(self, codes: tuple[int, ...], row: int) -> tuple[Slice, ...]:
         found = self._slices.get(codes)
         if found is None:
-            it = self.snapshot
-            named = {name: it.text(name, row) for name in _SLICED if name != "k"}
-            k = int(it.codes["k"][row])
-            found = self._slices[codes] = slices_of({**named, "k": None if k < 0 else k})
+            found = self._slices[codes] = self.snapshot.slices(row)
         return found
-
-
-def investigated(
-    source: Source,
-    *,
-    metric: str | None,
-    before: float,
-    until: float,
-    since: float | None = None,
-    last_day: float | None = None,
-) -> Investigation:
-    """Investigate since a time; without one, since the last day or the likeliest change.
-
-    Pages, commands and the MCP server choose the window here.
-
-    Args:
-        source: where the scores stand.
-        metric: the exported name; None = the one that changed for the worse most surely.
-        before: Unix seconds of the earliest run.
-        until: Unix seconds behind the last one.
-        since: begin of the window that a person named; None without one.
-        last_day: begin of the window without `since`. Where too few scores are older, it begins at the likeliest
-            change, which the result's note says. None = always at the likeliest change.
-
-    Raises:
-        TooFewScores: a period has fewer than 20 independent scores.
-        NoMetric: there are no scores to compare.
-    """
-    if since is not None:
-        return investigate(source, Period(before=before, since=since, until=until), metric=metric)
-    if last_day is not None and before < last_day:
-        try:
-            return investigate(source, Period(before=before, since=last_day, until=until), metric=metric)
-        except TooFewScores as error:
-            if not error.is_before:
-                raise
-    names = [metric] if metric is not None else usual_order(source.metrics())
-    found = investigate_change(source, names, before=before, until=until)
-    return found if last_day is None else replace(found, note=_YOUNG)
 
 
 def investigation_view(
@@ -136,7 +97,7 @@ def investigation_view(
     texts_of: Callable[[str], list[str]],
     show: str,
 ) -> InvestigationView:
-    """Return the investigation of all runs since a time, or since the most likely change.
+    """Return the investigation of all runs since a time, or since the surest step.
 
     Args:
         snapshot: all runs.
@@ -150,9 +111,10 @@ def investigation_view(
     times = snapshot.at[np.isfinite(snapshot.at) & chosen]
     if not len(times):
         return _nothing("the runs have no times, so nothing is before or after", metric)
-    first, last = float(times.min()), float(times.max()) + 1e-3
+    last = float(times.max()) + 1e-3
+    before = last - HISTORY_S if since is None else min(last - HISTORY_S, float(times.min()))
     try:
-        found = investigated(source, metric=metric, before=first, since=since, until=last)
+        found = investigated(source, metric=metric, before=before, since=since, until=last)
     except ConfigError as error:
         if metric is None and since is None:
             metric = usual_order(source.metrics())[0]
@@ -166,18 +128,18 @@ def _nothing(reason: str, metric: str | None) -> InvestigationView:
 
 def _view(found: Investigation, lines: tuple[str, ...]) -> InvestigationView:
     change, verdict = found.change, found.verdict
-    verb = "fell" if found.direction == "up" else "rose, and lower is better,"
-    when = f" about {moment_text(found.changed_at)}" if found.changed_at is not None else ""
+    verb, done = ("fell", "fallen") if found.direction == "up" else ("rose, and lower is better,", "risen")
+    when = f"about {moment_text(found.since)}"
     headline = (
-        f"{found.key.metric} {verb} by {abs(change.value):.3f}{when}"
+        f"{found.key.metric} {verb} by {abs(change.value):.3f} {when}"
         if found.is_fallen
-        else f"{found.key.metric}: nothing is shown to have {'fallen' if found.direction == 'up' else 'risen'}"
+        else f"Nothing is shown to have {done}. {moved(found)}"
     )
     return InvestigationView(
         is_fallen=found.is_fallen,
         headline=headline,
         metric=found.key.metric,
-        since=found.changed_at if found.is_fallen else None,
+        since=found.changed_at,
         before=_interval(change.before),
         after=_interval(change.window),
         by=_size(change),

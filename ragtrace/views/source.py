@@ -19,7 +19,7 @@ from ragtrace.model.diagnosis import VERDICTS
 from ragtrace.scoring.investigation.lines import example_texts
 from ragtrace.views import labels, listing
 from ragtrace.views.columns import Builder
-from ragtrace.views.figures import TimeBins, metric_view, verdict_shares
+from ragtrace.views.figures import TimeBins, metric_view, scored_of_late, verdict_shares
 from ragtrace.views.file_runs import FileRuns
 from ragtrace.views.investigating import investigation_view
 from ragtrace.views.paired import compared_files
@@ -480,10 +480,10 @@ def _metrics(it: Snapshot, mask: Any, grid: TimeBins | None) -> Iterable[MetricV
         keys.setdefault(series.key.metric, []).append(series.key)
     order = {name: i for i, name in enumerate(FIRST_METRICS)}
     ranked = sorted(it.series, key=lambda one: order.get(one.key.metric, len(order)))
-    for series in ranked:
-        own = series.only(mask)
-        if len(own.rows):
-            yield metric_view(own, keys[series.key.metric], it, grid)
+    chosen = [own for series in ranked if len((own := series.only(mask)).rows)]
+    late = scored_of_late(chosen, it)
+    for own in chosen:
+        yield metric_view(own, keys[own.key.metric], it, grid, is_late=own.key in late)
 
 
 def _counted(it: Snapshot, name: str, mask: Any) -> tuple[tuple[str, int], ...]:

@@ -57,7 +57,8 @@ class Drift:
     """Whether a metric changed, and since when.
 
     Attributes:
-        state: ``unwatched`` for a metric without a better direction or outside [0, 1].
+        state: ``unwatched`` for a metric without a better direction or outside [0, 1], and for a judge version
+            that scores no more.
         since: Unix seconds of the most likely change; None without one.
         before: mean before the change.
         after: mean after it.

@@ -28,6 +28,9 @@ CASES = {
         11-broken-stream-loses-its-answer 12-support-check-is-a-run 13-mark-selected-in-a-text-tool
         14-short-sub-answers
         """,
+    "investigate": """
+        01-size-of-a-fresh-fall 02-judge-version 03-size-since-onset 04-times-of-runs 05-writer-waits 06-quiet-months
+        """,
 }
 # What a script asks that has another name now, and how it is asked.
 PORTED = {

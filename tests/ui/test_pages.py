@@ -117,9 +117,34 @@ def test_the_investigation_links_to_the_runs_before_and_after(client: TestClient
     assert "Look whether the model, its prompt or its settings changed." in page.text
 
 
-def test_a_steady_file_is_called_steady(tmp_path: Path) -> None:
-    client = client_of(write_lines(tmp_path / "scored.jsonl", [scored_line(n, value=0.9) for n in range(100)]))
-    assert "No metric is shown to have changed for the worse" in page_of(client, "/").text
+CALM = {
+    "stays": (
+        100,
+        "No metric is shown to have changed for the worse; 1 has enough scores to tell.",
+        "Nothing is shown to",
+    ),
+    "too few": (30, "There are too few scores to tell a change.", "faithfulness: 30 scores are too few"),
+}
+
+
+@pytest.mark.parametrize("kind", CALM)
+def test_where_no_fall_is_shown_every_page_says_so_plainly(tmp_path: Path, kind: str) -> None:
+    count, calm, looked = CALM[kind]
+    lines = [scored_line(n, value=0.9 - n % 7 / 100) for n in range(count)]
+    views = Views.of_file(write_lines(tmp_path / "scored.jsonl", lines))
+    client = client_of(tmp_path / "scored.jsonl")
+    overview, looked_at, report = client.get("/").text, client.get("/investigate").text, report_html(views)
+    assert calm in " ".join(read_page(overview).text.split())
+    assert calm in " ".join(report.split())
+    said = " ".join(read_page(looked_at).text.split())
+    assert looked in said
+    assert ("this may be chance" in said) == (kind == "stays")
+    assert not any(word in said for word in ("What fell", "Next steps", "Examples"))
+    for page in (overview, looked_at, report):
+        [headline] = re.findall(
+            r'<section class="([^"]*)" aria-labelledby="headline">.*?<span class="(\w+)"', page, re.DOTALL
+        )
+        assert headline == ("alert calm", "muted"), "neither good nor bad"
 
 
 @pytest.mark.parametrize(("every", "low"), [(4, 1.0), (2, 0.4)])

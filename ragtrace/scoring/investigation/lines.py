@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ragtrace.model.printable import printable
+from ragtrace.scoring.investigation.comparison import worse_of
 from ragtrace.sinks.console import one_line
 from ragtrace.stats.change.slices import LEAST_CLUSTERS
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ragtrace.scoring.investigation.replaced import Replaced
     from ragtrace.scoring.investigation.search import AlsoWorse, Investigation
     from ragtrace.stats.change.mean import Change, Mean
-    from ragtrace.stats.change.slices import Slice, SliceChange
+    from ragtrace.stats.change.slices import How, Slice, SliceChange
 
 ALL = 0.95
 """Part of a change from which on it is called all of it."""
@@ -32,7 +33,6 @@ _DIMENSIONS = {
     "kind": "questions of kind",
     "language": "questions in",
     "query_length": "questions of",
-    "answer_length": "answers of",
 }
 _LANGUAGES = {"en": "English", "other": "another language than English"}
 _STAGES: dict[Stage, str] = {
@@ -41,6 +41,13 @@ _STAGES: dict[Stage, str] = {
     "prompt": "the prompt",
     "model": "the model",
     "none": "no stage",
+}
+_HOW: dict[How, str] = {
+    "worse": "its runs became worse",
+    "more": "there is more of it",
+    "less": "there is less of it",
+    "new": "it is new",
+    "gone": "it is gone",
 }
 MEANINGS: dict[Verdict, str] = {
     "not_retrieved": "the search did not find the needed passages",
@@ -68,10 +75,10 @@ def slice_name(name: Slice) -> str:
 
     Example:
         >>> from ragtrace.stats.change.slices import Slice
-        >>> slice_name(Slice("tag", "beta")), slice_name(Slice("answer_length", "over 310"))
-        ('tag beta', 'answers of over 310 characters')
+        >>> slice_name(Slice("tag", "beta")), slice_name(Slice("query_length", "over 310"))
+        ('tag beta', 'questions of over 310 characters')
     """
-    unit = " characters" if name.dimension.endswith("_length") else ""
+    unit = " characters" if name.dimension == "query_length" else ""
     return f"{_DIMENSIONS.get(name.dimension, name.dimension)} {_value(name.dimension, name.value)}{unit}"
 
 
@@ -82,10 +89,9 @@ def _value(dimension: str, value: str) -> str:
 def lines(found: Investigation) -> Iterator[str]:
     """Yield the fall with its time, stage, place and replaced facts, in 100 columns for usual names."""
     yield from _headed("What", _what(found))
-    yield from _headed("Note", [found.note] if found.note else [])
     if not found.is_fallen:
         return
-    yield from _headed("Since", _since(found))
+    yield from _headed("Since", [f"about {moment_text(found.since)}"])
     yield from _headed("Stage", _stage(found))
     yield from _headed("Where", _where(found))
     yield from _headed("Changed", _changed(found))
@@ -136,13 +142,11 @@ def _what(found: Investigation) -> list[str]:
     change = found.change
     if not found.is_fallen:
         verb = "nothing is shown to have fallen" if found.direction == "up" else "nothing is shown to have risen"
-        is_sure_alone = change.low is not None and change.high is not None and not change.low <= 0.0 <= change.high
-        looks = (
-            f"; the interval does not count the {found.period.looks} looks for its time" if is_sure_alone else ""
-        )
         return [
-            f"{found.key.metric}: {verb}; from {_mean(change.before)} to {_mean(change.window)}",
-            f"change {_signed(change)}{looks if found.period.looks > 1 else ''}",
+            f"{found.key.metric}: {verb}",
+            moved(found),
+            f"from {_mean(change.before)}",
+            f"to   {_mean(change.window)}",
         ]
     verb = "fell" if found.direction == "up" else "rose, and lower is better,"
     rows = [
@@ -159,15 +163,20 @@ def _what(found: Investigation) -> list[str]:
     return rows
 
 
+def moved(found: Investigation) -> str:
+    """Return what moved most where nothing is shown to have fallen."""
+    change, metric = found.change, found.key.metric
+    if found.ended is not None:
+        times = f"from {moment_text(found.since)} to {moment_text(found.ended)}"
+        return f"{metric} was worse by {abs(change.value):.3f} {times}, and is not now"
+    if worse_of(found.direction) * change.value <= 0.0:
+        return f"{metric} is not worse of late than it was"
+    return f"{metric} moved most, by {_signed(change)} about {moment_text(found.since)}; this may be chance"
+
+
 def _also(it: AlsoWorse) -> str:
     before, window = ("none" if mean is None else f"{mean:.3f}" for mean in (it.before, it.window))
     return f"{it.metric} {before} -> {window}"
-
-
-def _since(found: Investigation) -> list[str]:
-    if found.changed_at is None:
-        return ["no moment stands out: the mean changed slowly, or there are too few scores"]
-    return [f"about {moment_text(found.changed_at)}"]
 
 
 def _stage(found: Investigation) -> list[str]:
@@ -245,8 +254,6 @@ def _slice_rows(number: int, it: SliceChange, found: Investigation) -> Iterator[
     yield f"{number}. {slice_name(it.slice)}: {f'{part:.0%}' if part < ALL else 'all'} of the change ({bounds})"
     yield f"   {_mean_and_share(it)}"
     yield f"   {_cause(it)}; without it the mean changed by {it.outside.value:+.3f}"
-    if it.slice.dimension == "answer_length":
-        yield "   the length of an answer may be an effect of the change, and not its cause"
 
 
 def _mean_and_share(it: SliceChange) -> str:
@@ -260,15 +267,8 @@ def _mean_and_share(it: SliceChange) -> str:
 
 
 def _cause(it: SliceChange) -> str:
-    if not it.inside.before.n:
-        return "it is new"
-    if not it.inside.window.n:
-        return "it is gone"
-    if abs(it.by_mean) >= 2.0 * abs(it.by_share):
-        return "its runs became worse"
-    if abs(it.by_share) >= 2.0 * abs(it.by_mean):
-        return "there is more of it" if it.share_window > it.share_before else "there is less of it"
-    return "its runs became worse, and its share changed"
+    is_mixed = it.how == "worse" and abs(it.by_mean) < 2.0 * abs(it.by_share)
+    return f"{_HOW[it.how]}{', and its share changed' if is_mixed else ''}"
 
 
 def rest_text(found: Investigation) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -25,11 +24,13 @@ if TYPE_CHECKING:
     from ragtrace.stores.sqlite import SqliteStore
     from ragtrace.stores.tables import Row
 
-MOST_RUNS = 50_000
-"""Scores that are read of one period; the newest of more."""
+MOST_RUNS = 100_000
+"""Scores of a metric that are read; the newest of more."""
 _NAMED = ("workflow", "environment", "corpus", "model", "prompt", "language", "kind")
 _LISTS = {"tags": "tag", "sources": "source"}
 _KNOWN = 4_096
+_AT_ONCE = 64
+_PAUSE_S = 2e-5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,6 @@ class RunScore:
         key: only scores of one key are averaged.
         slices: the slices of the run that have a name.
         query_chars: length of the question; None where the facts of the run were not kept.
-        answer_chars: length of the answer.
         verdict: of the metric `diagnosis`; None without one.
     """
 
@@ -57,7 +57,6 @@ class RunScore:
     key: SeriesKey
     slices: tuple[Slice, ...] = ()
     query_chars: int | None = None
-    answer_chars: int | None = None
     verdict: str | None = None
 
 
@@ -79,11 +78,7 @@ class StoreSource:
     Args:
         store: the file.
         workflow: of this workflow alone; None = all.
-        most: scores that are read of one period; the newest of more.
-        limit_s: seconds that the reading of one period takes at most.
-
-    Raises:
-        TimeoutError: by `scores`, when the reading takes longer.
+        most: scores of a metric that are read; the newest of more.
     """
 
     def __init__(
@@ -92,12 +87,11 @@ class StoreSource:
         *,
         workflow: str | None = None,
         most: int = MOST_RUNS,
-        limit_s: float = math.inf,
     ) -> None:
         self._store = store
         self._workflow = workflow
         self._most = most
-        self._limit_s = limit_s
+        self._runs: dict[int, RunScore] = {}  # the facts of a run stand in the scores of all metrics
 
     def metrics(self) -> list[str]:
         """Return the exported names of the metrics that have scores."""
@@ -105,23 +99,32 @@ class StoreSource:
 
     def scores(self, metric: str, since: float, until: float) -> list[RunScore]:
         """Return the newest scores of a metric of the runs since a time and before another."""
-        deadline = time.monotonic() + self._limit_s
         rows = self._store.scores_with_facts(metric, since=since, until=until, workflow=self._workflow)
-        found = []
+        found: list[RunScore] = []
+        keys: dict[tuple[int, int | None], SeriesKey] = {}
         for row in islice(rows, self._most):
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"the store was not read within {self._limit_s:g} s")
-            key = SeriesKey(
-                metric=metric,
-                judge=row["judge"] or None,
-                version=row["version"],
-                k=row["cutoff"],
-                label_scale=row["label_scale"] or None,
-                universe=row["universe"] or None,
-            )
-            verdict = json.loads(row["diagnosis"] or "{}").get("verdict")
-            found.append(run_score(row, key, at=row["at"], verdict=verdict))
+            if len(found) % _AT_ONCE == 0:
+                time.sleep(_PAUSE_S)  # else a thread that writes waits for the interpreter, for each of its steps
+            key = keys.get((row["series"], row["cutoff"]))
+            if key is None:
+                key = keys[row["series"], row["cutoff"]] = _key_of(metric, row)
+            known = self._runs.get(row["id"])
+            if known is None:
+                verdict = json.loads(row["diagnosis"] or "{}").get("verdict")
+                known = self._runs[row["id"]] = run_score(row, key, at=row["at"], verdict=verdict)
+            found.append(replace(known, key=key, value=float(row["value"]), weight=float(row["weight"])))
         return found
+
+
+def _key_of(metric: str, row: Row) -> SeriesKey:
+    return SeriesKey(
+        metric=metric,
+        judge=row["judge"] or None,
+        version=row["version"],
+        k=row["cutoff"],
+        label_scale=row["label_scale"] or None,
+        universe=row["universe"] or None,
+    )
 
 
 class ScoredSource:
@@ -188,7 +191,6 @@ def run_score(row: Row, key: SeriesKey, *, at: float, verdict: object) -> RunSco
         key=key,
         slices=slices_of(row),
         query_chars=row.get("query_chars"),
-        answer_chars=row.get("answer_chars"),
         verdict=next((it for it in VERDICTS if it == verdict), None),
     )
 

@@ -2,52 +2,42 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ragtrace.model.diagnosis import FAILURES, STAGES
-from ragtrace.scoring.investigation.comparison import (
-    NoMetric,
-    Period,
-    TooFewScores,
-    compared,
-    direction_of,
-    known_output,
-    there,
-    worse_of,
-)
+from ragtrace.scoring.investigation.comparison import NoMetric, TooFewScores, is_watched, series_of
 from ragtrace.scoring.investigation.replaced import replaced_facts
 from ragtrace.scoring.investigation.verdicts import verdict_shares
-from ragtrace.stats.change.mean import TwoPeriods, adjusted, change_place, mean_change
-from ragtrace.stats.change.slices import FALSE_DISCOVERY_RATE, LEAST_CLUSTERS, Slice, explain
+from ragtrace.stats.change.mean import TwoPeriods, adjusted, mean_change
+from ragtrace.stats.change.slices import FALSE_DISCOVERY_RATE, Slice, explain
+from ragtrace.stats.change.step import CERTAIN_P, PART_P, step_since, surest_step
 from ragtrace.stats.intervals import UNIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ragtrace.errors import ConfigError
     from ragtrace.model import SeriesKey
     from ragtrace.model.diagnosis import Stage, Verdict
     from ragtrace.model.score import Direction
-    from ragtrace.scoring.investigation.comparison import MetricChange
+    from ragtrace.scoring.investigation.comparison import MetricSeries
     from ragtrace.scoring.investigation.replaced import Replaced
     from ragtrace.scoring.investigation.runs import RunScore, Source
     from ragtrace.scoring.investigation.verdicts import VerdictShare
-    from ragtrace.stats.change.mean import Array, Change, Mask, Worse
+    from ragtrace.stats.change.mean import Change, Mask
     from ragtrace.stats.change.slices import Explained
+    from ragtrace.stats.change.step import Step
 
-CERTAIN_P = 0.025
-"""One-sided p-value at which the change of a metric counts as shown, whichever other metrics are looked at."""
 EXAMPLES = 3
-LOOKS = 20
-"""By so many p-values are multiplied where the scores chose the time of the change."""
 _MOST_SLICES = 300
 _QUARTERS = (0.25, 0.5, 0.75)
-_LENGTHS = {"query_length": "query_chars", "answer_length": "answer_chars"}
+_QUERY_LENGTH = "query_length"
 _LEAST_KNOWN = 0.9  # of a period's runs that must have a verdict
 
 
@@ -77,7 +67,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlsoWorse:
-    """Another metric that changed for the worse, with its means in its own two periods."""
+    """Another metric that changed for the worse, with its means before and since its own onset."""
 
     metric: str
     before: float | None
@@ -91,9 +81,17 @@ class Investigation:
     Attributes:
         key: of the scores; those of other keys were left out.
         direction: up = higher is better.
-        period: the two periods.
-        is_fallen: whether a change for the worse is shown.
-        changed_at: Unix seconds of the first run after the estimated change; None where nothing fell.
+        is_fallen: whether a change for the worse is shown. By chance alone it is in at most 5 % of the months in
+            which somebody looks each day, see docs/how-to/investigate.md.
+        before: Unix seconds of the earliest run that was looked for.
+        since: Unix seconds of the onset: of the first run after the likeliest change, or the time that a person
+            named. All figures compare the runs since then with those before. Where nothing is shown to have
+            fallen, it is that of the largest movement, which may be chance.
+        ended: Unix seconds since which the mean is as before; nothing is fallen then, and the figures are of the
+            time between. None for a change that lasts.
+        until: Unix seconds after the last run that was looked for.
+        p: one-sided p-value of "it is not worse by more than 0.02 of the scale"; a fall is shown at `certain_p`.
+        part: the part of the traffic whose own mean shows the fall; None where that of all runs does, or nothing.
         explained: the change and the slices that explain it.
         verdict: the verdict whose share grew most; None where none is shown to have grown.
         has_verdicts: whether the runs have verdicts.
@@ -104,14 +102,17 @@ class Investigation:
             verdict first.
         also: other metrics that changed for the worse, the surest first; only where the metric was chosen here.
         others: keys whose scores stand for the same traffic, and changed less surely.
-        note: says that the window begins at the likeliest change although nobody asked for it; "" otherwise.
     """
 
     key: SeriesKey
     direction: Direction
-    period: Period
     is_fallen: bool
-    changed_at: float | None
+    before: float
+    since: float
+    ended: float | None
+    until: float
+    p: float
+    part: Slice | None
     explained: Explained
     verdict: VerdictGrowth | None
     has_verdicts: bool
@@ -121,7 +122,16 @@ class Investigation:
     others: tuple[SeriesKey, ...] = ()
     shares: tuple[VerdictShare, ...] = ()
     replaced: tuple[Replaced, ...] = ()
-    note: str = ""
+
+    @property
+    def certain_p(self) -> float:
+        """The p-value at which a fall is shown: smaller for one of a part, of which there are many."""
+        return CERTAIN_P if self.part is None else PART_P
+
+    @property
+    def changed_at(self) -> float | None:
+        """Unix seconds of the onset; None where nothing is shown to have fallen."""
+        return self.since if self.is_fallen else None
 
     @property
     def change(self) -> Change:
@@ -137,6 +147,9 @@ class Investigation:
             "direction": fields.pop("direction"),
             "maker": self.key.maker(),
             **fields,
+            "changed_at": self.changed_at,
+            "certain_p": self.certain_p,
+            "part": None if self.part is None else self.part._asdict(),
             "others": [it.maker() for it in self.others],
             "explained": {
                 **fields["explained"],
@@ -145,201 +158,177 @@ class Investigation:
         }
 
 
-def investigate(
-    source: Source,
-    period: Period,
-    *,
-    metric: str | None = None,
-    changed_at: float | None = None,
-    is_wanted: Callable[[SeriesKey], bool] = lambda _key: True,
+def investigated(
+    source: Source, *, metric: str | None = None, before: float, until: float, since: float | None = None
 ) -> Investigation:
-    """Compare two periods of a metric, and say where a fall lies.
+    """Say what fell, since when, at which stage and where.
 
-    Without a metric it is that of the strongest evidence among those that are watched for a drop. Each is judged
-    by itself, as if it had been asked for, so that all pages and commands agree on what changed. Scores of another
-    judge version, K or kind of labels are never mixed: those of most weight in the window are compared, and of two
-    judges the one whose scores changed most surely.
+    Each series of one judge version is looked at by itself, see `ragtrace.stats.change.step.surest_step`: windows
+    of 1.5 hours to 7 days that end with its last run, of all runs, and where these show nothing of each larger part
+    of the traffic. Everything is then computed since the onset of the surest step.
 
     Args:
         source: where the scores stand.
-        period: what is compared.
-        metric: the exported name; None = the one that changed for the worse most surely.
-        changed_at: Unix seconds of the change, where it is known; None = estimated.
-        is_wanted: says of which judge version, K and labels the scores are compared, where there are such.
+        metric: the exported name; None = the one that changed for the worse most surely, and where none is shown
+            to have changed the one that moved most.
+        before: Unix seconds of the earliest run.
+        until: Unix seconds after the last one.
+        since: begin of the window that a person named; None = it is looked for.
 
     Raises:
-        TooFewScores: a period has fewer than 20 independent scores.
+        TooFewScores: no window has 20 independent scores in it and before it.
         NoMetric: there are no scores to compare.
     """
-    if metric is not None:
-        look = _Look(compared(source, period, metric, is_wanted=is_wanted), period)
-        return _explained(look, changed_at=changed_at)
-    looks: list[_Look] = []
-    problem: ConfigError = NoMetric("no metric with a threshold and values from 0 to 1 has scores in these periods")
-    for name in filter(is_watched, source.metrics()):
+    chosen: _Look | None = None
+    worse: dict[AlsoWorse, float] = {}
+    problem: ConfigError = NoMetric("no metric with a threshold and values from 0 to 1 has scores in this time")
+    for name in filter(is_watched, source.metrics()) if metric is None else [metric]:
         try:
-            looks.append(_Look(compared(source, period, name), period))
-        except TooFewScores as error:
-            problem = problem if getattr(problem, "is_before", False) else error
-    if not looks:
+            look = _look(source, name, before=before, until=until, since=since)
+        except (TooFewScores, NoMetric) as error:
+            problem = problem if isinstance(problem, TooFewScores) else error
+            continue
+        if look.is_worse:
+            means = look.change.before.mean, look.change.window.mean
+            worse[AlsoWorse(metric=name, before=means[0], window=means[1])] = look.step.surety
+        if chosen is None or look.rank > chosen.rank:  # of 100,000 runs only one look is kept at a time
+            chosen = look
+    if chosen is None:
         raise problem
-    return _surest(sorted(looks, key=lambda it: it.p), changed_at=changed_at)
+    surest_first = sorted(worse, key=lambda it: -worse[it])
+    also = tuple(it for it in surest_first if it.metric != chosen.series.key.metric)
+    return _explained(chosen, before=before, until=until, also=also)
 
 
-def investigate_change(source: Source, metrics: Sequence[str], *, before: float, until: float) -> Investigation:
-    """Compare the times before and after the likeliest change for the worse.
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """The surest step of a metric, and the series that it was found in."""
 
-    Of several metrics the one that changed for the worse most surely is taken, the first where none did. Each is
-    judged by itself, at its own likeliest time.
+    series: MetricSeries
+    parts: _Parts
+    step: Step
+    others: tuple[SeriesKey, ...]
 
-    Args:
-        source: where the scores stand.
-        metrics: at least one exported name; the first one need not be watched.
-        before: Unix seconds of the earliest run.
-        until: Unix seconds behind the last one.
+    @cached_property
+    def scores(self) -> TwoPeriods:
+        """The scores before the onset and since."""
+        return self.series.scores.split(self.step.since)
 
-    Raises:
-        TooFewScores: every metric has too few; the message is of the first.
-        NoMetric: the first has no score, and no other can be compared.
-    """
-    first, *others = metrics
-    looks: list[_Look] = []
-    problems: list[ConfigError] = []
-    for name in [first, *filter(is_watched, others)]:
-        try:
-            period = period_of(source, name, before=before, until=until)
-            looks.append(_Look(compared(source, period, name), period))
-        except (TooFewScores, NoMetric) as error:  # it has no say
-            problems.append(error)
-    if not looks:
-        raise problems[0]
-    return _surest(looks)
-
-
-def period_of(source: Source, metric: str, *, before: float, until: float) -> Period:
-    """Return the two periods before and after the most likely change of a metric.
-
-    The window begins at the change of `change_place`. Since the scores chose it, p-values are multiplied by 20.
-
-    Raises:
-        TooFewScores: there are fewer than 40 scores.
-        NoMetric: there is none.
-    """
-    runs = sorted(source.scores(metric, before, until), key=lambda run: run.at)
-    if not runs:
-        raise NoMetric(f"{metric}: there is no score in this time; {there(source)}")
-    values, weights = (np.array([getattr(run, name) for run in runs]) for name in ("value", "weight"))
-    place = window_start(values, weights, worse=worse_of(direction_of(metric)))
-    if place is None:
-        raise TooFewScores(f"{metric}: {len(runs)} scores are too few; {2 * _least(len(runs))} are needed")
-    return Period(before=before, since=runs[place].at, until=until, looks=LOOKS)
-
-
-def window_start(values: Array, weights: Array, *, worse: Worse) -> int | None:
-    """Return the place of the most likely change for the worse, half of the scores without one.
-
-    Args:
-        values: scores in the order of their times.
-        weights: their weights.
-        worse: sign of a change for the worse.
-
-    Returns:
-        None with fewer than 40 scores.
-    """
-    least = _least(len(values))
-    if len(values) < 2 * least:
-        return None
-    return change_place(values, weights, worse=worse, least=least) or len(values) // 2
-
-
-def _least(n: int) -> int:
-    return max(int(LEAST_CLUSTERS), n // 20)
-
-
-class _Look(NamedTuple):
-    """The change of one metric between its two periods."""
-
-    found: MetricChange
-    period: Period
+    @cached_property
+    def change(self) -> Change:
+        """The change of the mean of all runs since the onset."""
+        return mean_change(self.scores, worse=self.series.worse, wander=self.step.wander)
 
     @property
-    def p(self) -> float:
-        return self.found.p * self.period.looks
+    def rank(self) -> tuple[bool, float]:
+        """Order of looks: a shown change above one that is not, and the surer above the less sure."""
+        return self.is_worse, self.step.surety
 
     @property
     def is_worse(self) -> bool:
         """Whether a change for the worse is shown."""
-        return self.p <= CERTAIN_P
+        return self.step.is_shown
 
 
-def _surest(looks: Sequence[_Look], *, changed_at: float | None = None) -> Investigation:
-    """Explain the surest change for the worse, and name the others; where none is shown, explain the first look."""
-    worse = sorted((it for it in looks if it.is_worse), key=lambda it: it.p)
-    also = tuple(
-        AlsoWorse(metric=it.key.metric, before=it.change.before.mean, window=it.change.window.mean)
-        for it, _ in worse[1:]
-    )
-    return _explained(next(iter([*worse, *looks])), changed_at=changed_at, also=also)
+def _look(source: Source, metric: str, *, before: float, until: float, since: float | None) -> _Look:
+    """Return the surest step of the series of a metric."""
+    found, of_late = [], series_of(source, metric, before=before, until=until)
+    for series in of_late:
+        parts = _parts(series.runs)
+        step = (
+            surest_step(series.scores, parts.named, worse=series.worse)
+            if since is None
+            else step_since(series.scores, since, worse=series.worse)
+        )
+        if step is not None:
+            found.append((series, parts, step))
+    if not found:
+        raise of_late[0].too_few(is_named=since is not None)
+    best = max(found, key=lambda it: (it[2].is_shown, it[2].surety))
+    series, parts, step = best
+    if step.ended is not None:
+        series = series.before(step.ended)
+        parts = _parts(series.runs)
+    return _Look(series, parts, step, others=tuple(it[0].key for it in found if it is not best))
 
 
-def is_watched(name: str) -> bool:
-    """Return whether a change for the worse is looked for: of every metric that can be watched for a drop."""
-    known = known_output(name)
-    return known is not None and known.can_drift
-
-
-def _explained(look: _Look, *, changed_at: float | None, also: tuple[AlsoWorse, ...] = ()) -> Investigation:
-    found, period, is_fallen = look.found, look.period, look.is_worse
-    runs, scores, worse = found.runs, found.scores, found.worse
-    has_facts = all(run.query_chars is not None for run in runs)
-    left_out = _unknown_before(runs, has_facts=has_facts)
-    members = _members(runs, left_out, has_facts=has_facts) if is_fallen else {}
-    explained = explain(scores, members, worse=worse, effects=("answer_length",))
+def _explained(look: _Look, *, before: float, until: float, also: tuple[AlsoWorse, ...]) -> Investigation:
+    series, scores, is_fallen = look.series, look.scores, look.is_worse
+    runs, members = series.runs, look.parts.of_all if is_fallen else {}
+    explained = explain(scores, members, worse=series.worse, shown=look.step.part, wander=look.step.wander)
     has_verdicts = _has_verdicts(runs, scores)
     shares = verdict_shares(runs, scores) if has_verdicts else ()
     verdict = _grown(runs, scores, shares) if is_fallen else None
     first = members[explained.slices[0].slice] if explained.slices else None
     return Investigation(
-        key=found.key,
-        direction=found.direction,
-        period=period,
+        key=series.key,
+        direction=series.direction,
         is_fallen=is_fallen,
-        changed_at=(changed_at or _change_time(runs, scores, period, worse)) if is_fallen else None,
+        before=before,
+        since=look.step.since,
+        ended=look.step.ended if look.step.is_sure else None,
+        until=until,
+        p=look.step.p,
+        part=look.step.part,
         explained=explained,
         verdict=verdict,
         has_verdicts=has_verdicts,
-        has_facts=has_facts,
-        examples=_examples(found, first, verdict.verdict if verdict else None),
+        has_facts=look.parts.has_facts,
+        examples=_examples(look, first, verdict.verdict if verdict else None),
         also=also,
-        others=found.others,
+        others=look.others,
         shares=shares,
-        replaced=replaced_facts(runs, scores, left_out=left_out) if is_fallen else (),
+        replaced=replaced_facts(runs, scores, left_out=look.parts.left_out) if is_fallen else (),
     )
 
 
-def _change_time(runs: Sequence[RunScore], scores: TwoPeriods, period: Period, worse: Worse) -> float | None:
-    """Return the time of the first run after the change, within the window and a time as long before it."""
-    earliest = period.since - (period.until - period.since)
-    first = next((i for i, run in enumerate(runs) if run.at >= earliest), len(runs))
-    place = change_place(scores.values[first:], scores.weights[first:], worse=worse)
-    return None if place is None else runs[first + place].at
+class _Parts(NamedTuple):
+    """Parts of the traffic, each with its runs.
+
+    Attributes:
+        named: by a fact such as a tag or a model.
+        lengths: by quarters of the questions' lengths.
+        left_out: facts that older runs do not have, whose parts would all seem new.
+        has_facts: whether all runs have the facts of store version 3, such as tags.
+    """
+
+    named: dict[Slice, Mask]
+    lengths: dict[Slice, Mask]
+    left_out: set[str]
+    has_facts: bool
+
+    @property
+    def of_all(self) -> dict[Slice, Mask]:
+        """All parts."""
+        return {**self.named, **self.lengths}
 
 
-def _members(runs: Sequence[RunScore], left_out: set[str], *, has_facts: bool) -> dict[Slice, Mask]:
-    """Return the runs of each slice, of the slices with the most runs."""
-    slices = [[it for it in run.slices if it.dimension not in left_out] for run in runs]
-    for dimension, field in _LENGTHS.items() if has_facts else ():
-        for named, own in zip(slices, _binned([getattr(run, field) for run in runs]), strict=True):
-            named.append(Slice(dimension, own))
-    counts = Counter(it for named in slices for it in named)
-    members = {
-        it: np.zeros(len(runs), dtype=np.bool_) for it, n in counts.most_common(_MOST_SLICES) if n < len(runs)
-    }
-    for i, named in enumerate(slices):
-        for it in named:
-            if it in members:
-                members[it][i] = True
-    return members
+def _parts(runs: Sequence[RunScore]) -> _Parts:
+    """Return the parts with the most runs."""
+    has_facts = all(run.query_chars is not None for run in runs)
+    left_out = _unknown_before(runs, has_facts=has_facts)
+    places: defaultdict[tuple[Slice, ...], list[int]] = defaultdict(list)
+    for i, run in enumerate(runs):
+        places[run.slices].append(i)  # thousands of runs have the same facts
+    counts: Counter[Slice] = Counter()
+    for slices, own in places.items():
+        counts.update({it: len(own) for it in slices if it.dimension not in left_out})
+    named = {it: np.zeros(len(runs), dtype=np.bool_) for it, n in counts.most_common(_MOST_SLICES) if n < len(runs)}
+    for slices, own in places.items():
+        for it in slices:
+            if it in named:
+                named[it][own] = True
+    return _Parts(named, _by_length(runs) if has_facts else {}, left_out, has_facts)
+
+
+def _by_length(runs: Sequence[RunScore]) -> dict[Slice, Mask]:
+    """Return the runs of each quarter of the questions' lengths, named by its range."""
+    lengths = np.array([run.query_chars for run in runs])
+    edges = sorted({int(edge) for edge in np.quantile(lengths, _QUARTERS)})
+    names = [f"up to {edges[0]}", *(f"{low + 1} to {high}" for low, high in pairwise(edges)), f"over {edges[-1]}"]
+    places = np.searchsorted(edges, lengths)
+    masks = {Slice(_QUERY_LENGTH, name): places == i for i, name in enumerate(names)}
+    return {it: mask for it, mask in masks.items() if mask.any() and not mask.all()}
 
 
 def _unknown_before(runs: Sequence[RunScore], *, has_facts: bool) -> set[str]:
@@ -348,14 +337,6 @@ def _unknown_before(runs: Sequence[RunScore], *, has_facts: bool) -> set[str]:
         return {"tag", "source", "k", "language", "kind"}
     has_kind = [any(it.dimension == "kind" for it in run.slices) for run in runs]
     return set() if all(has_kind) else {"kind"}
-
-
-def _binned(lengths: Sequence[int]) -> list[str]:
-    """Return the quarter of each length, as a range in words."""
-    edges = sorted({int(edge) for edge in np.quantile(lengths, _QUARTERS)})
-    names = [f"up to {edges[0]}", *(f"{low + 1} to {high}" for low, high in pairwise(edges))]
-    names.append(f"over {edges[-1]}")
-    return [names[int(place)] for place in np.searchsorted(edges, lengths)]
 
 
 def _has_verdicts(runs: Sequence[RunScore], scores: TwoPeriods) -> bool:
@@ -386,13 +367,13 @@ def _growth_p(runs: Sequence[RunScore], scores: TwoPeriods, verdict: Verdict) ->
     return mean_change(replace(scores, values=values, ends=UNIT), worse=1).p
 
 
-def _examples(found: MetricChange, first: Mask | None, verdict: str | None) -> tuple[Example, ...]:
+def _examples(look: _Look, first: Mask | None, verdict: str | None) -> tuple[Example, ...]:
     """Return runs of the window that moved the mean, one a session or question.
 
     Those of the first slice and of the verdict stand first, then those with the worst values.
     """
-    runs, worse, before = found.runs, found.worse, found.change.before.mean or 0.0
-    moved = found.scores.is_window & (worse * (found.scores.values - before) > 0.0)
+    runs, worse, before = look.series.runs, look.series.worse, look.change.before.mean or 0.0
+    moved = look.scores.is_window & (worse * (look.scores.values - before) > 0.0)
     ranked = sorted(
         np.flatnonzero(moved).tolist(),
         key=lambda i: (

@@ -92,7 +92,7 @@ class Change:
     p: float
 
 
-def mean_change(scores: TwoPeriods, *, worse: Worse = -1) -> Change:
+def mean_change(scores: TwoPeriods, *, worse: Worse = -1, wander: float = 0.0) -> Change:
     """Return the change of the weighted mean, with an interval over clusters.
 
     The standard error is cluster-robust, and t has Welch's degrees of freedom. As in the interval of a mean, four
@@ -102,6 +102,7 @@ def mean_change(scores: TwoPeriods, *, worse: Worse = -1) -> Change:
     Args:
         scores: of both periods.
         worse: sign of a change for the worse.
+        wander: variance by which means of such periods differ at any time; it widens the interval.
 
     Example:
         >>> scores = TwoPeriods(
@@ -122,12 +123,19 @@ def mean_change(scores: TwoPeriods, *, worse: Worse = -1) -> Change:
     if spread is None or min(before.n_eff, window.n_eff) < 2.0:
         return Change(before=before, window=window, value=value, low=None, high=None, p=1.0)
     added = sum(_added_variance(scores.only(side)) for side in (~scores.is_window, scores.is_window))
-    spread = spread._replace(error=math.hypot(spread.error, math.sqrt(added)))
+    spread = spread._replace(error=math.hypot(spread.error, math.sqrt(added + wander)))
     half, p = spread.half, spread.p(worse * value)
     return Change(before=before, window=window, value=value, low=value - half, high=value + half, p=p)
 
 
-def change_place(values: Array, weights: Array, *, worse: Worse = -1, least: int = 10) -> int | None:
+def change_place(
+    values: Array,
+    weights: Array,
+    *,
+    worse: Worse = -1,
+    least: int = 10,
+    places: NDArray[np.intp] | None = None,
+) -> int | None:
     """Return the place in time from which on a mean is worse: the number of scores before the change.
 
     The place with the largest weighted sum of squares between the scores before it and those from it on, which is
@@ -138,6 +146,7 @@ def change_place(values: Array, weights: Array, *, worse: Worse = -1, least: int
         weights: their weights.
         worse: sign of a change for the worse.
         least: scores on either side at least.
+        places: those that are looked at, in order; None = all.
 
     Returns:
         None with fewer than twice `least` scores, or where no place has a worse mean behind it.
@@ -146,7 +155,8 @@ def change_place(values: Array, weights: Array, *, worse: Worse = -1, least: int
         >>> change_place(np.array([0.9] * 30 + [0.5] * 12), np.ones(42))
         30
     """
-    places = np.arange(least, len(values) - least + 1)
+    inner = np.arange(least, len(values) - least + 1)
+    places = inner if places is None else places[(places >= least) & (places <= len(values) - least)]
     if not len(places):
         return None
     total, before = float(weights.sum()), np.cumsum(weights)[places - 1]

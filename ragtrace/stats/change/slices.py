@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from ragtrace.stats.change.mean import TwoPeriods, adjusted, effective, influence, mean_change, spread_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from ragtrace.stats.change.mean import Change, Mask, Worse
 
@@ -19,9 +19,10 @@ LEAST_CLUSTERS = 20.0
 """Effective clusters that a slice needs before or in the window, and the other runs on both sides."""
 LEAST_SHARE = 0.2
 """Share of the whole change that a slice must explain to be named."""
-NEARLY_AS_MUCH = 0.8
-"""Share of an effect's part of the change from which a cause is named in its place."""
 _MOST_KNOWN = 0.5  # of a slice's weight in slices already named; above it the runs are mostly theirs
+
+
+How = Literal["worse", "more", "less", "new", "gone"]
 
 
 class Slice(NamedTuple):
@@ -67,6 +68,17 @@ class SliceChange:
     p: float
     q: float
 
+    @property
+    def how(self) -> How:
+        """Fate of the slice: its runs became worse, there are more or fewer of them, it is new, or gone."""
+        if not self.inside.before.n:
+            return "new"
+        if not self.inside.window.n:
+            return "gone"
+        if abs(self.by_share) < 2.0 * abs(self.by_mean):
+            return "worse"
+        return "more" if self.share_window > self.share_before else "less"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
@@ -92,7 +104,8 @@ def explain(
     worse: Worse = -1,
     most: int = 3,
     rate: float = FALSE_DISCOVERY_RATE,
-    effects: Collection[str] = (),
+    shown: Slice | None = None,
+    wander: float = 0.0,
 ) -> Explained:
     """Return the slices that explain a change of the mean for the worse.
 
@@ -107,8 +120,8 @@ def explain(
         worse: sign of a change for the worse.
         most: slices that are named at most.
         rate: false-discovery rate.
-        effects: dimensions that a fault may change itself, such as the length of an answer. Where a slice of
-            another dimension explains at least `NEARLY_AS_MUCH` of what theirs does, that one is named.
+        shown: a slice whose own mean is shown to be worse; it is named first.
+        wander: variance by which means of such periods differ at any time, for the interval of the change.
 
     Returns:
         No slice where the mean did not change for the worse, or where a period has no score.
@@ -127,7 +140,7 @@ def explain(
         >>> [(it.slice.value, round(it.explained / found.change.value)) for it in found.slices]
         [('beta', 1)]
     """
-    change = mean_change(scores, worse=worse)
+    change = mean_change(scores, worse=worse, wander=wander)
     whole = _tests(scores, members, worse)
     named: list[Slice] = []
     kept = np.ones(len(scores.values), dtype=np.bool_)
@@ -141,9 +154,11 @@ def explain(
             for name, test in tests.items()
             if test.q <= rate and whole[name].explained / change.value >= LEAST_SHARE
         ]
+        if shown in tests and not named:
+            fitting = [shown]
         if not fitting:
             break
-        named.append(_strongest(fitting, tests, worse, effects))
+        named.append(min(fitting, key=lambda name: (tests[name].p, -worse * tests[name].explained)))
         kept &= ~members[named[-1]]
     return Explained(
         change=change,
@@ -151,20 +166,6 @@ def explain(
         rest=mean_change(scores.only(kept), worse=worse) if named else None,
         tested=len(whole),
     )
-
-
-def _strongest(fitting: list[Slice], tests: Mapping[Slice, _Test], worse: Worse, effects: Collection[str]) -> Slice:
-    """Return the slice with the strongest evidence; a cause before an effect that explains little more."""
-
-    def evidence(name: Slice) -> tuple[float, float]:
-        return tests[name].p, -worse * tests[name].explained
-
-    best = min(fitting, key=evidence)
-    if best.dimension not in effects:
-        return best
-    least = NEARLY_AS_MUCH * worse * tests[best].explained
-    causes = [name for name in fitting if name.dimension not in effects and worse * tests[name].explained >= least]
-    return min(causes, key=evidence, default=best)
 
 
 class _Test(NamedTuple):

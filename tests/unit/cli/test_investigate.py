@@ -84,33 +84,27 @@ def test_the_setting_or_the_option_names_the_store(store, capsys, monkeypatch):
 def test_json_holds_the_figures(store, capsys):
     assert main(["investigate", str(store), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["is_fallen"], found["note"]) == (True, "")
+    assert (found["is_fallen"], found["changed_at"]) == (True, found["since"])
     [part] = found["explained"]["slices"]
     assert part["slice"] == {"dimension": "tag", "value": "beta"}
     assert part["explained"] == pytest.approx(found["explained"]["change"]["value"], abs=0.05)
     assert len(found["examples"]) == 3
 
 
-CHOSEN = "the window begins at the likeliest change (--since change): too few scores are older than 24 h"
-
-
 @pytest.mark.parametrize("options", [[], ["--metric", "faithfulness"], ["--before", "23h"]])
 @pytest.mark.parametrize("hours", [1, 26])
-def test_a_young_store_is_split_at_its_most_likely_change_and_says_so(tmp_path, capsys, hours, options):
-    path = running_store(tmp_path, hours=hours if "--before" not in options else 1)
-    assert main(["investigate", str(path), *options, "--since", "change"]) == 0
-    asked = capsys.readouterr().out
-    assert main(["investigate", str(path), *options]) == 0
-    said = capsys.readouterr().out
-    assert f"\nNote      {CHOSEN}\n" in said
-    assert said.replace(f"Note      {CHOSEN}\n", "") == asked, "what --since change finds, and the note"
+def test_a_young_store_is_split_at_its_surest_step(tmp_path, capsys, hours, options):
+    if "--before" in options:
+        hours = 1
+    path, now = running_store(tmp_path, hours=hours), time.time()
     assert main(["investigate", str(path), *options, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert (found["note"], found["is_fallen"], found["warnings"]) == (CHOSEN, True, [])
+    assert (found["is_fallen"], found["warnings"]) == (True, [])
+    assert found["changed_at"] == pytest.approx(now - hours * HOUR / 2, abs=0.05 * hours * HOUR)
     assert client_of(path).get("/investigate").text.count("1. tag beta") == 1
 
 
-def test_where_a_young_store_is_split_is_what_the_pages_say(tmp_path, capsys):
+def test_where_a_store_is_split_is_what_the_pages_say(tmp_path, capsys):
     path = running_store(tmp_path, hours=1)
     assert main(["investigate", str(path), "--json"]) == 0
     found, shown = json.loads(capsys.readouterr().out), Views.of_store(path).investigate()
@@ -118,30 +112,41 @@ def test_where_a_young_store_is_split_is_what_the_pages_say(tmp_path, capsys):
     assert [it["trace_id"] for it in found["examples"]] == [*shown.example_ids]
 
 
+def test_a_store_is_split_where_it_is_told(tmp_path, capsys):
+    path = running_store(tmp_path, hours=1)
+    assert main(["investigate", str(path), "--since", "29m", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["changed_at"] == pytest.approx(time.time() - 29 * 60.0, abs=60.0)
+    assert found["explained"]["change"]["window"]["n"] == pytest.approx(LINES * 29 / 60, abs=3)
+
+
+def test_a_store_that_got_no_run_for_a_day_is_looked_at_until_its_last_run(tmp_path, capsys):
+    path = running_store(tmp_path, hours=72, until=25.0)
+    assert main(["investigate", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["changed_at"] == pytest.approx(time.time() - 61 * HOUR, abs=3 * HOUR)
+
+
+FEW = "scores are too few: 20 of different sessions or questions are needed in the window and before it"
+
+
 @pytest.mark.parametrize(
-    ("hours", "until", "options", "said"),
+    ("options", "said"),
     [
-        (
-            1,
-            0.0,
-            ["--since", "24h"],
-            "0 scores of 0 sessions or questions before; 20 are needed: begin at the likeliest change (--since change)",
-        ),
-        (72, 25.0, [], "0 scores of 0 sessions or questions in the window; 20 are needed"),
-        (1, 0.0, ["--until", "2d"], "each must lie before the next"),
-        (1, 0.0, ["--before", "6m"], "scores are too few; 40 are needed"),
+        (["--since", "24h"], f"faithfulness: 200 {FEW}; choose another --since, or wait"),
+        (["--before", "6m"], f"{FEW}; take longer periods, or wait"),
+        (["--until", "2d"], "faithfulness: there is no score in this time; choose other times"),
+        (["--before", "2d", "--until", "2d"], "each must lie before the next"),
     ],
 )
-def test_a_store_is_split_where_it_is_told_and_an_idle_day_is_no_young_store(
-    tmp_path, capsys, hours, until, options, said
-):
-    path = running_store(tmp_path, hours=hours, until=until)
+def test_a_store_that_cannot_be_split_says_why(tmp_path, capsys, options, said):
+    path = running_store(tmp_path, hours=1)
     assert main(["investigate", str(path), *options]) == 2
     shown = capsys.readouterr()
     assert (shown.out, said in shown.err) == ("", True)
 
 
-def test_a_file_is_split_at_its_most_likely_change(tmp_path, capsys):
+def test_a_file_is_split_at_its_surest_step(tmp_path, capsys):
     path = scored_file(tmp_path)
     assert main(["investigate", str(path)]) == 0
     said = capsys.readouterr().out
@@ -176,9 +181,76 @@ def test_a_file_is_split_where_it_is_told(tmp_path, capsys):
     assert "tag beta" in said
 
 
-def test_where_nothing_fell_the_status_says_so(tmp_path, capsys):
-    assert main(["investigate", str(scored_file(tmp_path, falls=False))]) == 3
-    assert "nothing is shown to have fallen" in capsys.readouterr().out
+def test_where_nothing_fell_it_says_so_with_the_largest_movement_and_has_answered(tmp_path, capsys):
+    path = scored_file(tmp_path, falls=False)
+    assert main(["investigate", str(path)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "What      faithfulness: nothing is shown to have fallen"
+    assert said[1].startswith("          faithfulness moved most, by -0.030 (")
+    assert said[1].endswith("; this may be chance")
+    assert len(said) == 4
+    assert main(["investigate", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["is_fallen"], found["changed_at"], found["verdict"], found["replaced"]) == (False, None, None, [])
+    assert 1_800_000_000.0 < found["since"] < found["until"]
+
+
+def steady_store(tmp_path):
+    path, now = tmp_path / "store.sqlite", time.time()
+    kept = make.store(path)
+    for n, tag, value in values(falls=False):
+        record = make.record(n=n + 1, tags=(tag,), ended=now - (LINES - n) * 600.0)
+        kept.emit(record, [make.score(record, "faithfulness", value, at=now)])
+    kept.close()
+    return path
+
+
+@pytest.mark.parametrize("kind", ["store", "file"])
+@pytest.mark.parametrize(
+    ("state", "options", "usual", "checked"),
+    [
+        ("fell", [], 0, 3),
+        ("stayed", [], 0, 0),
+        ("fell", ["--before", "BEFORE"], 2, 4),
+        ("fell", ["--metric", "mrr"], 2, 2),
+    ],
+)
+def test_the_status_of_a_check_tells_what_fell_what_stayed_and_what_nobody_can_tell(
+    tmp_path, capsys, kind, state, options, usual, checked
+):
+    path = {
+        ("store", "fell"): lambda: running_store(tmp_path, hours=48),
+        ("store", "stayed"): lambda: steady_store(tmp_path),
+        ("file", "fell"): lambda: scored_file(tmp_path),
+        ("file", "stayed"): lambda: scored_file(tmp_path, falls=False),
+    }[kind, state]()
+    few = "8h" if kind == "store" else "33m"
+    given = ["investigate", str(path), *(few if it == "BEFORE" else it for it in options)]
+    assert main(given) == usual
+    said = capsys.readouterr()
+    assert main([*given, "--check"]) == checked
+    again = capsys.readouterr()
+    if checked == 4:
+        assert (said.out, again.err) == ("", "")
+        assert said.err.endswith(again.out)
+        assert FEW in again.out
+    else:
+        assert (again.out, again.err) == (said.out, said.err)
+        assert main([*given, "--check", "--json"]) == checked
+
+
+def test_too_few_scores_of_one_metric_are_told_whatever_metric_has_none(tmp_path, capsys):
+    """The other metric was scored before the time that is looked at."""
+    path, now = tmp_path / "store.sqlite", time.time()
+    kept = make.store(path)
+    for n in range(1, 61):
+        is_old = n <= 30
+        record = make.record(n=n, ended=now - (40 * 86_400.0 if is_old else 60.0 * (61 - n)))
+        metric = "invented_specifics" if is_old else "faithfulness"
+        kept.emit(record, [make.score(record, metric, 0.5, at=now)])
+    kept.close()
+    assert main(["investigate", str(path), "--check"]) == 4
+    assert "faithfulness: 30 scores are too few" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -186,7 +258,7 @@ def test_where_nothing_fell_the_status_says_so(tmp_path, capsys):
     [
         (["--metric", "mrr"], "or a metric that has scores: faithfulness"),
         (["--workflow", "nobody"], "no record is of this --workflow"),
-        (["--since", "10m"], "in the window; 20 are needed: take longer periods, or wait"),
+        (["--since", "10m"], "in the window and before it; choose another --since, or wait"),
         (["--since", "1h", "--before", "30m"], "each must lie before the next"),
         (["--since", "yesterday"], "is not a moment"),
     ],
@@ -227,7 +299,7 @@ def test_a_file_whose_labels_match_no_passage_says_so(tmp_path, capsys, is_seen)
             for it in records
         )
     )
-    assert main(["investigate", str(path), "--metric", "faithfulness", "--since", "40m", "--json"]) == 3
+    assert main(["investigate", str(path), "--metric", "faithfulness", "--since", "40m", "--json"]) == 0
     out, told = capsys.readouterr()
     found = json.loads(out)
     assert found["shares"]
@@ -302,7 +374,3 @@ def test_the_page_shows_the_same_metric_and_the_same_examples(tmp_path, capsys):
     html = client.get("/investigate").text
     assert all(it.query in html for it in shown)
     assert "verdict=unsupported" in client.get("/").text, "the worst of these runs are those of the verdict"
-
-
-def test_no_metric_that_stands_still_is_taken_for_another(tmp_path):
-    assert main(["investigate", str(scored_file(tmp_path, falls=False))]) == 3

@@ -71,6 +71,25 @@ async def test_an_agent_finds_the_cause_of_an_incident(views: Views) -> None:
     assert (first["before"]["n"], first["after"]["n"], first["verdict"]) == (150, 150, "worse")
 
 
+@pytest.mark.parametrize(
+    ("count", "drift", "said"),
+    [
+        (100, "steady", "Nothing is shown to have fallen. faithfulness moved most, by "),
+        (30, "too_few", "faithfulness: 30 scores are too few"),
+    ],
+)
+async def test_an_agent_hears_that_no_fall_is_shown(tmp_path: Path, count: int, drift: str, said: str) -> None:
+    lines = [scored_line(n, value=0.9 - n % 7 / 100) for n in range(count)]
+    views = Views.of_file(write_lines(tmp_path / "scored.jsonl", lines))
+    overview, diagnosis = await called(views, ("overview", {}), ("diagnosis", {}))
+    assert overview.structured_content["metrics"][0]["drift"] == drift  # type: ignore[index]
+    found = diagnosis.structured_content
+    assert found is not None
+    assert (found["is_fallen"], found["since"], found["causes"], found["example_ids"]) == (False, None, [], [])
+    assert found["headline"].startswith(said)
+    assert found["headline"].endswith("; this may be chance") == (drift == "steady")
+
+
 async def test_a_diagnosis_names_the_other_metrics_that_changed_for_the_worse(tmp_path: Path) -> None:
     lines = incident()
     for line in lines:

@@ -14,7 +14,6 @@ SHARES = {
     "language": (0.7, 0.2, 0.1),
     "k": (0.5, 0.5),
     "query_length": (0.25,) * 4,
-    "answer_length": (0.25,) * 4,
     "corpus": (0.2, 0.15, 0.15, 0.1, 0.1, 0.1, 0.05, 0.05, 0.05, 0.05),
 }
 OF_A_SESSION = {"workflow", "language", "model"}

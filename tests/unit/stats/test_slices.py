@@ -90,23 +90,30 @@ def test_two_slices_that_fall_are_both_named_and_the_rest_is_not_shown_to_change
     assert found.rest.low < 0.0 < found.rest.high
 
 
-def test_a_cause_is_named_before_an_effect_that_explains_as_much():
-    """Invented sentences make the answers of one channel longer, so length tells the bad answers even better."""
+def test_a_slice_that_is_shown_to_be_worse_is_named_first():
+    """Another slice has the stronger evidence, and nearly the same runs."""
     rng = np.random.default_rng(3)
-    is_window = np.arange(800) >= 400
-    is_app = rng.random(800) < 0.5
+    is_window, is_app = np.arange(800) >= 400, rng.random(800) < 0.5
     is_bad = is_window & is_app & (rng.random(800) < 0.9)
     values = rng.normal(0.9, 0.05, 800) - 0.5 * is_bad
-    members = {
-        Slice("tag", "app"): is_app,
-        Slice("tag", "other"): rng.random(800) < 0.5,
-        Slice("answer_length", "over_71"): is_bad | (rng.random(800) < 0.2),
-    }
-    given = scores(values, is_window), members
-    assert explain(*given).slices[0].slice.dimension == "answer_length"
-    assert [it.slice.value for it in explain(*given, effects=("answer_length",)).slices] == ["app"]
-    del members[Slice("tag", "app")]
-    assert [it.slice.value for it in explain(*given, effects=("answer_length",)).slices] == ["over_71"]
+    app, long = Slice("tag", "app"), Slice("query_length", "over 71")
+    given = scores(values, is_window), {app: is_app, long: is_bad | (rng.random(800) < 0.2)}
+    assert explain(*given).slices[0].slice == long
+    assert [it.slice for it in explain(*given, shown=app).slices] == [app]
+    assert explain(*given, shown=Slice("tag", "unknown")) == explain(*given)
+
+
+def test_the_wander_of_such_periods_widens_the_interval_of_the_change_alone():
+    rng = np.random.default_rng(3)
+    is_window, is_beta = np.arange(800) >= 400, rng.random(800) < 0.3
+    values = rng.normal(0.8, 0.1, 800) - 0.2 * (is_window & is_beta)
+    given = scores(values, is_window), {Slice("tag", "beta"): is_beta}
+    calm, wild = explain(*given), explain(*given, wander=0.01)
+    assert wild.change.value == calm.change.value
+    half = [(it.change.high - it.change.low) / 2.0 for it in (calm, wild)]
+    assert half[1] == pytest.approx(np.hypot(half[0], 1.96 * 0.1), rel=0.02)
+    assert wild.change.p > calm.change.p
+    assert wild.slices == calm.slices
 
 
 def test_where_higher_is_worse_a_rise_is_explained():
@@ -156,6 +163,8 @@ def test_a_step_is_placed_where_it_is():
     assert abs(change_place(values, np.ones(300)) - 200) <= 2
     assert change_place(values, np.ones(300), worse=1) not in range(195, 206)
     assert change_place(values[:15], np.ones(15)) is None
+    assert change_place(values, np.ones(300), places=np.arange(230, 300)) in range(230, 291)
+    assert change_place(values, np.ones(300), places=np.arange(291, 300)) is None
 
 
 def test_adjusted_p_values_are_those_of_benjamini_and_hochberg():

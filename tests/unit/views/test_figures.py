@@ -7,16 +7,7 @@ import pytest
 from ragtrace.cli.io.summary import Summary
 from ragtrace.errors import ConfigError
 from ragtrace.model import cluster_of, record_from_json
-from ragtrace.scoring import (
-    ComparedFile,
-    ScoredSource,
-    clusters_of,
-    compare,
-    ends_of,
-    investigate,
-    period_of,
-    scored_row,
-)
+from ragtrace.scoring import ComparedFile, ScoredSource, clusters_of, compare, ends_of, investigated, scored_row
 from ragtrace.stats import clustered_interval
 from ragtrace.views import RunFilter, Views, compare_sources
 from tests.unit.views.scored_runs import START, emit, line, open_store, score, write
@@ -91,16 +82,37 @@ def test_drift_is_the_investigation_s_finding(tmp_path, after, state):
     lines = [line(n, value=(0.9 if n < 90 else after) - n % 7 / 100, session=None) for n in range(150)]
     views = Views.of_file(write(tmp_path / "a.jsonl", lines))
     source = ScoredSource((record_from_json(it, fallback_id="1"), it["scores"]) for it in lines)
-    period = period_of(source, "faithfulness", before=START, until=START + 1e6)
-    found = investigate(source, period, metric="faithfulness")
+    found = investigated(source, metric="faithfulness", before=START, until=START + 1e6)
+    shown = views.investigate(metric="faithfulness")
     drift = views.overview().metrics[0].drift
     assert drift.state == state
-    assert found.is_fallen == (state == "fell") == views.investigate().is_fallen
+    assert found.is_fallen == (state == "fell") == shown.is_fallen
     if state == "fell":
-        assert drift.since == period.since
+        assert drift.since == found.since == found.changed_at == shown.since
         assert (drift.before, drift.after) == (found.change.before.mean, found.change.window.mean)
-        assert views.investigate().example_ids
-        assert views.investigate().lines[0].startswith("What      faithfulness fell by")
+        assert shown.example_ids
+        assert shown.lines[0].startswith("What      faithfulness fell by")
+    else:
+        assert (drift.since, found.changed_at, shown.since) == (None, None, None)
+        assert shown.headline.startswith("Nothing is shown to have fallen. faithfulness moved most, by")
+        assert shown.headline.endswith("; this may be chance")
+
+
+def test_a_fall_under_a_judge_that_scores_no_more_is_told_by_no_view(tmp_path):
+    """Of the older version the mean fell a day before it was replaced; under the newer one it stays."""
+    lines = []
+    for n in range(400):
+        at = START + n * 1_800.0
+        value = (0.4 if 150 <= n < 200 else 0.9) - n % 7 / 100
+        it = line(n, value=value, session=None, started=at, ended=at + 2.0)
+        it["scores"] = {"faithfulness": it["scores"]["faithfulness"] | {"version": "v1" if n < 200 else "v2"}}
+        lines.append(it)
+    old = Views.of_file(write(tmp_path / "old.jsonl", lines[:200]))
+    assert [it.drift.state for it in old.overview().metrics] == ["fell"]
+    views = Views.of_file(write(tmp_path / "a.jsonl", lines))
+    drifts = {it.key.version: it.drift.state for it in views.overview().metrics}
+    assert drifts == {"v1": "unwatched", "v2": "steady"}
+    assert not views.investigate().is_fallen
 
 
 def test_verdicts_are_shares_with_the_most_frequent_failure_first(tmp_path):

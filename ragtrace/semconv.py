@@ -225,11 +225,17 @@ FEEDBACK_LABEL: Final = "ragtrace.feedback.label"  # good or bad
 SITE: Final = "ragtrace.site"  # place in ragtrace at which something was lost
 SIGN: Final = "ragtrace.sign"  # name of a sign, or any
 DIAGNOSIS_VERDICT: Final = "ragtrace.diagnosis.verdict"
+INVESTIGATION_DIMENSION: Final = "ragtrace.investigation.dimension"  # fact by which a part of the traffic is told
+INVESTIGATION_VALUE: Final = "ragtrace.investigation.value"
+INVESTIGATION_RANK: Final = "ragtrace.investigation.rank"  # 1 = the strongest evidence
+INVESTIGATION_HOW: Final = "ragtrace.investigation.how"  # worse, more, less, new or gone
+INVESTIGATION_PARTS: Final = "ragtrace.investigation.parts"  # of the event: JSON
 
 # -- events --
 
 EVENT_EVALUATION_RESULT: Final = "gen_ai.evaluation.result"  # Development
 EVENT_EXCEPTION: Final = "exception"  # stable
+EVENT_INVESTIGATION: Final = "ragtrace.investigation"
 
 # -- metrics --
 
@@ -270,6 +276,15 @@ ANCHOR_LOW: Final = "ragtrace.anchor.difference.low"
 ANCHOR_HIGH: Final = "ragtrace.anchor.difference.high"
 ANCHOR_N: Final = "ragtrace.anchor.difference.n"
 ANCHOR_STATE: Final = "ragtrace.anchor.state"
+INVESTIGATION_FOUND: Final = "ragtrace.investigation.found"
+INVESTIGATION_SIZE: Final = "ragtrace.investigation.size"
+INVESTIGATION_LOW: Final = "ragtrace.investigation.low"
+INVESTIGATION_HIGH: Final = "ragtrace.investigation.high"
+INVESTIGATION_N: Final = "ragtrace.investigation.n"
+INVESTIGATION_SINCE: Final = "ragtrace.investigation.since"
+INVESTIGATION_LOOKED: Final = "ragtrace.investigation.looked"
+INVESTIGATION_PART: Final = "ragtrace.investigation.part"
+INVESTIGATION_VERDICT: Final = "ragtrace.investigation.verdict"
 RUNS: Final = "ragtrace.runs"
 RUNS_SIGNED: Final = "ragtrace.runs.signed"
 RETRIEVAL_EMPTY: Final = "ragtrace.retrieval.empty"
@@ -392,6 +407,7 @@ _BASELINE = (GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME, JUDGE_VERSION, K, LAB
 _DUE = (GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME)
 _MISSING = (*_DUE, OUTCOME, REASON)
 _DIAGNOSIS = (GEN_AI_WORKFLOW_NAME, DIAGNOSIS_VERDICT)
+_LOOK = (GEN_AI_EVALUATION_NAME, GEN_AI_WORKFLOW_NAME)
 _ANCHOR = (GEN_AI_EVALUATION_NAME, JUDGE_MODEL, JUDGE_VERSION, K, LABEL_SCALE, UNIVERSE)
 _CALL = (GEN_AI_OPERATION_NAME, GEN_AI_PROVIDER_NAME, GEN_AI_REQUEST_MODEL, GEN_AI_RESPONSE_MODEL)
 _CLIENT = (*_CALL, ERROR_TYPE)
@@ -480,6 +496,25 @@ METRICS: Final[tuple[Instrument, ...]] = (
     _gauge(ANCHOR_HIGH, "{score}", "Upper 95 % confidence bound of this change.", _ANCHOR),
     _gauge(ANCHOR_N, "{run}", "Anchors with a reference and a fresh score.", _ANCHOR),
     _gauge(ANCHOR_STATE, "{state}", "0 learning or stale, 1 ok, 2 warning, 3 alarm.", _ANCHOR),
+    _gauge(INVESTIGATION_FOUND, "{fall}", "1 where the search shows that the metric fell, else 0.", _LOOK),
+    _gauge(INVESTIGATION_SIZE, "{score}", "How much worse the mean is since the onset.", _LOOK),
+    _gauge(INVESTIGATION_LOW, "{score}", "Lower 95 % confidence bound of it.", _LOOK),
+    _gauge(INVESTIGATION_HIGH, "{score}", "Upper 95 % confidence bound of it.", _LOOK),
+    _gauge(INVESTIGATION_N, "{score}", "Scores since the onset.", _LOOK),
+    _gauge(INVESTIGATION_SINCE, "s", "Unix time of the onset.", _LOOK),
+    _gauge(INVESTIGATION_LOOKED, "s", "Unix time of the latest look.", _LOOK),
+    _gauge(
+        INVESTIGATION_PART,
+        "{share}",
+        "Share of the fall that a part of the traffic explains.",
+        (*_LOOK, INVESTIGATION_DIMENSION, INVESTIGATION_VALUE, INVESTIGATION_RANK, INVESTIGATION_HOW),
+    ),
+    _gauge(
+        INVESTIGATION_VERDICT,
+        "{share}",
+        "Growth of the share of the verdict that grew most.",
+        (*_LOOK, DIAGNOSIS_VERDICT),
+    ),
     _counter(RUNS, "{run}", "Captured and received runs that were read.", (GEN_AI_WORKFLOW_NAME,)),
     _counter(
         RUNS_SIGNED,

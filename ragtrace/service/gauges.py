@@ -16,6 +16,7 @@ from ragtrace.queues.base import PartitionedQueue, counters_of
 from ragtrace.sampling import Load
 from ragtrace.service.anchors.monitor import GAUGES as ANCHOR_GAUGES
 from ragtrace.service.baseline_monitor import GAUGES as BASELINE_GAUGES
+from ragtrace.service.looker import GAUGES as LOOK_GAUGES
 from ragtrace.service.means.combined import GAUGES as COMBINED_GAUGES
 from ragtrace.telemetry.wire import clean_attributes
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ragtrace.scoring.limits import Blocked, JudgeLimiter
     from ragtrace.service.anchors.monitor import AnchorMonitor
     from ragtrace.service.baseline_monitor import BaselineMonitor
+    from ragtrace.service.looker import Looker
     from ragtrace.service.means.combined import CombinedMeans
     from ragtrace.settings import Settings
 
@@ -68,6 +70,7 @@ class ServiceGauges:
         canaries: Canaries | None,
         combined: CombinedMeans | None = None,
         anchors: AnchorMonitor | None = None,
+        looker: Looker | None = None,
     ) -> None:
         self._settings = settings
         self._ledger = ledger
@@ -77,6 +80,7 @@ class ServiceGauges:
         self._canaries = canaries
         self._combined = combined
         self._anchors = anchors
+        self._looker = looker
 
     def readers(self) -> dict[str, Callable[[], Points]]:
         """Return a function for each observable instrument of a service, which gives its points."""
@@ -97,6 +101,8 @@ class ServiceGauges:
         if self._anchors is not None:
             read = self._anchors.points
             points |= {name: partial(read, field) for name, field in ANCHOR_GAUGES.items()}
+        if self._looker is not None:
+            points |= {name: partial(self._looker.points, field) for name, field in LOOK_GAUGES.items()}
         if self._limiter is not None:
             about = {semconv.JUDGE_MODEL: self._settings.judge.name}
             points[semconv.BUDGET_REMAINING] = partial(_budget_points, self._limiter, about)

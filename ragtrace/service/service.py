@@ -18,6 +18,7 @@ from ragtrace.service.baseline_monitor import BaselineMonitor
 from ragtrace.service.feedback.reporting import FeedbackReport
 from ragtrace.service.flusher import Flusher
 from ragtrace.service.gauges import ServiceGauges
+from ragtrace.service.looker import Looker
 from ragtrace.service.means.combined import combined_means
 from ragtrace.service.means.mix import MixMonitor
 from ragtrace.service.pipeline import Pipeline
@@ -74,6 +75,7 @@ class Service:
         outbox: keeps scores until they were delivered; None without a store, and where a worker scores.
         canaries: tell whether the judge obeys what it reads; None where there are none.
         anchors: score kept runs again; None where there are none.
+        looker: looks for falls in the store; None without one, and where a worker scores.
         ledger: what became of the runs of this process.
     """
 
@@ -130,11 +132,13 @@ class Service:
         # A process that hands its units to a worker has no scores to publish or to compare, and asks no judge.
         own_storing, own_limiter = (storing, limiter) if settings.scorer == "thread" else (None, None)
         self.outbox: ScoreOutbox | None = None
+        self.looker: Looker | None = None
         self.anchors, falls = _anchors_of(settings, scorer, own_storing, own_limiter)
         if own_storing is not None:
             from ragtrace.service.score_outbox import ScoreOutbox  # noqa: PLC0415 - imports sqlite3
 
             self.outbox = ScoreOutbox(own_storing, providers.receipts)
+            self.looker = Looker(own_storing.store.path, providers.logger())
             own_storing.store.kind_of = self._kind_of
         self.baselines = BaselineMonitor(
             outputs,
@@ -157,6 +161,7 @@ class Service:
             canaries=self.canaries,
             combined=self.combined,
             anchors=falls.anchors if falls is not None else None,
+            looker=self.looker,
         )
         hash_key = id_key if settings.content == "none" else None  # else the texts leave too
         if id_key is not None and scorer.deep_retriever is not None:
@@ -321,6 +326,8 @@ class Service:
         self.pipeline.leave_to_parent()
         self.instruments.close()
         self.providers.leave_to_parent()
+        if self.looker is not None:
+            self.looker.leave_to_parent()
         for server in self.servers:
             server.leave_to_parent()
 
@@ -329,6 +336,8 @@ class Service:
             await self.canaries.aclose()
         if self.anchors is not None:
             await self.anchors.aclose()
+        if self.looker is not None:
+            await self.looker.aclose()
         await self.scorer.aclose()
 
     @guarded
@@ -337,6 +346,8 @@ class Service:
             self.canaries.tick()
         if self.anchors is not None:
             self.anchors.tick()
+        if self.looker is not None:
+            self.looker.tick()
 
     @guarded
     def _sweep(self) -> None:

@@ -39,6 +39,20 @@ OMITTED: Final = {
     semconv.BASELINE_SD: "the recorded drop that fires holds it; `ragtrace baseline show` lists them all",
     semconv.BASELINE_N: "the recorded drop that fires holds it; `ragtrace baseline show` lists them all",
     semconv.BASELINE_FROZEN_TIME: "`ragtrace baseline show` lists when each baseline was frozen",
+    **dict.fromkeys(
+        (
+            semconv.INVESTIGATION_FOUND,
+            semconv.INVESTIGATION_SIZE,
+            semconv.INVESTIGATION_LOW,
+            semconv.INVESTIGATION_HIGH,
+            semconv.INVESTIGATION_N,
+            semconv.INVESTIGATION_SINCE,
+            semconv.INVESTIGATION_LOOKED,
+            semconv.INVESTIGATION_PART,
+            semconv.INVESTIGATION_VERDICT,
+        ),
+        "the search's own answer, which `ragtrace investigate` and the pages print whole",
+    ),
     semconv.ANCHOR_N: "the interval of the judge's change holds it; `ragtrace anchors show` has the number",
 }
 """Metrics of `ragtrace.semconv.METRICS` that stand on no board, each with the reason."""

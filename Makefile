@@ -75,7 +75,7 @@ rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1)
 $(call install,$(1),$(2))
 endef
 
-.PHONY: api guards examples changelog coverage demo dashboards screenshots stack stack-pack stack-traffic stack-down test test-slow test-lowest test-newest test-openai2 test-older-sdk test-phoenix test-mlflow test-peers test-beside test-frameworks test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-overhead fuzz soak docs tutorial links lock phoenix-screenshot pictures ui-screenshots clean help wheel-check licences sbom audit release vendor
+.PHONY: api guards examples changelog coverage demo dashboards screenshots stack stack-pack stack-traffic stack-down test test-slow test-lowest test-newest test-openai2 test-older-sdk test-phoenix test-mlflow test-peers test-beside test-frameworks test-deploy test-engines environments check format wheel bench bench-alerts bench-cost bench-investigate bench-overhead fuzz soak docs tutorial links lock phoenix-screenshot pictures ui-screenshots clean help wheel-check licences sbom audit release vendor
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
@@ -260,6 +260,10 @@ bench-overhead: $(READY) ## what capture adds to a run, beside the peers in envi
 
 bench-alerts: $(READY) ## false alarms and delays of the drift alerts in every simulated world (10 min)
 	$(BIN)/python -m benchmarks.alerts.worlds
+
+bench-investigate: $(READY) ## falls of a known cause, and quiet months with a headline of `ragtrace investigate` in every simulated world (10 min)
+	$(BIN)/python -m benchmarks.investigations.falls
+	$(BIN)/python -m benchmarks.investigations.quiet
 
 bench-cost: $(READY) ## calls and tokens of judging one sample, beside the figures of other systems
 	$(BIN)/python -m benchmarks.judging.cost

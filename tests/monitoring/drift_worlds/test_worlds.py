@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from ragtrace_dashboards import Config
-from tests.monitoring.drift_worlds.named_worlds import USUAL, WORLDS
+from tests.monitoring.drift_worlds.named_worlds import UNSEEN, USUAL, WORLDS
 from tests.monitoring.drift_worlds.worlds import (
     BINARY,
+    CLUSTER,
     DAY,
     FIVE,
     HOUR,
@@ -22,7 +23,7 @@ from tests.monitoring.drift_worlds.worlds import (
     WEEK,
     World,
 )
-from tests.monitoring.rule_f import Readings, Sums, Window
+from tests.monitoring.rule_f import SLOT_S, Readings, Sums, Window
 
 CONFIG = Config()
 STILL = World(of_day=0.0, history=10, days=4)
@@ -206,3 +207,56 @@ def test_sums_of_scores_with_weights():
     sums = Sums.of_scores([[(0.5, 2.0), (1.0, 1.0)], [], [(0.0, 1.0)]])
     assert [list(it) for it in (sums.w, sums.wx)] == [[0, 3, 3, 4], [0, 2, 2, 2]]
     assert [float(it[-1]) for it in (sums.w2, sums.w2x, sums.w2x2)] == [6, 3, 2]
+
+
+def totals(world, scores):
+    """Return the five sums over all scores, as the counters have them."""
+    blocks = scores.at // (CLUSTER * SLOT_S) if world.questions else np.zeros_like(scores.at)
+    _, clusters = np.unique(np.stack([scores.clusters, blocks]), axis=1, return_inverse=True)
+    w, wx = (np.bincount(clusters.ravel(), weights=it) for it in (scores.weights, scores.weights * scores.values))
+    return [it.sum() for it in (w, wx, w * w, w * wx, wx * wx)]
+
+
+def daily_means(scores, days):
+    day = (scores.at // 86_400).astype(int)
+    w, wx = (
+        np.bincount(day, weights=it, minlength=days) for it in (scores.weights, scores.weights * scores.values)
+    )
+    return wx / w
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        WORLDS["sessions of three turns"],
+        WORLDS["the same, not known as sessions"],
+        WORLDS["50 questions, asked again and again"],
+        UNSEEN["strata of weights 1 and 10"],
+        UNSEEN["wander, weekends, topics and sessions"],
+        replace(USUAL, fall_to=0.7),
+    ],
+)
+def test_single_scores_have_the_moments_of_the_sums(world):
+    world, services = replace(world, history=7, days=7), 80
+    sums = drawn(world, per_day=400, months=services)
+    rng = np.random.default_rng(2)
+    single = [next(world.draw_scores(rng, 400))[0] for _ in range(services)]
+    expected = np.stack([it[:, -1] for it in (sums.w, sums.wx, sums.w2, sums.w2x, sums.w2x2)], axis=1)
+    found = np.array([totals(world, it) for it in single])
+    error = np.sqrt((expected.var(axis=0) + found.var(axis=0)) / services)
+    assert (np.abs(expected.mean(axis=0) - found.mean(axis=0)) < 4 * error).all()
+    by_day = np.array([daily_means(it, 14) for it in single])
+    assert by_day.var(axis=1).mean() == pytest.approx(means(sums).var(axis=1).mean(), rel=0.25)
+
+
+def test_metrics_of_single_scores_have_the_runs_of_their_service():
+    world = replace(WORLDS["sessions of three turns"], history=7, days=7, fall_to=0.8)
+    drawing = world.draw_scores(np.random.default_rng(3), 500)
+    (first, begins), (second, also) = next(drawing), next(drawing)
+    assert (first.at, first.clusters, begins) == (pytest.approx(second.at), pytest.approx(second.clusters), also)
+    assert (np.diff(first.at) >= 0).all()
+    assert first.at[-1] < 14 * 86_400
+    assert (first.values != second.values).any()
+    by_session = {}
+    for session, value in zip(first.clusters, first.values, strict=True):
+        assert by_session.setdefault(session, value) == value

@@ -74,6 +74,42 @@ UNINVENTED: Final = Shape.of([0, 0.5, 0.67, 0.75, 1], [0.015, 0.016, 0.012, 0.01
 MIDDLING: Final = Shape.of([0, 0.25, 0.5, 0.75, 1], [0.1, 0.1, 0.15, 0.15, 0.5], [0.4, 0.3, 0.2, 0.1, 0])
 
 
+@dataclass(frozen=True)
+class Scores:
+    """Single scores of one metric of a service, in the order of their times.
+
+    Attributes:
+        at: seconds since the first slot began.
+        values: the scores.
+        weights: of each.
+        clusters: number of the session or the question of each.
+    """
+
+    at: Array
+    values: Array
+    weights: Array
+    clusters: NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Runs that are scored, and the answers that they have: the runs of a session have one.
+
+    Attributes:
+        at: seconds since the first slot began.
+        weights: of each run.
+        clusters: number of the session or the question of each run.
+        answers: number of the answer of each run.
+        bad: how likely each answer is a bad one.
+    """
+
+    at: Array
+    weights: Array
+    clusters: NDArray[np.intp]
+    answers: NDArray[np.intp]
+    bad: Array
+
+
 @dataclass(frozen=True, kw_only=True)
 class World:
     """The process that scores come from.
@@ -152,20 +188,41 @@ class World:
         self, rng: np.random.Generator, months: int, per_day: float
     ) -> Iterator[tuple[Sums, NDArray[np.int64]]]:
         """Yield the same of one metric after another: they have the traffic and the level of the service."""
+        rate, bad, begins = self._service(rng, months, per_day)
+        increments = self._of_questions if self.questions else self._increments
+        while True:
+            yield Sums.of_increments(*increments(rng, rate / self.turns, bad)), begins
+
+    def draw_scores(self, rng: np.random.Generator, per_day: float) -> Iterator[tuple[Scores, float]]:
+        """Yield the single scores of one service, and the second at which its drop begins.
+
+        One metric comes after another: they have the runs and the level of the service. A question is one cluster
+        however long ago it was asked before, as in a store.
+        """
+        rate, bad, begins = self._service(rng, 1, per_day)
+        runs = (self._asked if self.questions else self._turns)(rng, rate[0] / self.turns, bad[0])
+        below = np.cumsum(self._chances(runs.bad), axis=-1)[:, :-1]
+        while True:
+            answers = self.shape.atoms[(rng.random((len(below), 1)) > below).sum(axis=-1)]
+            values = answers[runs.answers]
+            yield Scores(runs.at, values, runs.weights, runs.clusters), float(begins[0]) * SLOT_S
+
+    def _service(
+        self, rng: np.random.Generator, months: int, per_day: float
+    ) -> tuple[Array, Array, NDArray[np.int64]]:
+        """Return the scores to expect and the share of bad answers in each slot, and the slots of the drops."""
         is_weekend = (self.slots // DAY + rng.integers(7, size=(months, 1))) % 7 >= 5
         rate = self._traffic(rng, is_weekend, per_day)
         level = self._level(rng, is_weekend)
         for is_then, (traffic, fall) in self._seasons(rng, months):
             rate *= np.where(is_then, traffic, 1.0)
             level -= fall * is_then
-        bad = self.shape.bad_share(-level)
+        bad = np.asarray(self.shape.bad_share(-level))
         self._add_topics(rng, rate, bad)
         begins = self.history * DAY + rng.integers(WEEK, size=months)
         if self.fall_to is not None:
             bad += (1 - bad) * self.shape.bad_share(self.shape.good_mean - self.fall_to) * self._fallen(begins)
-        increments = self._of_questions if self.questions else self._increments
-        while True:
-            yield Sums.of_increments(*increments(rng, rate / self.turns, bad)), begins
+        return rate, bad, begins
 
     def _traffic(self, rng: np.random.Generator, is_weekend: NDArray[np.bool_], per_day: float) -> Array:
         """Return the scores to expect in each slot; the quietest time is 2 am, weekends have .37 of a weekday's."""
@@ -267,6 +324,42 @@ class World:
             w2x2 += grows * x**2
         w, wx, w2, w2x, w2x2 = (it.reshape(rate.shape) for it in (w, wx, w2, w2x, w2x2))
         return w, wx, w2, w2x, w2x2
+
+    def _turns(self, rng: np.random.Generator, rate: Array, bad: Array) -> _Runs:
+        """Return the runs of sessions, whose turns have the answer of the first; later turns than the last slot go."""
+        kinds = [(stratum, lag) for stratum in self.strata for lag in self.lags]
+        counts = [rng.poisson(share / len(self.lags) * rate) for (share, _, _), _ in kinds]
+        begins = np.concatenate([np.repeat(self.slots, it) for it in counts])
+        weights, falls, lags = (
+            np.repeat(of_kind, [it.sum() for it in counts])
+            for of_kind in np.array([(weight, fall, lag) for (_, weight, fall), lag in kinds]).T
+        )
+        answers = np.repeat(np.arange(len(begins)), self.turns)
+        slots = begins[answers] + np.tile(np.arange(self.turns), len(begins)) * lags[answers]
+        at = (slots + rng.random(len(slots))) * SLOT_S
+        order = np.argsort(at)[: int((slots < len(self.slots)).sum())]
+        clusters = answers if self.is_clustered else np.arange(len(answers))
+        return _Runs(
+            at=at[order],
+            weights=weights[answers][order],
+            clusters=clusters[order],
+            answers=answers[order],
+            bad=bad[begins] + self.shape.bad_share(falls),
+        )
+
+    def _asked(self, rng: np.random.Generator, rate: Array, bad: Array) -> _Runs:
+        """Return the runs of questions that are asked again: each has one answer for `CLUSTER` slots."""
+        slots = np.repeat(self.slots, rng.poisson(rate))
+        popular = 1 / np.arange(1, self.questions + 1)
+        asked = rng.choice(self.questions, len(slots), p=popular / popular.sum())
+        at = np.sort((slots + rng.random(len(slots))) * SLOT_S)
+        return _Runs(
+            at=at,
+            weights=np.ones(len(slots)),
+            clusters=asked,
+            answers=slots // CLUSTER * self.questions + asked,
+            bad=np.repeat(bad[::CLUSTER], self.questions),
+        )
 
     def _chances(self, bad: Array) -> Array:
         """Return how likely each value is in each slot; a very good day has less bad than none."""

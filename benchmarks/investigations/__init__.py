@@ -1,0 +1,1 @@
+"""Worlds in which `ragtrace investigate` is tried: falls of a known cause, and months in which nothing fell."""

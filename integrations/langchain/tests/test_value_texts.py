@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -202,10 +203,8 @@ def test_no_text_has_a_class_of_ours(way, recorder, keeper):
     shown = {}
     for name, make in VALUES.items():
         handler = RagtraceHandler(recorder, **declared)
-        try:
+        with suppress(TypeError, ValueError):  # a framework takes no such value there; its run is read all the same
             ask(make(), {"callbacks": [handler]})
-        except TypeError:  # a framework takes no such value there
-            continue
         written = [text for run in keeper.runs for text in texts_of(run) if WRITTEN.search(text)]
         shown |= {name: written} if written else {}
         keeper.runs.clear()

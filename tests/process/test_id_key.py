@@ -17,6 +17,7 @@ from ragtrace.model import RagRecord, chunk_id, content_id
 from ragtrace.model.passage import IdKey, content_hash
 from ragtrace.service import current
 from ragtrace.settings import Settings, shown
+from ragtrace.stores.tables import SCHEMA_VERSION
 from ragtrace.telemetry import input_digest
 from tests import make
 from tests.process.observing import providers
@@ -159,7 +160,7 @@ def test_a_store_that_gives_no_key_is_one_warning_and_the_process_has_one(start,
     make.store(tmp_path / "store").close()
     with sqlite3.connect(tmp_path / "store") as file:
         file.execute("DROP TABLE store_facts")
-        file.execute("CREATE VIEW store_facts AS SELECT 'schema' AS name, 6 AS value")
+        file.execute(f"CREATE VIEW store_facts AS SELECT 'schema' AS name, {SCHEMA_VERSION} AS value")
     start(store=str(tmp_path / "store"))
     assert current().id_key is PROCESS_KEY
     assert len([one for one in caplog.records if "set RAGTRACE_ID_KEY" in one.getMessage()]) == 1

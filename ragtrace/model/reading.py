@@ -174,10 +174,9 @@ def preview(reading: Reading) -> list[str]:
         question from state.messages[-1]; answer from output.messages[-1]
         evidence: 5 passages of retriever `faq` (3 chosen, 3 in the prompt)
         >>> follows = Sign("follows_answer", declare="follows=False")
-        >>> print(*preview(Reading(*found, signs=(follows,), roots=("Check", "Rag")))[::2], sep="\n")
-        question from state.messages[-1]; answer from output.messages[-1]; root `Check`
-        unsure: follows_answer: it was given the answer of a run before it, and asked nothing new.  Declare: \
-follows=False.  Where it is no run: roots=["Rag"]
+        >>> told = preview(Reading(*found, signs=(follows,), roots=("Check", "Rag")))
+        >>> told[0].partition("; root ")[2], told[2].partition("no run: ")[2]
+        ('`Check`', 'roots=["Rag"]')
     """
     answers = " and ".join(map(_told, reading.answers)) or "none"
     question = "none" if reading.question is None else _told(reading.question)

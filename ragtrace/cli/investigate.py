@@ -75,7 +75,7 @@ def command(
     before: Annotated[
         str, typer.Option(metavar="WHEN", help="Begin of the time that the window is compared with.")
     ] = "14d",
-    is_check: Annotated[
+    as_status: Annotated[
         bool, typer.Option("--check", help="Exit 3 where something fell, 4 with too few scores, else 0.")
     ] = False,
     as_json: AsJson = False,
@@ -104,7 +104,7 @@ def command(
         try:
             found = investigated(scores, metric=metric, before=begin, until=end, since=named)
         except (TooFewScores, NoMetric) as error:
-            if not is_check or (metric is not None and isinstance(error, NoMetric)):
+            if not as_status or (metric is not None and isinstance(error, NoMetric)):
                 raise
             say(json.dumps({"is_fallen": None, "error": str(error)}) if as_json else str(error))
             return TOO_FEW
@@ -119,7 +119,7 @@ def command(
                 say(line)
     for warning in warnings:
         say(f"ragtrace: warning: {warning}", file=sys.stderr)
-    return FALLEN if is_check and found.is_fallen else 0
+    return FALLEN if as_status and found.is_fallen else 0
 
 
 def _read(

@@ -16,7 +16,6 @@ from langchain.agents.middleware import TodoListMiddleware
 from langchain_classic.agents import AgentType, initialize_agent
 from langchain_classic.chains import RetrievalQA
 from langchain_core.documents import Document as LangchainDocument
-from langchain_core.language_models.llms import LLM
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool, InjectedToolArg, InjectedToolCallId, Tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -40,6 +39,7 @@ from ragtrace_langchain import mark_retrieved, mark_selected
 from tests.apps.langchain_parts import Replies, calls
 from tests.apps.llamaindex_parts import Caller, call
 from tests.public.kit import Directions
+from tests.public.langchain_apps7 import Completions
 from tests.public.texts import ROWS, TEXTS
 
 
@@ -102,19 +102,6 @@ def mistral_french_parliament():
     query_engine = vector_index.as_query_engine(llm=llm)
     response = query_engine.query(question)
     return str(response)
-
-
-class Completions(LLM):
-    """A model of texts that goes on by the first rule whose words stand in the prompt."""
-
-    rules: list[tuple[str, str]]
-
-    @property
-    def _llm_type(self):
-        return "completions"
-
-    def _call(self, prompt, stop=None, run_manager=None, **kwargs):
-        return next(reply for words, reply in self.rules if words in prompt)
 
 
 def agent_vectorstore(config):

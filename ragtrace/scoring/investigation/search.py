@@ -188,10 +188,10 @@ def investigated(
         except (TooFewScores, NoMetric) as error:
             problem = problem if isinstance(problem, TooFewScores) else error
             continue
-        if look.is_worse:
+        if look.step.is_shown:
             means = look.change.before.mean, look.change.window.mean
             worse[AlsoWorse(metric=name, before=means[0], window=means[1])] = look.step.surety
-        if chosen is None or look.rank > chosen.rank:  # of 100,000 runs only one look is kept at a time
+        if chosen is None or look.step.rank > chosen.step.rank:  # of 100,000 runs only one look is kept at a time
             chosen = look
     if chosen is None:
         raise problem
@@ -219,16 +219,6 @@ class _Look:
         """The change of the mean of all runs since the onset."""
         return mean_change(self.scores, worse=self.series.worse, wander=self.step.wander)
 
-    @property
-    def rank(self) -> tuple[bool, float]:
-        """Order of looks: a shown change above one that is not, and the surer above the less sure."""
-        return self.is_worse, self.step.surety
-
-    @property
-    def is_worse(self) -> bool:
-        """Whether a change for the worse is shown."""
-        return self.step.is_shown
-
 
 def _look(source: Source, metric: str, *, before: float, until: float, since: float | None) -> _Look:
     """Return the surest step of the series of a metric."""
@@ -244,7 +234,7 @@ def _look(source: Source, metric: str, *, before: float, until: float, since: fl
             found.append((series, parts, step))
     if not found:
         raise of_late[0].too_few(is_named=since is not None)
-    best = max(found, key=lambda it: (it[2].is_shown, it[2].surety))
+    best = max(found, key=lambda it: it[2].rank)
     series, parts, step = best
     if step.ended is not None:
         series = series.before(step.ended)
@@ -253,7 +243,7 @@ def _look(source: Source, metric: str, *, before: float, until: float, since: fl
 
 
 def _explained(look: _Look, *, before: float, until: float, also: tuple[AlsoWorse, ...]) -> Investigation:
-    series, scores, is_fallen = look.series, look.scores, look.is_worse
+    series, scores, is_fallen = look.series, look.scores, look.step.is_shown
     runs, members = series.runs, look.parts.of_all if is_fallen else {}
     explained = explain(scores, members, worse=series.worse, shown=look.step.part, wander=look.step.wander)
     has_verdicts = _has_verdicts(runs, scores)

@@ -117,6 +117,11 @@ class Step:
         """Whether a change for the worse is shown, be it over or not."""
         return self.p <= (CERTAIN_P if self.part is None else PART_P)
 
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Order of steps: one that is shown above one that is not, and the surer above the less sure."""
+        return self.is_shown, self.surety
+
 
 def surest_step(scores: Timeline, parts: Mapping[Slice, Mask], *, worse: Worse = -1) -> Step | None:
     """Return the step of all scores; where none is shown, the surest that is shown of a larger part of the traffic.
